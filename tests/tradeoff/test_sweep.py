@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -19,12 +20,14 @@ from hypothesis import strategies as st
 from killed_sweep import table_of
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
 
 from metrifair import FairClassifier, FairRegressor, frontier
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
 from metrifair.tradeoff import sweep
+from metrifair.tradeoff.ledger import content_text
 from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.sweep import RowsToTrain
 
@@ -368,6 +371,36 @@ def test_any_other_input_is_another_run(tmp_path: Path, trainings: list[Any], ch
     assert len(trainings) == 2
     front(**base)
     assert len(trainings) == 2
+
+
+def share_of_ones(y: Any, decided: Any) -> float:
+    return float(np.mean(decided))
+
+
+def share_of_zeros(y: Any, decided: Any) -> float:
+    return 1.0 - float(np.mean(decided))
+
+
+def test_two_scorers_never_share_a_run(tmp_path: Path) -> None:
+    """``make_scorer(lambda ...)`` prints the same for any function: the second run had the figures of the first."""
+    run = {"estimator": Penalised(), "parameter": "C", "strengths": [1.0], "ledger": tmp_path / "runs.db"}
+    first, second = (front(**run, utility=make_scorer(one)) for one in (share_of_ones, share_of_zeros))
+    ones, zeros = first.points[0].more["share_of_ones"], second.points[0].more["share_of_zeros"]
+    assert ones == pytest.approx(1 - zeros)
+    for scorer in (make_scorer(lambda y, decided: float(np.mean(decided))), make_scorer(lambda y, decided: 0.5)):
+        with pytest.raises(DataError, match="a ledger cannot identify '.*<lambda>', so that two different ones might"):
+            front(**run, utility=scorer)
+
+
+def test_functions_of_one_name_and_other_code_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules[__name__]
+    before = content_text(share_of_ones)
+    assert content_text(share_of_ones) == before
+    other = share_of_zeros
+    monkeypatch.setattr(other, "__name__", "share_of_ones")
+    monkeypatch.setattr(other, "__qualname__", "share_of_ones")
+    monkeypatch.setattr(module, "share_of_ones", other)
+    assert content_text(other) != before
 
 
 def test_another_contrast_is_another_run(tmp_path: Path) -> None:
