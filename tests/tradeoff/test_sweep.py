@@ -388,7 +388,7 @@ def test_two_scorers_never_share_a_run(tmp_path: Path) -> None:
     ones, zeros = first.points[0].more["share_of_ones"], second.points[0].more["share_of_zeros"]
     assert ones == pytest.approx(1 - zeros)
     for scorer in (make_scorer(lambda y, decided: float(np.mean(decided))), make_scorer(lambda y, decided: 0.5)):
-        with pytest.raises(DataError, match="a ledger cannot identify '.*<lambda>', so that two different ones might"):
+        with pytest.raises(DataError, match=r"a ledger cannot identify '.*<lambda>', so that two different ones might"):
             front(**run, utility=scorer)
 
 
