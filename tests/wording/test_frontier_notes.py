@@ -31,7 +31,7 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     (
         "positive_label",
         {"labels": ["approved", "denied"], "positive": 1},
-        "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it.",
+        "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it.",
     ),
     (
         "weighted",
@@ -47,43 +47,43 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         "small_groups",
         {"groups": [FEW], "left_out": False},
         (
-            "Fewer than 30 samples say little about a group: “north” of region (4 in validation rows). There are no larger "
-            "groups to compare, so that chance alone may explain the unfairness. Merge small groups, mark them as missing, "
-            "or hold more rows out."
+            "Fewer than 30 samples say little about a group: “north” of region (4 in validation rows). There are "
+            "no larger groups to compare, so that chance alone may explain the unfairness. Merge small groups, "
+            "mark them as missing, or hold more rows out."
         ),
     ),
     (
         "chance",
         {"unfairness": 0.1993, "comparisons": 1, "on": "decisions"},
         (
-            "Groups with equal distributions would show an unfairness of up to about 0.199 by chance alone. Differences "
-            "between models below it are sampling noise."
+            "Groups with equal distributions would show an unfairness of up to about 0.199 by chance alone. "
+            "Differences between models below it are sampling noise."
         ),
     ),
     (
         "overfit",
         {**OVERFIT, "training": 0.018, "validation": 0.15, "test": 0.17},
         (
-            "Unfairness is significantly smaller on training rows than on others for 1 of 2 models (most at strength 1: "
-            "0.018 on training rows, 0.150 on validation rows, 0.170 on test rows). Fewer leaves, a smaller network, more "
-            "rows or a larger strength help."
+            "Unfairness is significantly smaller on training rows than on others for 1 of 2 models (most at "
+            "strength 1: 0.018 on training rows, 0.150 on validation rows, 0.170 on test rows). Fewer leaves, a "
+            "smaller network, more rows or a larger strength help."
         ),
     ),
     (
         "constant_models",
         {"family": "linear", "strengths": [0, 1, 10], "constant": [1]},
         (
-            "linear: models predict the same for everyone at strength 1 (1 of 3 strengths): training found nothing with a "
-            "lower objective there. Use smaller strengths or longer training to see the trade-off."
+            "linear: models predict the same for everyone at strength 1 (1 of 3 strengths): training found "
+            "nothing with a lower objective there. Use smaller strengths or longer training to see the trade-off."
         ),
     ),
     (
         "same_decisions",
         {"models": 1, "of": 2},
         (
-            "1 of 2 models decides the same for everyone at its threshold, however well it ranks people. Equal decision "
-            "rates and a four-fifths ratio of 1 are then no sign of fairness. Choose another threshold (metrifair train "
-            "--choose-threshold)."
+            "1 of 2 models decides the same for everyone at its threshold, however well it ranks people. Equal "
+            "decision rates and a four-fifths ratio of 1 are then no sign of fairness. Choose another threshold "
+            "(metrifair train --choose-threshold)."
         ),
     ),
     ("message", {"text": "Dates are months."}, "Dates are months."),

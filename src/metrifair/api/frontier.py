@@ -159,12 +159,12 @@ def frontier(
 
     Families that need the group at prediction beside one that does not:
 
-    >>> from metrifair import BarycentrePostprocessor
+    >>> from metrifair import BarycenterPostprocessor
     >>> linear = FairClassifier(model="linear")
-    >>> families = {"linear": linear, "barycentre": BarycentrePostprocessor(linear)}
+    >>> families = {"linear": linear, "barycenter": BarycenterPostprocessor(linear)}
     >>> front = frontier(families, X, y, sensitive_features=a, strengths=[0, 1, 10], tolerances=[0, 0.5])
     >>> [(point.family, point.strength, point.needs_group) for point in front.points][2:4]
-    [('linear', 10.0, False), ('barycentre', 0.0, True)]
+    [('linear', 10.0, False), ('barycenter', 0.0, True)]
     >>> front.select(max_unfairness=0.9, needs_group=False).model
     'linear'
     """
