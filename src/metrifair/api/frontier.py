@@ -27,7 +27,7 @@ from metrifair.support.provenance import call_text, said_of
 from metrifair.tradeoff.evaluate import predictions
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
-from metrifair.tradeoff.points import Outcome  # Job: for the examples
+from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Point: for the examples
 from metrifair.tradeoff.result import TradeOff, held_out_columns
 from metrifair.tradeoff.selection import Wish
 from metrifair.wording.frontier import choice_warning, note_text, summary
@@ -146,6 +146,7 @@ def frontier(
     Examples
     --------
     >>> from metrifair import FairClassifier, frontier
+    >>> import numpy as np
     >>> generator = np.random.default_rng(0)
     >>> a = generator.integers(2, size=600)
     >>> X = generator.normal(size=(600, 3)) + a[:, None]
