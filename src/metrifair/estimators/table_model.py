@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, ModelFileError
 from metrifair.figures.intervals import FEW
-from metrifair.figures.measures import Floats, Measured, Predictions
 from metrifair.figures.selection_rates import enough_rows
-from metrifair.figures.utility import UTILITIES, Utility, expected_cost
+from metrifair.figures.utility import UTILITIES, Floats, Predictions, Utility, UtilityEstimate, expected_cost
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.problem import Given, Problem, positive_of, problem_of
 from metrifair.problem.tables import Table, columns, spelled_as
@@ -341,19 +340,19 @@ def _candidates(score: Floats) -> Floats:
     return np.unique([0.0, USUAL, 1.0, *(distinct[:-1] / 2 + distinct[1:] / 2)])
 
 
-def _measured(utility: Utility, score: Floats, decision: NDArray[Any], problem: Problem) -> Measured:
+def _measured(utility: Utility, score: Floats, decision: NDArray[Any], problem: Problem) -> UtilityEstimate:
     found = utility.of(Predictions(score, decision, "probability"), problem)
     if found is None:
-        raise DataError(f"{utility.label} is not known of these rows, by which the threshold is chosen")
+        raise DataError(f"{utility.name} is not known of these rows, by which the threshold is chosen")
     return found
 
 
-def _within_noise(found: Measured, best: Measured, problem: Problem) -> bool:
+def _within_noise(found: UtilityEstimate, best: UtilityEstimate, problem: Problem) -> bool:
     """Whether the difference of two utilities of the same rows may be chance."""
     difference = abs(found.value - best.value)
     if found.influence is None or best.influence is None:
         return difference <= 1e-12
-    error = Measured(difference, found.influence - best.influence).error(problem.weight) or 0.0
+    error = UtilityEstimate(difference, found.influence - best.influence).error(problem.weight) or 0.0
     return difference <= _NOISE * error + 1e-12
 
 
