@@ -28,14 +28,14 @@ for name in metrifair.__all__:
         continue
     try:  # a class of theirs is its base: without the extra there is none
         getattr(metrifair, name)
-    except metrifair.MissingExtra as error:
+    except metrifair.errors.MissingExtra as error:
         assert 'pip install "metrifair[boosting]"' in str(error), error
     else:
         raise AssertionError(name + " came without its booster")
 assert metrifair.energy_distance([0.0, 1.0], [1.0, 3.0]) == 1.5
 try:
     metrifair.datasets.load("mortgage")
-except metrifair.MissingExtra as error:
+except metrifair.errors.MissingExtra as error:
     print(error)
 """
 

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_audit_file import same, table
 
-from metrifair import AuditState, DataError, ModelFileError, audit, load
+from metrifair import AuditState, DataError, audit, load
 from metrifair.api.audit_table import count_file
 from metrifair.auditing import state_file
 from metrifair.auditing.out_of_core import bins
 from metrifair.auditing.out_of_core.bins import StateGrid
 from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.errors import ModelFileError
 from metrifair.saving.modelfile import from_bytes, to_bytes
 
 QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}

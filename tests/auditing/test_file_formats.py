@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import AuditState, DataError, MissingExtra, audit, audit_file
+from metrifair import AuditState, DataError, audit, audit_file
 from metrifair.api.audit_table import count_file
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.errors import MetrifairWarning
+from metrifair.errors import MetrifairWarning, MissingExtra
 
 NAMES = {"score": "p", "group": ["sex", "band"], "label": "y", "control": "day", "weight": "w"}
 QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from frontiers import HOSTILE, curves_of, point_of, strengths_of
 
-from metrifair import DataError, Frontier, MissingExtra
+from metrifair import DataError, Frontier
+from metrifair.errors import MissingExtra
 from metrifair.tradeoff.points import Job, Outcome
 
 pytest.importorskip("anywidget", reason="anywidget is in the extra notebook")

@@ -12,7 +12,6 @@ from metrifair import (
     DataError,
     FairClassifier,
     FairRegressor,
-    Objective,
     energy_dependence,
     energy_distance,
     frontier,
@@ -28,6 +27,7 @@ from metrifair.problem.bands import cuts_of
 from metrifair.problem.cells import Batch, Dependence, Samples, Sides
 from metrifair.problem.criteria import regression
 from metrifair.problem.problem import Given, problem_of
+from metrifair.training.objective import Objective
 
 
 def people(n: int = 240, seed: int = 0):

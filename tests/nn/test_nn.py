@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from metrifair import energy_distance, mmd_squared, nn, sliced_energy_distance, unfairness, wasserstein_distance
+from metrifair import energy_distance, mmd_squared, nn, unfairness, wasserstein_distance
 from metrifair.batches import Coverage, covering, whole
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.metrics import sliced_energy_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
 from metrifair.problem.cells import Attribute, Samples, compiled
