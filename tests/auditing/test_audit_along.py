@@ -38,7 +38,7 @@ def test_quantiles_and_selection_rates_are_those_of_each_band() -> None:
             expected = np.quantile(own, float(share.rstrip("%")) / 100, method="inverted_cdf")
             assert values[place] == pytest.approx(expected)
     (worst,) = [one for one in found.findings if one.metric == "kolmogorov"]
-    assert along.sentence == worst.sentence
+    assert along.cut == worst.cut
     assert f"≤{along.cut:.0f}" == worst.groups[0]
     assert json.loads(found.to_json())["along"][0]["bands"] == list(along.bands)
 

@@ -60,8 +60,8 @@ def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("cuts", "message"),
     [
-        ({"pay": [1]}, "cuts name 'pay', which is none of the sensitive features ['age', 'sex']"),
-        ([25], "cuts must map columns to numbers, as in {'age': [...]}, where there are several"),
+        ({"pay": [1]}, "cuts names 'pay', which is none of the sensitive features ['age', 'sex']"),
+        ([25], "cuts must name the column that is cut, where there are several, got [25]; pass cuts={'age': ...}"),
         ({"age": []}, "the cuts of 'age' must be finite numbers, at least one, got []"),
         ({"age": ["x"]}, "the cuts of 'age' must be finite numbers, at least one, got ['x']"),
         ({"age": [float("nan")]}, "the cuts of 'age' must be finite numbers, at least one, got [nan]"),
@@ -102,7 +102,7 @@ def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(tmp_path,
     )
     cut = float(theirs["kolmogorov"].groups[0].removeprefix("≤"))
     assert theirs["kolmogorov"].sizes[0] == pytest.approx((table["income"] <= cut).sum(), abs=1)  # six digits of it
-    assert any("256 levels" in note.text for note in found.notes) == (not exact)
+    assert any("256 levels" in text for text in found.note_texts()) == (not exact)
 
 
 def test_numbers_of_rows_are_not_measurements(tmp_path) -> None:

@@ -146,5 +146,5 @@ def test_probabilities_of_classes_are_no_models_to_compare(call: Any, tmp_path: 
     done = call("audit", tmp_path / "p.csv", *scores, "--group", "sex")
     assert done.exit_code == 2
     assert "add up to 1 in every row: they are one model's probabilities of classes" in done.output
-    assert "audit one class at a time, with its name as --positive" in done.output
+    assert "use --positive CLASS and audit the column of that class" in done.output
     assert call("audit", tmp_path / "p.csv", *scores[:4], "--group", "sex").exit_code == 0

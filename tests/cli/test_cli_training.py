@@ -20,14 +20,13 @@ from rich.console import Console
 
 import metrifair
 from metrifair import TableEncoder, load
+from metrifair.api.frontier import Frontier
 from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES, OTHER_CRITERION_NAMES
 from metrifair.cli.training import show_frontier
 from metrifair.estimators.table_model import TableModel
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, OTHER_NAMES, STATISTICAL_PARITY
-from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.ledger import Job, Outcome
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.split import data_set
 
 TRAIN = ("--label", "hired", "--group", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
@@ -124,7 +123,7 @@ def test_weights_are_not_a_feature_and_count_in_every_figure(people: pl.DataFram
     figures, model = json.loads(done.stdout), load(tmp_path / "m")
     assert "weight" not in {*model.encoder.coders_, *model.encoder.dropped_}
     assert figures["intervals"] == {}
-    assert "Rows count by their weights." in done.stderr
+    assert "Rows count by their sample weights." in done.stderr
     data = data_set(
         people, people["hired"], people["sex"], None, regression=False, criterion=STATISTICAL_PARITY, contrast="pairs"
     )
@@ -297,7 +296,7 @@ def test_a_frontier_shows_chooses_and_writes(csv: Path, tmp_path: Path, call: An
         (strength, seed) for seed in (0, 1) for strength in (0.0, 1.0, 10.0)
     ]
     assert figures["chosen"] in figures["points"]
-    assert "120 rows for training, 60 for choosing, 60 for these figures." in done.stderr
+    assert "120 training rows, 60 validation rows, 60 test rows." in done.stderr
     point = figures["chosen"]
     assert (
         f"Chosen: strength {point['strength']:g}, the most accurate, up to noise, with an unfairness of at most 1"
@@ -331,7 +330,7 @@ def test_the_chosen_model_is_always_in_the_table_and_a_missed_limit_is_said(reac
     show_frontier(out, front)
     said = out.file.getvalue()  # type: ignore[attr-defined]
     assert "13 (chosen)" in said
-    assert "Shown: 10 of 25 strengths, on test rows, and in brackets on those for training and for choosing." in said
+    assert "Shown: 10 of 25 strengths, on test rows, and in brackets on training and validation rows." in said
     assert f"On test rows it has accuracy 0.900, unfairness {reached:.3f}" in said
     assert ("It misses the limit on test rows (0.180 is above 0.15)" in said) is missed
 
@@ -448,7 +447,7 @@ def test_what_cannot_be_learned_is_one_line(csv: Path, tmp_path: Path, call: Any
         (b"", "people.csv is empty"),
         (b"number,sex,hired\n", "has no rows below its header"),
         (b"\x00\x01\x02\xff" * 50, "is not text"),
-        (b"number;income;sex;hired\n1;2;f;yes\n", "are the columns separated by ';'? use --separator ';'"),
+        (b"number;income;sex;hired\n1;2;f;yes\n", "use --separator ';' if that separates its columns"),
         ("number,sex,hired\n1,f\xfcr,yes\n".encode("latin-1") * 3, "is not UTF-8 text"),
         (b"number,sex,hired\n1,f,yes,more\n", "more fields than its header"),
         (b"number,sex,hired\n1,f,yes\n2,f,no\n3,f,yes\n4,f,no\n", "sex"),
@@ -545,3 +544,16 @@ def test_what_the_penalty_is_can_be_said(csv: Path, tmp_path: Path, call: Any, m
     refused = call("frontier", csv, *TRAIN[:-1], model, "--estimate", "unbiased")
     assert refused.exit_code == 2
     assert "'rows', 'population', 'batch'" in refused.output
+
+
+@pytest.mark.parametrize(("values", "learned"), [(15, "Learned 'y': 0, 1, 2"), (21, "Learned the number 'y'")])
+def test_as_many_integers_are_classes_as_in_an_audit(tmp_path: Path, call: Any, values: int, learned: str) -> None:
+    rng = np.random.default_rng(0)
+    label = np.repeat(np.arange(values), 20)
+    table = pl.DataFrame(
+        {"x": label + rng.normal(size=len(label)), "sex": rng.choice(["f", "m"], len(label)), "y": label}
+    )
+    table.write_csv(tmp_path / "p.csv")
+    asked = ["--label", "y", "--group", "sex", "--model", "linear", "--strength", "0", "--regression"]
+    assert "Learned the number 'y'" in call("train", tmp_path / "p.csv", *asked).stdout
+    assert learned in call("train", tmp_path / "p.csv", *asked[:-1]).stdout

@@ -235,8 +235,9 @@ class AuditState:
                 ours, theirs = getattr(self, what), getattr(one, what)
                 if ours != theirs:
                     raise DataError(
-                        f"states of different {what} cannot be merged: {ours} and {theirs}; count the rows of both "
-                        f"with the same {what}"
+                        f"must be equal in states that are merged, got {ours} and {theirs}",
+                        argument=what,
+                        remedy="count the rows of both with one value",
                     )
             if one.shape is not None and one.counts is not None:
                 found._take(one.shape, one.cells, one.selected, one.counts)

@@ -27,7 +27,7 @@ from metrifair.auditing.record import audit_record
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
 from metrifair.auditing.result import AuditResult, audit_rows
 from metrifair.auditing.sample import AuditSample, Compared, Proven, favoured, rated_by, sample_in_memory, with_bands
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import ROUNDING, are_probabilities
 from metrifair.problem.problem import Given, problem_of
 from metrifair.support.checks import names_of
@@ -44,10 +44,10 @@ def roles_by_score(score: str | Sequence[str], request: Request, tolerance: floa
     """What columns are, by that of the scores; several are those of several models. Checked, as is the tolerance."""
     names = names_of("score", score)
     if not names or len(set(names)) < len(names):
-        raise DataError(f"score must name one column, or several different ones, got {score!r}")
+        raise DataError("must name one column, or several different ones", argument="score", received=score)
     found = {one: Roles.named(score=one, **columns, cuts=request.cuts, continuous=request.numbers) for one in names}
     if not (isinstance(tolerance, int | float) and 0 <= tolerance < float("inf")):
-        raise DataError(f"tolerance must be a number from 0 upwards, got {tolerance!r}")
+        raise DataError("must be a number from 0 upwards", argument="tolerance", received=tolerance)
     return found
 
 
@@ -62,8 +62,11 @@ def not_models(scores: Sequence[str]) -> DataError:
     """What is wrong with columns that are not the scores of several models but one model's, of all classes."""
     return DataError(
         f"the scores {', '.join(map(repr, scores))} add up to 1 in every row: they are one model's probabilities of "
-        "classes, not several models to compare; audit one class at a time, with its name as pos_label (if they are "
-        "several models nonetheless, audit each by itself, and compare the audits)"
+        "classes, not several models to compare",
+        remedy=[
+            Remedy("pos_label", detail=" and audit the column of that class"),
+            "audit each by itself and compare the audits if they are several models",
+        ],
     )
 
 

@@ -24,7 +24,7 @@ from metrifair.auditing.records import REST, Favourable
 from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
 from metrifair.auditing.resampling import Rows
 from metrifair.auditing.rest import Everyone, is_known
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import STANDARDS
 from metrifair.problem.attributes import group_codes
@@ -226,7 +226,7 @@ def parts_of(sample: AuditSample, criteria: Sequence[Criterion], loss: str | Non
 def _as_taken_by(criterion: Criterion, problem: Problem, loss: str | None) -> Problem:
     """The problem with numbers for labels where the criterion cuts them, or its loss compares them, as numbers."""
     if problem.labels is None and (criterion.needs_labels or criterion.score == "loss" or callable(criterion.score)):
-        raise DataError(f"{criterion.name} looks at the true labels; pass y_true, got None")
+        raise DataError(f"{criterion.name} looks at the true labels", remedy=Remedy("y_true"))
     numeric = criterion.bins is not None or (criterion.score == "loss" and loss not in (None, "log_loss"))
     if not numeric or not problem.scheme.classes:
         return problem

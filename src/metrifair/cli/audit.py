@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -13,25 +13,32 @@ import click
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
 from metrifair.auditing.out_of_core.files import matching, opened
 from metrifair.cli.options import (
+    CONTINUOUS,
     CONTRAST,
+    CONTROL,
+    CUTS,
     GROUP,
+    HTML,
+    JSON,
+    LABEL,
     METRIC_NAMES,
     METRICS_HELP,
+    POSITIVE,
     SEED,
     STANDARD_OUTPUT,
-    TABLES,
+    TABLE,
     WEIGHT,
-    Function,
     Number,
-    Output,
     about_options,
     check_paths,
+    choice,
+    column,
     continuous_asked,
     criteria_option,
     cuts_asked,
     file_options,
     known,
-    number_options,
+    table_option,
     together,
 )
 from metrifair.cli.rules import (
@@ -47,7 +54,7 @@ from metrifair.cli.rules import (
     show_rates,
     write_rates,
 )
-from metrifair.errors import DataError
+from metrifair.errors import DataError, argument_text
 from metrifair.wording.numbers import MISSING, interval_text, number_text, p_text
 
 if TYPE_CHECKING:
@@ -64,30 +71,21 @@ _SHOWN = 12  # comparisons in the table on the terminal
 _WIDE = 110  # columns of a terminal that has room for every metric
 
 measure_options = together(
-    [
-        click.option(
-            "--metric",
-            "metrics",
-            multiple=True,
-            callback=known(METRIC_NAMES),
-            help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
-        ),
-        CONTRAST,
-        click.option(
-            "--confidence",
-            type=Number(0, 1, between=True),
-            default=0.95,
-            show_default=True,
-            help="Of intervals and certificates.",
-        ),
-        click.option(
-            "--least-count",
-            type=click.IntRange(1),
-            default=30,
-            show_default=True,
-            help="Groups of fewer rows are too small to tell: listed apart, never the headline.",
-        ),
-    ]
+    click.option(
+        "--metric",
+        "metrics",
+        multiple=True,
+        callback=known(METRIC_NAMES),
+        help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
+    ),
+    CONTRAST,
+    click.option("--confidence", type=Number(0, 1, between=True), default=0.95, help="Of intervals and certificates."),
+    click.option(
+        "--least-count",
+        type=click.IntRange(1),
+        default=30,
+        help="Groups of fewer rows are too small to tell: listed apart, never the headline.",
+    ),
 )
 """How groups are compared."""
 
@@ -100,56 +98,35 @@ class Written(NamedTuple):
     output: Path | None
 
 
-_OUTPUT_OPTIONS = together(
-    [
-        click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on."),
-        click.option(
-            "--json", "json_to", type=Output(stdout=True), help="File for everything found; - is standard output."
-        ),
-        click.option(
-            "--output",
-            type=Output(*TABLES),
-            help="File for the table of what was found (csv, tsv, parquet, arrow or ndjson).",
-        ),
-    ]
-)
-
-
-def output_options(function: Function) -> Function:
+def output_options(function: Callable[..., Any]) -> Any:
     """Add the options that name files to write; the command gets them as one, ``written``."""
 
     @wraps(function)
     def command(*given: Any, **named: Any) -> Any:
         return function(*given, written=Written(*(named.pop(name) for name in Written._fields)), **named)
 
-    return _OUTPUT_OPTIONS(command)  # type: ignore[return-value]
+    return together(HTML, JSON, table_option("--output", "the table of what was found"))(command)
 
 
-result_options = together(
-    [
-        *limit_options,
-        about_options,
-        output_options,
-    ]
-)
+result_options = together(*limit_options, about_options, output_options)
 """What is made of the findings: what ``hand_over`` takes."""
 
 
 @click.command(short_help="How unfair are the scores in a file, and for whom?")
 @click.argument("file")
-@click.option(
+@column(
     "--score",
+    "The score of each row: a probability, or any number. Repeat it to compare models with the first.",
+    several=True,
     required=True,
-    multiple=True,
-    metavar="COLUMN",
-    help="The score of each row: a probability, or any number. Repeat it to compare models with the first.",
 )
 @GROUP
-@number_options
-@click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
-@click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
+@CONTINUOUS
+@CUTS
+@LABEL
+@POSITIVE
 @click.option("--intersectional", is_flag=True, help="Cross the columns of --group into one.")
-@click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
+@CONTROL
 @WEIGHT
 @click.option(
     "--threshold",
@@ -157,17 +134,17 @@ result_options = together(
     help="Scores from here on are a yes; median: those above it.  [default: 0.5 for probabilities, else none]",
 )
 @criteria_option("all that the columns allow")
-@click.option(
+@choice(
     "--loss",
-    type=click.Choice(["log_loss", "squared_error", "absolute_error", "huber"]),
-    help="What risk_parity compares.",
+    ["log_loss", "squared_error", "absolute_error", "huber"],
+    "What risk_parity compares.",
+    optional=True,
 )
 @measure_options
 @click.option(
     "--tolerance",
     type=Number(0),
     default=1e-5,
-    show_default=True,
     help="Width of the bounds on a distance, for files too large to hold.",
 )
 @rate_options
@@ -183,7 +160,7 @@ result_options = together(
     help="Where these rows trained the model: of its class, d + 1 for a linear model of d columns.",
 )
 @file_options
-@click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
+@TABLE
 @SEED
 @click.pass_context
 def audit_command(
@@ -239,7 +216,7 @@ def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Seque
     if "continuous" in asked:
         found["continuous"] = continuous_asked(asked["continuous"], columns)
     if "cuts" in asked:
-        found["cuts"] = cuts_asked(asked["cuts"], columns)
+        found["cuts"] = cuts_asked(asked["cuts"])
     if "threshold" in asked:
         found["threshold"] = "auto" if asked["threshold"] is None else asked["threshold"]
     if "references" in asked:
@@ -315,7 +292,7 @@ def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterab
         )
     said = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
     if said:
-        names = sorted("--no-header" if name == "header" else f"--{name.replace('_', '-')}" for name in said)
+        names = sorted(argument_text(name, "option") for name in said)
         raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
     check_paths([], outputs)
     return connected(file, table)

@@ -35,7 +35,7 @@ _CHANGED = 1  # the exit code
 @about_options
 @output_options
 @click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a figure is worse than in the first.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling, where counts are.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling, where counts are.")
 @click.pass_context
 def compare_command(
     ctx: click.Context,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from metrifair.cli.options import METRIC_NAMES, TABLES, Number, Output, together
+from metrifair.cli.options import METRIC_NAMES, Number, choice, table_option, together
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
@@ -170,39 +170,28 @@ def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
 SEVERAL_RATES = "--rates is the table of one audit; name one --score, got several"
 
 rate_options = together(
-    [
-        click.option(
-            "--standard",
-            type=click.Choice(["ll144", "four-fifths", "credit"]),
-            help="Show the tables of rates and ratios that a rule asks for; nothing is said about any law.",
-        ),
-        click.option(
-            "--reference",
-            "references",
-            multiple=True,
-            metavar="CATEGORY",
-            help="Whose rate others are divided by; of several columns COLUMN=CATEGORY each.  [default: the highest]",
-        ),
-        click.option(
-            "--favourable",
-            type=click.Choice(["high", "low"]),
-            default="high",
-            show_default=True,
-            help="Which scores are good to have; low for risks. The positive label is then, unless told, the first.",
-        ),
-        click.option(
-            "--least-share",
-            type=Number(0, 1),
-            default=0.02,
-            show_default=True,
-            help="Groups of a smaller share of the rows are in no ratio.",
-        ),
-        click.option(
-            "--rates",
-            type=Output(*TABLES),
-            help="File for the table of rates and ratios (csv, tsv, parquet, arrow or ndjson).",
-        ),
-    ]
+    choice(
+        "--standard",
+        ["ll144", "four-fifths", "credit"],
+        "Show the tables of rates and ratios that a rule asks for; nothing is said about any law.",
+        optional=True,
+    ),
+    click.option(
+        "--reference",
+        "references",
+        multiple=True,
+        metavar="CATEGORY",
+        help="Whose rate others are divided by; of several columns COLUMN=CATEGORY each.  [default: the highest]",
+    ),
+    choice(
+        "--favourable",
+        ["high", "low"],
+        "Which scores are good to have; low for risks. The positive label is then, unless told, the first.",
+    ),
+    click.option(
+        "--least-share", type=Number(0, 1), default=0.02, help="Groups of a smaller share of the rows are in no ratio."
+    ),
+    table_option("--rates", "the table of rates and ratios"),
 )
 """How rates are compared, and where their table goes."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.errors import DataError, MetrifairWarning
+from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import Integers, Strata, overlapping_strata, separate_strata, stratum_of
 from metrifair.problem.tables import (
@@ -71,8 +71,9 @@ def group_codes(
     numbers = numbers_among(given, continuous) if attributes is None else []
     if crossed and numbers:
         raise DataError(
-            f"intersectional crosses groups, and {numbers[0]!r} is a number; cut it into groups, or set "
-            "intersectional=False"
+            f"crosses groups, and {numbers[0]!r} is a number",
+            argument="intersectional",
+            remedy=["cut it into groups", Remedy("intersectional", leave_out=True)],
         )
     parts: dict[object, tuple[object, ...]] = {}
     if crossed:
@@ -117,12 +118,18 @@ def numbers_among(given: Mapping[str, Column], continuous: Continuous, *, rows: 
     if continuous == "auto":
         return [name for name, column in given.items() if _is_numeric(column) and _measures(column, rows)]
     if isinstance(continuous, str) or not isinstance(continuous, Iterable):
-        hint = f"; say continuous=[{continuous!r}]" if continuous in given else ""
-        raise DataError(f"continuous must be 'auto', True, False or a list of columns, got {continuous!r}{hint}")
+        raise DataError(
+            "must be 'auto', True, False or a list of columns",
+            argument="continuous",
+            received=continuous,
+            remedy=Remedy("continuous", [continuous]) if continuous in given else None,
+        )
     names = [str(name) for name in continuous]
     strange = [name for name in names if name not in given]
     if strange:
-        raise DataError(f"continuous names {strange[0]!r}, which is none of the sensitive features {list(given)}")
+        raise DataError(
+            f"names {strange[0]!r}, which is none of the sensitive features {list(given)}", argument="continuous"
+        )
     return names
 
 
@@ -136,12 +143,17 @@ def cuts_by_column(cuts: Cuts, names: Sequence[str]) -> dict[str, tuple[float, .
         return {}
     if not isinstance(cuts, Mapping):
         if len(names) != 1:
-            raise DataError(f"cuts must map columns to numbers, as in {{{names[0]!r}: [...]}}, where there are several")
+            raise DataError(
+                "must name the column that is cut, where there are several",
+                argument="cuts",
+                received=cuts,
+                remedy=Remedy("cuts", {names[0]: ...}),
+            )
         cuts = {names[0]: cuts}
     found = {}
     for name, given in cuts.items():
         if name not in names:
-            raise DataError(f"cuts name {name!r}, which is none of the sensitive features {list(names)}")
+            raise DataError(f"names {name!r}, which is none of the sensitive features {list(names)}", argument="cuts")
         try:
             numbers = sorted({float(one) for one in given})
         except (TypeError, ValueError):
@@ -168,15 +180,19 @@ def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
     return found
 
 
-def note_on_numbers(given: Mapping[str, Column], numbers: Sequence[str]) -> str:
-    """What was decided about columns of numbers, and what to do where that is wrong."""
+def numbers_warning(given: Mapping[str, Column], numbers: Sequence[str]) -> MetrifairWarning:
+    """Which columns are taken as numbers, and what to do if that is wrong."""
     told = " and ".join(f"{name!r} ({len(distinct(given[name])[0]):,} different values)" for name in numbers)
     whole = [name for name in numbers if (given[name][~is_missing(given[name])] % 1 == 0).all()]
-    codes_perhaps = f" {' and '.join(map(repr, whole))} may be codes of names, being integers." if whole else ""
+    codes_perhaps = f"; {' and '.join(map(repr, whole))} may be codes of names, being integers" if whole else ""
     own = True if list(numbers) == ["sensitive_features"] else list(numbers)  # a column without a name
-    return (
-        f"{told} is taken as a number: how much scores depend on it counts, not groups.{codes_perhaps} Say "
-        f"continuous={own} if that is right, and continuous=False where every value is a group"
+    return MetrifairWarning(
+        f"{told} is taken as a number: how much scores depend on it counts, not groups{codes_perhaps}",
+        remedy=[
+            Remedy("continuous", own, " if that is right"),
+            Remedy("continuous", False, " if every value is a group"),
+            "cut it into groups",
+        ],
     )
 
 
@@ -249,8 +265,9 @@ def _numbers(name: str, column: Column) -> NDArray[np.float64]:
     except DataError:
         first = next(value for value in column.tolist() if not _is_number(value))
         raise DataError(
-            f"{name} must hold numbers, as continuous says or the first rows did, got {first!r}; name the columns of "
-            "numbers, as in continuous=['age'], where others hold groups"
+            f"{name} must hold numbers, as the columns that are continuous or as the first rows did",
+            received=first,
+            remedy=Remedy("continuous", detail=", the columns of numbers, if others hold groups"),
         ) from None
     if not (np.abs(values) < _LARGEST).all():
         raise DataError(
@@ -284,15 +301,19 @@ def _crossed(columns: Sequence[Column]) -> tuple[Column, dict[object, tuple[obje
     """One column of joint names, missing where any part is; and by name, the values that it joins."""
     missing = np.logical_or.reduce([is_missing(column) for column in columns])
     rows = list(zip(*columns, strict=True))
-    joint = [None if gone else " x ".join(map(_part, row)) for gone, row in zip(missing, rows, strict=True)]
+    joint = [None if gone else _joint_name(row) for gone, row in zip(missing, rows, strict=True)]
     parts = {name: row for name, row in zip(joint, rows, strict=True) if name is not None}
     return np.array(joint, dtype=object), parts
+
+
+def _joint_name(row: Sequence[object]) -> str:
+    return " x ".join(map(_part, row))
 
 
 def _part(value: object) -> str:
     """The name of a value within a joint one: the same for 1 and 1.0; in quotes where it would look like two.
 
-    >>> " x ".join(map(_part, ["a x b", 1])), " x ".join(map(_part, ["a", "b x c", 1.0]))
+    >>> _joint_name(["a x b", 1]), _joint_name(["a", "b x c", 1.0])
     ('"a x b" x 1', 'a x "b x c" x 1')
     """
     whole = isinstance(value, float | np.floating) and float(value).is_integer()
@@ -325,11 +346,19 @@ def stratum_codes(control_features: Table, strata: Strata | None = None) -> tupl
         found = levels(name, column)
         if not found:
             raise DataError(f"{name} holds missing values only; leave it out")
-        rows = [(level,) if parts is None else parts[level] for level in found]
-        conditions = [tuple(zip(given, row, strict=True)) for row in rows]
-        names = [",".join(f"{feature}={value}" for feature, value in each) for each in conditions]
-        strata = separate_strata(names, found, conditions)
+        strata = strata_by_values(list(given), [(level,) if parts is None else parts[level] for level in found])
     return codes(name, column, strata.values or ()), strata
+
+
+def strata_by_values(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Strata:
+    """One stratum for each combination of values of these columns.
+
+    >>> strata_by_values(["region", "level"], [("north", 1), ("south", 2)]).names
+    ('region=north,level=1', 'region=south,level=2')
+    """
+    conditions = [tuple(zip(columns, row, strict=True)) for row in rows]
+    names = [",".join(f"{column}={value}" for column, value in each) for each in conditions]
+    return separate_strata(names, [row[0] if len(row) == 1 else _joint_name(row) for row in rows], conditions)
 
 
 def _all_booleans(column: Column) -> bool:

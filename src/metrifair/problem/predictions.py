@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.problem.criteria import BINARY, MULTICLASS, Criterion, Task, regression, scores, tied
-from metrifair.problem.problem import Floats, Problem
-from metrifair.problem.tables import Table, array_of, columns, same_rows, wrapped
+from metrifair.problem.problem import Floats, Problem, Scheme
+from metrifair.problem.tables import Column, Table, array_of, codes, columns, same_rows, wrapped
 
 ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
@@ -94,8 +94,10 @@ def _check_classes(given: Floats, problem: Problem, pos_label: object) -> None:
         )
     if count == 2 and len(classes) == 1 and pos_label is not None:
         raise DataError(
-            f"the outcome is {classes[0]!r} only, which does not tell the column of pos_label={pos_label!r}; pass its "
-            "probability as a single column"
+            f"cannot be matched to a column, as the only outcome is {classes[0]!r}",
+            argument="pos_label",
+            received=pos_label,
+            remedy="pass its probability as a single column",
         )
 
 
@@ -107,11 +109,13 @@ def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, los
     """
     if loss is None and criterion.score == "loss":
         raise DataError(
-            f"{criterion.name} compares losses; say which: loss='log_loss' for probabilities, or 'squared_error', "
-            "'absolute_error', 'huber'"
+            f"{criterion.name} compares losses",
+            remedy=Remedy(
+                "loss", detail=": 'log_loss' for probabilities, or 'squared_error', 'absolute_error', 'huber'"
+            ),
         )
     if problem.labels is None and (criterion.score == "loss" or callable(criterion.score)):
-        raise DataError(f"{criterion.name} looks at the true labels; pass y_true, got None")
+        raise DataError(f"{criterion.name} looks at the true labels", remedy=Remedy("y_true"))
     given = torch.as_tensor(prediction)
     if loss != "log_loss":
         task: Task = regression(loss or "squared_error")
@@ -128,3 +132,31 @@ def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, los
     if criterion.score != "loss":
         return found
     return tied(found, loss or "", max(1.0, float(given.abs().max()), float(target.abs().max())))
+
+
+def class_scores(values: Column, scheme: Scheme, *, classes: Column | None = None) -> Floats:
+    """Scores by class of a model's output: (n,) of the positive of two classes, else (n, classes).
+
+    ``values`` are probabilities or margins, one column for each class, or one margin of the second of two classes.
+    ``classes`` are the model's ``classes_``, in the order of its columns; None: those of the scheme, ascending.
+
+    >>> from metrifair.problem.problem import Given, problem_of
+    >>> scheme = problem_of(Given(["no", "yes"], sensitive_features=["f", "m"])).scheme
+    >>> class_scores(np.array([[0.8, 0.2]]), scheme, classes=np.array(["yes", "no"]))
+    array([0.8])
+    """
+    output, known = np.asarray(values, dtype=np.float64), scheme.classes
+    count = 2 if output.ndim == 1 else output.shape[1]
+    if count != max(2, len(known)):
+        raise DataError(
+            f"the model knows {count} classes, and y holds the {len(known)} classes {list(known)}; judge it on rows of "
+            "all its classes"
+        )
+    named = len(known) > 1 and classes is not None
+    place = codes("classes_ of the model", np.asarray(classes), known) if named else np.arange(count)
+    if output.ndim == 1:
+        return output if place[1] == scheme.positive else -output
+    if len(known) < 2:
+        return output[:, 1]
+    ordered = output[:, np.argsort(place)]
+    return np.ascontiguousarray(ordered[:, scheme.positive]) if len(known) == 2 else ordered

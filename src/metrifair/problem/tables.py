@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from metrifair.errors import DataError
 from metrifair.problem.criteria import Booleans, Integers
-from metrifair.problem.values import band_start, is_missing_value
+from metrifair.problem.values import band_start, is_missing_value, place_among
 from metrifair.support.checks import check_known, require
 
 Table: TypeAlias = Any
@@ -209,6 +209,18 @@ def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
     found = np.full(len(column), UNKNOWN, dtype=np.int64)
     found[~missing] = present
     return found
+
+
+def spelled_as(known: Sequence[object], column: Column) -> list[object]:
+    """The values of a column in the spelling of the known ones; None where one is missing, and others as they are.
+
+    >>> spelled_as(("0", "1"), np.array([1.0, np.nan, 2.0]))
+    ['1', None, 2.0]
+    """
+    values, inverse = distinct(column)
+    places = [None if is_missing_value(value) else place_among(value, known) for value in values]
+    spelled = [value if place is None else known[place] for value, place in zip(values, places, strict=True)]
+    return [None if is_missing_value(spelled[place]) else spelled[place] for place in inverse.tolist()]
 
 
 def distinct(column: Column) -> tuple[list[object], Integers]:

@@ -193,14 +193,14 @@ def positive_text(classes: Sequence[object], positive: int) -> str:
     """Which of two labels counts as the positive one, where nobody said so; empty where they tell it themselves.
 
     >>> positive_text(["approved", "denied"], 1)
-    "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it."
+    "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it."
     >>> positive_text(["No", "Yes"], 1)
     ''
     """
     if is_evident_positive(classes, positive):
         return ""
     names, place = ", ".join(map(repr, classes)), "last" if positive else "first"
-    return f"Positive label: {classes[positive]!r} (the {place} of {names}); pass pos_label= to change it."
+    return f"Positive label: {classes[positive]!r} (the {place} of {names}); name another positive label to change it."
 
 
 def noun(label: str) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from metrifair.auditing.distribution import Booleans, Floats
 from metrifair.auditing.out_of_core.formats import COMMA, MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, too_many_groups
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.tables import MOST_CLASSES
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 LEVELS = 256  # that a number is cut into where rows are counted
+_WORDS = 4  # that an error lists
 _FEW = 8  # levels told apart one by one: faster than looking them up
 # A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
 _NUMBER = re.compile(r"-?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -61,18 +62,18 @@ class Roles(NamedTuple):
         for role, given in (("group", group), ("control", control)):
             names = () if given is None else names_of(role, given)
             if role == "group" and not names:
-                raise DataError("group must name at least one column, got none")
+                raise DataError("must name at least one column, got none", argument="group")
             if len(set(names)) < len(names):
-                raise DataError(f"{role} must name different columns, got {list(names)}")
+                raise DataError("must name different columns", argument=role, received=list(names))
             several[role] = names
         for role, name in (("label", label), ("weight", weight)):
             if name is not None and not isinstance(name, str):
-                raise DataError(f"{role} must be the name of a column, got {name!r}")
+                raise DataError("must be the name of a column", argument=role, received=name)
             several[role] = () if name is None else (name,)
         for one, role in (*(("score", role) for role in several), ("label", "group"), ("weight", "group")):
             names = (score,) if one == "score" else several[one]
             if twice := set(names) & set(several[role]):
-                raise DataError(f"{one} and {role} both name the column {min(twice)!r}; they must be two columns")
+                raise DataError(f"both name the column {min(twice)!r}", argument=(one, role), remedy="name two columns")
         edges = cuts_by_column(cuts, several["group"])
         return cls(score, several["group"], label, several["control"], weight, edges, continuous)
 
@@ -108,17 +109,24 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
         column = text.cast(pl.Float64, strict=False)
         strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
         if len(strange):
-            hint = f"; pass replace={{{strange[0]!r}: ...}} with the number that it stands for"
-            if role == "score":
-                hint = f", and decisions as 1 and 0; pass replace={{{strange[0]!r}: 1}}, and so on, to read them so"
-            if re.match(COMMA, strange[0], re.ASCII):
-                hint = "; pass decimal=',' where numbers have a comma"
-            elif strange[0].endswith("%"):
-                hint = f": write shares, such as {strange[0][:-1]}/100, without the sign"
-            raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers{hint}")
+            raise DataError(
+                f"the {role} column {name!r} must hold numbers", received=strange[0], remedy=_as_numbers(role, strange)
+            )
     column = column.cast(pl.Float64)
     values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
     return values
+
+
+def _as_numbers(role: str, strange: pl.Series) -> Remedy | str:
+    """How text is read as numbers; which number a word stands for is the user's to say."""
+    first = str(strange[0])
+    if re.match(COMMA, first, re.ASCII):
+        return Remedy("decimal", ",", " where numbers have a comma")
+    if first.endswith("%"):
+        return f"write shares, such as {first[:-1]}/100, without the sign"
+    meaning = "1 for a positive decision, 0 for another" if role == "score" else "the number that each stands for"
+    words = strange.unique(maintain_order=True).to_list()[:_WORDS]
+    return Remedy("replace", dict.fromkeys(words, ...), f" with {meaning}")
 
 
 def named(values: Sequence[object]) -> list[Any]:

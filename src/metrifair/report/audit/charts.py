@@ -18,7 +18,7 @@ from metrifair.auditing.records import (
     Settings,
     WitnessCurve,
 )
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.figures.curves import Curves
 from metrifair.figures.selection_rates import STANDARDS, GroupRates
 from metrifair.metrics.registry import is_largest_gap
@@ -265,11 +265,9 @@ def audit_chart(record: AuditRecord, kind: AuditChartKind) -> Any:
         return _distributions(alt, record)
     curves = [one for one in record.by_group if any(getattr(group, kind) for group in one.groups)]
     if not curves:
-        raise DataError(
-            "this audit has no curves by group to draw, which take two labels and one score; pass y_true"
-            if kind == "roc"
-            else "this audit has no reliability curves to draw, which take two labels and probabilities; pass y_true"
-        )
+        missing = "curves by group" if kind == "roc" else "reliability curves"
+        needed = "two labels and one score" if kind == "roc" else "two labels and probabilities"
+        raise DataError(f"this audit has no {missing} to draw, which need {needed}", remedy=Remedy("y_true"))
     return _roc(alt, curves[0]) if kind == "roc" else _reliability(alt, curves[0])
 
 

@@ -1,0 +1,96 @@
+"""A frontier in a notebook: the report's slider, whose place Python knows and sets."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from metrifair.errors import DataError
+from metrifair.report.frontier import page_content, widget_script
+from metrifair.support.checks import require
+from metrifair.tradeoff.points import Point
+
+if TYPE_CHECKING:
+    from metrifair.api.frontier import Frontier
+
+anywidget: Any = require("anywidget", extra="notebook", purpose="a slider in a notebook")
+traitlets: Any = require("traitlets", extra="notebook", purpose="a slider in a notebook")
+
+
+class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base carries no types
+    """The slider over a frontier's strengths, and what it stands on; made by :meth:`metrifair.Frontier.widget`."""
+
+    _esm = widget_script()
+    content = traitlets.Dict().tag(sync=True)  # what is drawn
+    said = traitlets.Unicode().tag(sync=True)  # why nothing was chosen, or what to know of the choice
+    row = traitlets.Int().tag(sync=True)  # the place of the slider
+    max_unfairness = traitlets.Float(None, allow_none=True).tag(sync=True)
+    strength = traitlets.Float()
+
+    def __init__(self, frontier: Frontier) -> None:
+        self.frontier, self._ready, view = frontier, False, frontier.view()
+        self._rows, content = view.rows, page_content(view)
+        row: Any = content["start"]
+        super().__init__(content=content, row=row, strength=self._rows[row].strength, max_unfairness=frontier.limit)
+        self._ready = True  # from here on a limit is a selection, also one that the frontier knows by now
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The test points at the slider, one for each seed."""
+        return tuple(self._rows[self.row].points)
+
+    @property
+    def chosen(self) -> Point | None:
+        """The test point at the slider: the frontier's choice where it is one of them, else that of the first seed."""
+        usable = [point for point in self.points if not point.failed]
+        return self.frontier.chosen if self.frontier.chosen in usable else next(iter(usable), None)
+
+    @property
+    def model(self) -> Any:
+        """The fitted model behind ``chosen``; None where it failed, or was not kept."""
+        return next((one.model for one in self.frontier.outcomes if one.test == self.chosen), None)
+
+    @traitlets.validate("row")  # type: ignore[untyped-decorator]
+    def _check_row(self, proposal: Any) -> int:
+        if not 0 <= proposal["value"] < len(self._rows):
+            raise DataError(f"row must be from 0 to {len(self._rows) - 1}, got {proposal['value']}")
+        return int(proposal["value"])
+
+    @traitlets.validate("strength")  # type: ignore[untyped-decorator]
+    def _check_strength(self, proposal: Any) -> float:
+        known = sorted({row.strength for row in self._rows})
+        if proposal["value"] not in known:
+            raise DataError(
+                f"strength must be one of {', '.join(f'{one:g}' for one in known)}, got {proposal['value']}"
+            )
+        return float(proposal["value"])
+
+    @traitlets.observe("row")  # type: ignore[untyped-decorator]
+    def _follow_row(self, change: Any) -> None:
+        self.strength = self._rows[change["new"]].strength
+
+    @traitlets.observe("strength")  # type: ignore[untyped-decorator]
+    def _follow_strength(self, change: Any) -> None:
+        here = self._rows[self.row]
+        if here.strength != change["new"]:  # of several families the one that is shown is looked through first
+            found = [number for number, row in enumerate(self._rows) if row.strength == change["new"]]
+            self.row = next((number for number in found if self._rows[number].family == here.family), found[0])
+
+    @traitlets.observe("max_unfairness")  # type: ignore[untyped-decorator]
+    def _choose(self, change: Any) -> None:
+        """Select, as one would by hand; the slider goes to what was chosen."""
+        if change["new"] is None or not self._ready:
+            return
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                self.frontier.select(max_unfairness=change["new"])
+                said = " ".join(str(one.message) for one in told)
+            except DataError as error:
+                said = str(error)
+        view = self.frontier.view()
+        self._rows = view.rows
+        with self.hold_sync():
+            self.content, self.said = page_content(view), said
+            if self.frontier.chosen is not None:
+                self.row = self.content["start"]

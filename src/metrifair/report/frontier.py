@@ -1,0 +1,428 @@
+"""The report on a frontier: one HTML file, whose script only places numbers and texts; and a chart, PNG and SVG.
+
+The chart, for notebooks and pictures, needs the extra ``report``; the page needs a browser.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from metrifair.errors import DataError
+from metrifair.figures.utility import UTILITIES
+from metrifair.report.charts import Axis, axis, axis_json, check_curve, curves_json, score_axis, short, thinned
+from metrifair.report.html import DRAWING, Json, Markup, Section, document, element, joined, resource
+from metrifair.support.checks import require
+from metrifair.support.files import write_file
+from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier import (
+    UNSCRIPTED,
+    area_sentence,
+    constant_sentence,
+    constant_text,
+    glossary,
+    highlights,
+    overfit_sentence,
+    row_note,
+    summary,
+)
+from metrifair.wording.frontier_view import FrontierRow, FrontierView, RowFigure, figure_lines, figure_texts
+from metrifair.wording.numbers import figure_text
+
+if TYPE_CHECKING:
+    from altair import LayerChart, TopLevelMixin
+
+_ACCENT = "#4b3fbf"
+_SCRIPTS = ("frontier.js", "panels.js")
+_MOST_SCORES, _FEWEST_SCORES = 240, 24  # at which a curve is drawn
+
+
+def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
+    r"""The report on a frontier: a page with a slider over the strength. It needs nothing but a browser.
+
+    Examples
+    --------
+    >>> page = frontier_html(FrontierView([Point(0, 0, 0.9, 0.4)], title="<script>alert(1)</script>"))
+    >>> "alert(1)" in page, "<script>alert(1)" in page
+    (True, False)
+    """
+    return document(
+        title=view.title,
+        about="accuracy and fairness",
+        head=frontier_head(view),
+        unscripted=UNSCRIPTED,
+        sections=[frontier_section(view, most_numbers=most_numbers)],
+        words=glossary(view),
+        provenance=view.provenance,
+    )
+
+
+def frontier_head(view: FrontierView) -> Markup:
+    """What was found, in words: the summary and the notes."""
+    return joined(
+        element("p", " ".join(summary(view)), id="summary", class_="summary"),
+        element("ul", *(element("li", note) for note in view.notes), id="notes", class_="notes"),
+    )
+
+
+def frontier_section(view: FrontierView, *, most_numbers: int = 110_000) -> Section:
+    """The drawing of a frontier with its slider; ``most_numbers`` bounds the curves, and so the size of the page."""
+    content = page_content(view, most_numbers=most_numbers)
+    return Section(Markup(resource("frontier.html")), "data", content, _SCRIPTS)
+
+
+def widget_script() -> str:
+    """The same drawing, slider and style as a module for notebooks; values come from the widget's model."""
+    scripts = "".join(resource(name) for name in (*DRAWING, *_SCRIPTS))
+    given = (
+        f"const STYLE = {json.dumps(resource('page.css'))};\nconst BODY = {json.dumps(resource('frontier.html'))};\n"
+    )
+    return f"{given}function placeFrontier(page) {{\n{scripts}}}\n{resource('widget.js')}"
+
+
+def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str, Json]:
+    """Everything the page shows; the curves in at most about so many numbers, of 6 to 7 characters each.
+
+    >>> content = page_content(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], title="Loans"))
+    >>> content["title"], content["start"], content["summary"][0]
+    ('Loans', 0, 'The most accurate model is right in 90.0% of cases; its unfairness is 0.400.')
+    """
+    for strength, curves in view.curves.items():
+        check_curve(curves, f"at strength {strength!r}")
+    at = {row.place: number for number, row in enumerate(view.rows)}
+    # The slider stands on the chosen model at first, else on the first that can be shown.
+    start = None if view.choice is None else at.get(view.choice.place)
+    if start is None:
+        start = next((number for number, row in enumerate(view.rows) if row.usable), 0)
+    return {
+        "title": view.title,
+        "notes": list(view.notes),
+        "summary": list(summary(view)),
+        "highlights": [
+            {
+                "heading": found.heading,
+                "sentence": found.sentence,
+                "row": at.get(found.point.place),
+                "figures": _headline(view, found.point),
+            }
+            for found in highlights(view)
+        ],
+        "names": {
+            "strength": view.label("strength"),
+            "utility": view.label(view.key),
+            "gap": view.label(view.gap_key),
+        },
+        "start": start,
+        "rows": [_row(view, row) for row in view.rows],
+        "frontier": _frontier(view, at),
+        "table": _table(view),
+        "groups": list(view.group_names),
+        "distributions": _distributions(view, most_numbers),
+    }
+
+
+def _headline(view: FrontierView, point: Point) -> Json:
+    """The three figures a glance should give: utility, unfairness, strength."""
+    strength, *_ = figure_lines(view, point)
+    return [
+        [view.label(view.key), figure_text(view.value(point))],
+        [view.label(view.gap_key), figure_text(point.gap(view.on))],
+        list(strength),
+    ]
+
+
+def _row(view: FrontierView, row: FrontierRow) -> Json:
+    reference = next((other for other in view.rows if other.usable), row)
+    brief = ", ".join(f"{view.label(key)} {row.figures[key].text}" for key in view.keys[:3])
+    brief += f"; {row.mark}" if row.mark else ""
+    x, y = row.figures[view.gap_key], row.figures[view.key]
+    return {
+        "text": row.text,
+        "stop": row.family or row.text,
+        "needsGroup": row.needs_group,
+        "usable": row.usable,
+        "state": row.state,
+        "brief": brief if row.usable else "training failed",
+        "spoken": f"{view.label('strength')} {row.text}: {brief if row.usable else 'training failed'}",
+        "against": "" if row is reference else f"{view.label('strength')} {reference.text}",
+        "x": short(x.value),
+        "y": short(y.value),
+        "spread": [
+            [short(figure.bounds.low), short(figure.bounds.high)] if figure.bounds_text and figure.bounds else None
+            for figure in (x, y)
+        ],
+        "figures": [_figure(view, key, row, reference) for key in view.keys],
+        "mark": row.mark,
+        "overfit": overfit_sentence(view, row),
+        "parts": [[name, figure.text] for name, figure in _parts(view, row)],
+    }
+
+
+def _parts(view: FrontierView, row: FrontierRow) -> list[tuple[str, RowFigure]]:
+    """The unfairness on training, validation and test rows, side by side."""
+    names = {"training": "Training rows", "validation": "Validation rows"}
+    known = [(names[name], figure) for name, figure in row.parts.items()]
+    return [*known, ("Test rows", row.figures[view.gap_key])] if known else []
+
+
+def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierRow) -> Json:
+    """One figure of a row beside that of the row it is compared with; better or worse, where its direction is known."""
+    figure, other = row.figures[key], reference.figures[key]
+    known = view.utility if key == view.key else UTILITIES.get(key)
+    less = key in ("unfairness", "decision_unfairness") or (known is not None and not known.larger_is_better)
+    direction = -1 if less else 1 if known is not None else 0
+    change = None if figure.value is None or other.value is None else figure.value - other.value
+    gain = (change or 0.0) * direction
+    seeds = f" over {len(row.points) - row.failed} seeds" if figure.bounds_text and figure.over_seeds else ""
+    return {
+        "name": view.label(key),
+        "text": figure.text,
+        "bounds": f"{figure.bounds_text}{seeds}",
+        "change": "" if change is None or row is reference else figure_text(change, signed=True),
+        "trend": "better" if gain > 0.0005 else "worse" if gain < -0.0005 else "",
+    }
+
+
+def _frontier(view: FrontierView, at: Mapping[float | tuple[str, float], int]) -> Json:
+    x, y = frontier_axes(view)
+
+    def place(point: Point | None) -> dict[str, Json] | None:
+        return None if point is None else {"x": short(point.gap(view.on)), "y": short(view.value(point))}
+
+    constant = place(view.baseline)
+    return {
+        "x": axis_json(x),
+        "y": axis_json(y),
+        "line": [[short(a), short(b)] for a, b in front_line(view)],
+        "lineWithout": [[short(a), short(b)] for a, b in front_line(view, view.front_without_groups)],
+        "floor": short(view.floor),
+        "area": area_sentence(view),
+        "chosen": place(view.choice),
+        "constant": constant and {**constant, "lines": _constant_lines(view), "text": constant_sentence(view)},
+        "points": [
+            {
+                "x": short(point.gap(view.on)),
+                "y": short(view.value(point)),
+                "row": at[point.place],
+                "front": point in view.front,
+                "frontWithout": point in view.front_without_groups,
+                "mark": view.mark(point),
+                "lines": [list(line) for line in figure_lines(view, point)],
+            }
+            for point in sorted(view.usable, key=lambda point: (at[point.place], point.seed))
+        ],
+    }
+
+
+def _constant_lines(view: FrontierView) -> Json:
+    """The constant predictor's figures; it has no strength and no seed."""
+    if view.baseline is None:
+        return []
+    texts = figure_texts(view, replace(view.baseline, intervals={}))
+    return [
+        ["Constant predictor", constant_text(view.constant_value)],
+        *([view.label(key), text] for key, text in texts.items()),
+    ]
+
+
+def _table(view: FrontierView) -> Json:
+    several = any(len(row.points) > 1 for row in view.rows)
+    failures = any(row.failed for row in view.rows)
+    noted = any(row.mark or row.overfit for row in view.rows)
+    parts = view.rows[0].parts
+    # The unfairness of training and validation rows stands beside that of test rows.
+    order = [own for key in view.keys for own in (key, *(parts if key == view.gap_key else ()))]
+    families = bool(view.knobs)
+    names = [
+        view.label("strength"),
+        *(["Group"] if families else []),
+        *(f"… {own}" if own in parts else view.label(own) for own in order),
+    ]
+    names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else []), *(["Note"] * noted)]
+    cells = [
+        [
+            _cell(f"{row.text} *" if row_note(row) else row.text, number if families else row.strength),
+            *([_cell("needed" if row.needs_group else "", row.needs_group)] if families else []),
+            *(_cell(figure.text, figure.value) for own in order for figure in [{**row.figures, **row.parts}[own]]),
+            *([_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)] if several else []),
+            _cell("yes" if row.on_front else "", row.on_front),
+            *([_cell(row.state, row.failed)] if failures else []),
+            *([_cell(note := row_note(row), bool(note))] if noted else []),
+        ]
+        for number, row in enumerate(view.rows)
+    ]
+    return {"columns": names, "rows": cells, "starred": "A star points to the last column." if noted else ""}
+
+
+def _cell(text: str, value: float | None) -> Json:
+    return {"text": text, "value": None if value is None else float(value)}
+
+
+def _distributions(view: FrontierView, most_numbers: int) -> Json:
+    """Curves by row of the table. Most share one grid, so grids are numbered and kept once."""
+    drawn = [view.curves.get(row.place) for row in view.rows]
+    scores = [score for curves in drawn if curves for score in (curves.grid[0], curves.grid[-1])]
+    if not scores:
+        return None
+    count = sum(2 * len(view.group_names) for curves in drawn if curves)
+    most = max(_FEWEST_SCORES, min(_MOST_SCORES, most_numbers // max(count, 1)))
+    grids: dict[tuple[float, ...], int] = {}
+    rows: list[Json] = []
+    for curves in drawn:
+        found = None if curves is None else curves_json(thinned(curves, most), view.group_names)
+        rows.append(found and {**found, "grid": grids.setdefault(tuple(found["grid"]), len(grids))})
+    several = any(len(row.points) > 1 for row in view.rows)
+    return {
+        "x": axis_json(score_axis(scores)),
+        "grids": [list(grid) for grid in grids],
+        "rows": rows,
+        "note": " Shown for one of the seeds." if several else "",
+    }
+
+
+def front_line(view: FrontierView, front: Sequence[Point] | None = None) -> tuple[tuple[float, float], ...]:
+    """Corners of the Pareto step line: the best utility that unfairness at most x allows, to the end of the axis.
+
+    Of all models, or of a ``front`` among some of them.
+
+    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)])
+    >>> front_line(view)[:3]
+    ((0.1, 0.8), (0.4, 0.8), (0.4, 0.9))
+    """
+    corners: list[tuple[float, float]] = []
+    for point in view.front if front is None else front:
+        if corners:
+            corners.append((point.gap(view.on), corners[-1][1]))
+        corners.append((point.gap(view.on), view.value(point)))
+    return (*corners, (frontier_axes(view)[0].high, corners[-1][1])) if corners else ()
+
+
+def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
+    """Axes of unfairness, from 0, and of the utility, of which up is better: a loss falls along its axis.
+
+    They hold the constant predictor and all error bars. Where the utility's own error is known its axis is no shorter
+    than a 95 % interval, so that differences which are noise do not fill it.
+
+    >>> x, y = frontier_axes(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]))
+    >>> x.low, [text for _, text in y.ticks]
+    (0.0, ['0.80', '0.82', '0.84', '0.86', '0.88', '0.90'])
+    """
+    drawn = [*view.usable, *(point for point in (view.choice, view.baseline) if point is not None)]
+    if not drawn:
+        return axis([1.0], from_zero=True, top=1.0), axis([0.0, 1.0], top=1.0)
+    gaps, values = [point.gap(view.on) for point in drawn], [view.value(point) for point in drawn]
+    for row in view.rows:
+        for key, ends in ((view.gap_key, gaps), (view.key, values)):
+            bounds = row.figures[key].bounds
+            if bounds is not None and row.figures[key].bounds_text:
+                ends += [bounds.low, bounds.high]
+    width = max((4 * point.errors.get(view.key, 0.0) for point in drawn), default=0.0)  # about an interval's
+    most = view.utility.most if view.utility.larger_is_better else math.inf
+    y = axis(values, top=most, least_span=max(0.01, width))
+    if not view.utility.larger_is_better:
+        y = Axis(y.high, y.low, y.ticks)
+    return axis(gaps, from_zero=True, top=1.0), y
+
+
+def frontier_chart(view: FrontierView) -> LayerChart:
+    """The trade-off: all models, the Pareto front, the chosen model; every figure of a model on hover.
+
+    Raises
+    ------
+    MissingExtra
+        If altair is not installed.
+    DataError
+        If no model can be drawn because all failed.
+
+    Examples
+    --------
+    >>> chart = frontier_chart(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]))
+    >>> len(chart.layer)                                           # points and line; no chosen model
+    2
+    """
+    # Any: altair's own types double the time mypy takes, and what is built here is checked by altair's schema.
+    alt: Any = require("altair", extra="report", purpose="a chart")
+    if not view.usable:
+        raise DataError(
+            f"all {len(view.points)} points failed, so there is nothing to draw; "
+            "train again with a smaller learning rate or smaller strengths"
+        )
+    x_axis, y_axis = frontier_axes(view)
+    x = alt.X("x:Q", title=view.label(view.gap_key), scale=alt.Scale(domain=[x_axis.low, x_axis.high], nice=False))
+    y = alt.Y("y:Q", title=view.label(view.key), scale=alt.Scale(domain=[y_axis.low, y_axis.high], nice=False))
+    line = [{"x": a, "y": b, "order": at} for at, (a, b) in enumerate(front_line(view))]
+    layers = [
+        alt.Chart(alt.Data(values=line)).mark_line(color="#222", strokeWidth=1.5).encode(x=x, y=y, order="order:Q"),
+    ]
+    marked = [point for point in view.usable if view.mark(point)]
+    better = [point for point in view.usable if not view.mark(point)]
+    if better:
+        layers.append(_dots(alt, view, better).mark_circle(size=60, opacity=0.6, color="#555").encode(x=x, y=y))
+    if marked:
+        hollow = _dots(alt, view, marked).mark_point(size=50, filled=False, strokeWidth=1.5, color="#999")
+        layers.append(hollow.encode(x=x, y=y))
+    if view.baseline is not None:
+        layers.append(
+            _dots(alt, view, [view.baseline])
+            .mark_point(shape="square", size=130, filled=False, strokeWidth=2, color="#777")
+            .encode(x=x, y=y)
+        )
+    if view.choice is not None:
+        layers.append(
+            _dots(alt, view, [view.choice])
+            .mark_point(shape="diamond", size=260, filled=False, strokeWidth=2.5, color=_ACCENT)
+            .encode(x=x, y=y)
+        )
+    chart: LayerChart = alt.layer(*layers).properties(title=view.title, width=520, height=360)
+    return chart
+
+
+def save_picture(chart: TopLevelMixin, path: str | os.PathLike[str]) -> Path:
+    """Write a chart as .png or .svg, without a browser, and return the path.
+
+    Raises
+    ------
+    MissingExtra
+        If vl-convert-python is not installed.
+    DataError
+        If the path ends otherwise, or cannot be written.
+
+    Examples
+    --------
+    >>> save_picture(None, "front.gif")
+    Traceback (most recent call last):
+    metrifair.errors.DataError: path must end in .png or .svg, got 'front.gif'; for a page use to_html
+    """
+    kind = Path(path).suffix.lower()
+    if kind not in (".png", ".svg"):
+        raise DataError(f"path must end in .png or .svg, got {os.fspath(path)!r}; for a page use to_html")
+    require("vl_convert", extra="report", purpose="a picture of a chart")
+    if kind == ".png":
+        picture = io.BytesIO()
+        chart.save(picture, format="png", scale_factor=2)
+        return write_file(path, picture.getvalue())
+    text = io.StringIO()
+    chart.save(text, format="svg")
+    return write_file(path, text.getvalue().encode())
+
+
+def _dots(alt: Any, view: FrontierView, points: Sequence[Point]) -> Any:
+    """Chart of points with all their figures as tooltips.
+
+    Fields are numbered, since names that come from users may hold signs that mean something in a field's name.
+    """
+    records = [
+        {"x": point.gap(view.on), "y": view.value(point)}
+        | {f"text{number}": text for number, (_, text) in enumerate(figure_lines(view, point))}
+        for point in points
+    ]
+    tips = [
+        alt.Tooltip(f"text{number}:N", title=name) for number, (name, _) in enumerate(figure_lines(view, points[0]))
+    ]
+    return alt.Chart(alt.Data(values=records)).encode(tooltip=tips)

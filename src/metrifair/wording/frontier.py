@@ -1,0 +1,523 @@
+"""All sentences about a frontier: notes, marks, the summary, the choice and the glossary.
+
+Pages, terminals and cards place them. A note has one template for its kind, whose parameters are its facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from metrifair.figures.intervals import FEW
+from metrifair.figures.utility import CONSTANT, NO_BETTER, Mark, Utility
+from metrifair.tradeoff.points import FrontierNote, Point
+from metrifair.wording.frontier_view import MARKS, FrontierRow, FrontierView, figure_name, figure_texts
+from metrifair.wording.numbers import few_text, figure_text, listed, noun, percent_text, positive_text
+
+_PARTS = {"training": "training rows", "validation": "validation rows", "test": "test rows"}
+_SAME, _THRESHOLD = "the same for everyone", "metrifair train --choose-threshold"
+
+
+def note_text(note: FrontierNote) -> str:
+    """The sentences of a note; empty where its facts need no words.
+
+    >>> note_text(FrontierNote("split", {"training": 1000, "validation": 500, "test": 500, "folds": 0}))
+    '1,000 training rows, 500 validation rows, 500 test rows.'
+    """
+    return NOTES[note.kind](**note.facts)
+
+
+def _split(training: int, validation: int, test: int, folds: int) -> str:
+    if folds:
+        return f"{training:,} training rows, {folds}-fold cross-validation to choose a model, {test:,} test rows."
+    first = f"{training:,} training rows" if training else "Fitted models"
+    return f"{first}, {validation:,} validation rows, {test:,} test rows."
+
+
+def _positive_label(labels: Sequence[object], positive: int) -> str:
+    return positive_text(labels, positive)
+
+
+def _weighted() -> str:
+    return "Rows count by their sample weights. Intervals are omitted: their proof does not cover weighted samples."
+
+
+def _label_groups(attribute: str) -> str:
+    return f"The groups of {attribute} are the label in other words: scores that are right are then unfair by design."
+
+
+def _small_groups(groups: Sequence[Mapping[str, Any]], left_out: bool) -> str:
+    small = []
+    for one in groups:
+        rows = _PARTS[one["part"]]
+        within = rows if one["within"] == "everyone" else f"{rows}, {one['within']}"
+        small.append((one["group"], one["attribute"], within, one["rows"]))
+    consequence = (
+        f"Unfairness excludes them, and the four-fifths ratio excludes groups with fewer than {FEW} rows in all. "
+        "Tables by group show them."
+        if left_out
+        else "There are no larger groups to compare, so that chance alone may explain the unfairness."
+    )
+    return f"{few_text(small)} {consequence} Merge small groups, mark them as missing, or hold more rows out."
+
+
+def chance_text(unfairness: float, comparisons: int = 1, on: str = "scores") -> str:
+    """The unfairness that chance alone would show.
+
+    >>> chance_text(0.1993, 7)
+    'Groups with equal distributions would show an unfairness of about 0.199 by chance alone (the largest of 7 \
+comparisons). Differences between models below it are sampling noise.'
+    """
+    about = "up to about" if on == "decisions" else "about"
+    largest = f" (the largest of {comparisons:,} comparisons)" if comparisons > 1 else ""
+    return (
+        f"Groups with equal distributions would show an unfairness of {about} {figure_text(unfairness)} by chance alone"
+        f"{largest}. Differences between models below it are sampling noise."
+    )
+
+
+def _overfit(
+    *,
+    models: int,
+    trained: int,
+    family: str,
+    parameter: str,
+    value: float,
+    training: float,
+    validation: float,
+    test: float,
+) -> str:
+    at = f"{f'{family}, ' if family else ''}{parameter} {value:g}"
+    return (
+        f"Unfairness is significantly smaller on training rows than on others for {models} of {trained} models "
+        f"(most at {at}: {figure_text(training)} on training rows, {figure_text(validation)} on validation rows, "
+        f"{figure_text(test)} on test rows). {overfit_remedy(parameter)}"
+    )
+
+
+def overfit_remedy(parameter: str) -> str:
+    """What helps against models whose fairness does not carry over to new rows."""
+    turn = {"strength": ", more rows or a larger strength", "tolerance": ", more rows or a smaller tolerance"}
+    return f"Fewer leaves, a smaller network{turn.get(parameter, ' or more rows')} help."
+
+
+def _constant_models(family: str, strengths: Sequence[float], constant: Sequence[float]) -> str:
+    last = [value for value in strengths if value >= min(constant)]
+    where = f"at strength {listed([f'{value:g}' for value in constant])}"
+    if len(last) > 1 and last == list(constant):
+        where = f"from strength {last[0]:g} on"
+    return (
+        f"{f'{family}: models' if family else 'Models'} predict {_SAME} {where} ({len(constant)} of {len(strengths)} "
+        "strengths): training found nothing with a lower objective there. Use smaller strengths or longer training to "
+        "see the trade-off."
+    )
+
+
+def _same_decisions(models: int, of: int) -> str:
+    decide, their, they = ("decides", "its", "it ranks") if models == 1 else ("decide", "their", "they rank")
+    return (
+        f"{models} of {of} models {decide} {_SAME} at {their} threshold, however well {they} people. Equal decision "
+        f"rates and a four-fifths ratio of 1 are then no sign of fairness. Choose another threshold ({_THRESHOLD})."
+    )
+
+
+def _message(text: str) -> str:
+    return text  # of a caller that has its own words, such as the command line
+
+
+NOTES: Mapping[str, Callable[..., str]] = {
+    "split": _split,
+    "positive_label": _positive_label,
+    "weighted": _weighted,
+    "label_groups": _label_groups,
+    "small_groups": _small_groups,
+    "chance": chance_text,
+    "overfit": _overfit,
+    "constant_models": _constant_models,
+    "same_decisions": _same_decisions,
+    "message": _message,
+}
+
+
+def mark_text(mark: Mark) -> str:
+    """What a mark says of a model, with its verb.
+
+    >>> mark_text("constant"), mark_text("no_better")
+    ('decides the same for everyone', 'is no better than a constant predictor')
+    """
+    return MARKS[mark] if mark == CONSTANT else f"is {MARKS[mark]}"
+
+
+def mark_warning(utility: Utility, mark: Mark, part: str = "test") -> str:
+    """A warning about a chosen model that a constant predictor could replace.
+
+    >>> from metrifair.figures.utility import UTILITIES
+    >>> mark_warning(UTILITIES["accuracy"], "constant")
+    'The chosen model decides the same for everyone (on test rows): allow more unfairness, or train with other \
+strengths; a utility of scores, such as AUC, may still distinguish models'
+    """
+    rows = _PARTS[part]
+    name = noun(figure_name(utility.name))
+    measured = f"on {rows}" if mark == CONSTANT else f"by {name} on {rows}, within its 95 % interval"
+    scores = "; a utility of scores, such as AUC, may still distinguish models" if utility.needs == "decisions" else ""
+    return (
+        f"The chosen model {mark_text(mark)} ({measured}): allow more unfairness, or train with other strengths{scores}"
+    )
+
+
+def choice_warning(validation: Point, test: Point, utility: Utility) -> str:
+    """A warning about a chosen model that is no better than a constant, or decides like one; or empty."""
+    for part, point in (("test", test), ("validation", validation)):
+        if mark := point.marks.get(utility.key):
+            return mark_warning(utility, mark, part)
+    if test.marks.get("accuracy") != CONSTANT:
+        return ""
+    return (
+        f"The chosen model ranks people, but decides {_SAME} at its threshold (on test rows): equal decision rates are "
+        f"then no sign of fairness; choose another threshold ({_THRESHOLD})"
+    )
+
+
+def constant_text(value: object) -> str:
+    """What the constant predictor predicts.
+
+    >>> constant_text("yes"), constant_text(3.14159)
+    ('“yes” for everyone', '3.142 for everyone')
+    """
+    return f"{value:.4g} for everyone" if isinstance(value, float) else f"“{value}” for everyone"
+
+
+UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
+_KOLMOGOROV = "the Kolmogorov distance, the largest difference between the groups' shares below any score"
+
+
+@dataclass(frozen=True)
+class Highlight:
+    """A model worth a glance: a heading, the model, and one sentence about it."""
+
+    heading: str
+    point: Point
+    sentence: str
+
+
+def highlights(view: FrontierView) -> tuple[Highlight, ...]:
+    """The most accurate model, the chosen one where there is one, and the least unfair; none if all failed.
+
+    Models that are no better than deciding the same for everyone are not shown as the least unfair, and named as such.
+
+    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.8, 0.1))
+    >>> for highlight in highlights(view):
+    ...     print(f"{highlight.heading}: {highlight.sentence}")
+    Most accurate: The best of 2 models in accuracy.
+    Chosen, least unfair: Accuracy 10.0 points lower, unfairness 75% lower.
+    """
+    if not view.front:
+        return ()
+    top, count = view.front[-1], len(view.usable)
+    best = f"The best of {count} models in {noun(view.label(view.key))}." if count > 1 else "The only model."
+    found = [Highlight(_capital(_best(view).removeprefix("the ")), top, best)]
+    if view.choice is not None:
+        found.append(Highlight("Chosen", view.choice, _against(view, view.choice, top)))
+    # A constant is fair to nobody's use: the least unfair is one that does better.
+    fairest = next((point for point in view.front if not view.mark(point)), None)
+    if fairest is not None:
+        lower = sum(point.gap(view.on) < fairest.gap(view.on) for point in view.usable if view.mark(point))
+        more = f" {_models(lower)} with less unfairness {_are(lower)} {MARKS[NO_BETTER]}." if lower else ""
+        found.append(Highlight("Least unfair", fairest, _against(view, fairest, top) + more))
+    return _merged(
+        replace(one, sentence=f"{_capital(mark_text(mark))}. {one.sentence}")
+        if (mark := one.point.marks.get(view.key))
+        else one
+        for one in found
+    )
+
+
+def _merged(found: Iterable[Highlight]) -> tuple[Highlight, ...]:
+    """A model that stands out in several ways is shown once, under all its headings."""
+    merged: list[Highlight] = []
+    for highlight in found:
+        same = next((number for number, other in enumerate(merged) if other.point == highlight.point), None)
+        if same is None:
+            merged.append(highlight)
+        else:
+            heading = f"{merged[same].heading}, {noun(highlight.heading)}"
+            merged[same] = replace(merged[same], heading=heading)
+    return tuple(merged)
+
+
+def summary(view: FrontierView) -> tuple[str, ...]:
+    """The findings in a few sentences.
+
+    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.8, 0.1))
+    >>> for sentence in summary(view):
+    ...     print(sentence)
+    The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
+    The chosen model (strength 1) is right in 80.0% of cases; its unfairness is 0.100. \
+Against the most accurate: accuracy 10.0 points lower, unfairness 75% lower.
+    """
+    if not view.front:
+        return (
+            f"None of the {len(view.points)} trained models can be shown: training diverged or gave no figures.",
+            "A smaller learning rate or smaller strengths usually help.",
+        )
+    top = view.front[-1]
+    name = "The most accurate model" if view.key == "accuracy" else f"The best model in {view.label(view.key)}"
+    sentences = [f"{name} {_reaches(view, top)}."]
+    sentences += [constant] if (constant := constant_sentence(view)) else []
+    sentences += [families] if (families := families_sentence(view)) else []
+    if view.choice is None:
+        sentences.append("No model has been chosen yet: move the slider to see what each strength costs.")
+    elif view.choice == top:
+        sentences.append("It is also the chosen model.")
+    else:
+        named = f"{noun(view.label('strength'))} {_strength(view, view.choice)}"
+        sentences.append(
+            f"The chosen model ({named}) {_reaches(view, view.choice)}. "
+            f"Against {_best(view)}: {noun(_against(view, view.choice, top))}"
+        )
+    if view.choice is not None and (mark := view.choice.marks.get(view.key)):
+        sentences.append(f"The chosen model {mark_text(mark)}.")
+    sentences += [asked] if (asked := limit_sentence(view)) else []
+    failed = sum(row.failed for row in view.rows)
+    if failed:
+        sentences.append(
+            f"{failed} of {len(view.points)} models failed; the table lists them, the plot leaves them out."
+        )
+    return tuple(sentences)
+
+
+def limit_sentence(view: FrontierView) -> str:
+    """What was asked of the chosen model, and whether it is kept on the rows behind the figures; empty if nothing was.
+
+    >>> limit_sentence(FrontierView([Point(1, 0, 0.8, 0.12)], chosen=Point(1, 0, 0.8, 0.12), limit=0.1))
+    'The chosen one is the most accurate, up to noise, with an unfairness of at most 0.1 on validation rows; on \
+test rows it misses this limit.'
+    """
+    if view.limit is None:
+        return ""
+    asked = f"an {noun(view.label(view.gap_key))} of at most {view.limit:g} on validation rows"
+    if view.choice is None:
+        return f"No model has {asked}."
+    verdict = "keeps" if view.choice.gap(view.on) <= view.limit else "misses"
+    asked = f"{_best(view)}, up to noise, with {asked}"
+    return f"The chosen one is {asked}; on test rows it {verdict} this limit."
+
+
+def choice_sentences(view: FrontierView) -> tuple[str, ...]:
+    """Which model was chosen by a limit, what it reaches on test rows, and whether it keeps the limit there.
+
+    >>> chosen = Point(1, 0, 0.8, 0.12)
+    >>> for sentence in choice_sentences(FrontierView([chosen], chosen=chosen, limit=0.1)):
+    ...     print(sentence)
+    Chosen: strength 1, the most accurate, up to noise, with an unfairness of at most 0.1 on validation rows.
+    On test rows it has accuracy 0.800, unfairness 0.120.
+    It misses the limit on test rows (0.120 is above 0.1): to keep it more surely, choose with a lower limit, or hold \
+more rows out.
+    """
+    point, limit = view.choice, view.limit
+    if point is None or limit is None:
+        return ()
+    gap, value = noun(view.label(view.gap_key)), point.gap(view.on)
+    shown = {
+        key: text for key, text in figure_texts(view, point).items() if key in (view.key, "accuracy", view.gap_key)
+    }
+    reached = ", ".join(f"{noun(view.label(key))} {text}" for key, text in shown.items())
+    intervals = ", with 95 % intervals" if set(shown) & set(point.intervals) else ""
+    named = f"{noun(view.label('strength'))} {_strength(view, point)}"
+    sentences = [
+        f"Chosen: {named}, {_best(view)}, up to noise, with an {gap} of at most {limit:g} on validation rows.",
+        f"On test rows it has {reached}{intervals}.",
+    ]
+    if mark := point.marks.get(view.key):
+        sentences.append(f"{mark_warning(view.utility, mark)}.")
+    if value > limit:
+        sentences.append(
+            f"It misses the limit on test rows ({figure_text(value)} is above {limit:g}): to keep it more surely, "
+            "choose with a lower limit, or hold more rows out."
+        )
+    return tuple(sentences)
+
+
+def constant_sentence(view: FrontierView) -> str:
+    """Figures of the constant predictor, and how many models are no better; empty if it is not known.
+
+    >>> constant = Point(0, 0, 0.7, 0.0)
+    >>> constant_sentence(FrontierView([Point(0, 0, 0.9, 0.4)], constant=constant, constant_value="yes"))
+    'The constant predictor (“yes” for everyone) has accuracy 0.700 and unfairness 0.000.'
+    """
+    constant = view.baseline
+    if constant is None:
+        return ""
+    said = "" if view.constant_value is None else f" ({constant_text(view.constant_value)})"
+    reached = (
+        f"The constant predictor{said} has {noun(view.label(view.key))} {figure_text(view.value(constant))} and "
+        f"{noun(view.label(view.gap_key))} {figure_text(constant.gap(view.on))}"
+    )
+    alike = sum(bool(view.mark(point)) for point in view.usable)
+    if not alike:
+        return f"{reached}."
+    return f"{reached}; {alike} of {len(view.usable)} models {_are(alike)} no better."
+
+
+def area_sentence(view: FrontierView) -> str:
+    """How much of what can be had the models cover; empty if it is not known.
+
+    >>> area_sentence(FrontierView([Point(0, 0, 0.9, 0.4)], areas=(0.54, 0.78), constant=Point(0, 0, 0.6, 0.0)))
+    'Area below the Pareto front: 0.540, with the constant predictor 0.780.'
+    """
+    if view.areas is None:
+        return ""
+    with_it = f", with the constant predictor {figure_text(view.areas[1])}" if view.baseline is not None else ""
+    return f"Area below the Pareto front: {figure_text(view.areas[0])}{with_it}."
+
+
+def overfit_sentence(view: FrontierView, row: FrontierRow) -> str:
+    """That unfairness at one strength is smaller on training rows by more than chance, and what to do; or empty."""
+    if not row.overfit or "training" not in row.parts:
+        return ""
+    return (
+        f"The {noun(view.label(view.gap_key))} is significantly smaller on training rows than on others. "
+        f"{overfit_remedy(view.knobs.get(row.family, 'strength'))}"
+    )
+
+
+def families_sentence(view: FrontierView) -> str:
+    """Which families need the group at prediction, and which do not; empty where there is one family.
+
+    >>> points = [Point(0, 0, 0.9, 0.4, family="linear"), Point(0, 0, 0.9, 0.1, family="moved", needs_group=True)]
+    >>> families_sentence(FrontierView(points, knobs={"linear": "strength", "moved": "tolerance"}))
+    'Families: linear (1 model), moved (1 model; needs the group of each row at prediction).'
+    """
+    parts = []
+    for family in view.knobs:
+        own = [point for point in view.points if point.family == family]
+        asks = "; needs the group of each row at prediction" if any(point.needs_group for point in own) else ""
+        parts.append(f"{family} ({_models(len(own))}{asks})")
+    return f"Families: {', '.join(parts)}." if parts else ""
+
+
+def row_note(row: FrontierRow) -> str:
+    """What a table says of a strength beside its figures."""
+    return "; ".join(
+        [
+            *([row.mark] if row.mark else []),
+            *(["significantly less unfair on training rows"] if row.overfit else []),
+        ]
+    )
+
+
+def shown_note(view: FrontierView, shown: int) -> str:
+    """How much of a frontier a short table shows, and what its unfairness is.
+
+    >>> shown_note(FrontierView([Point(0, 0, 0.9, 0.4), Point(0, 1, 0.8, 0.1)]), 1)
+    "Shown: 1 of 1 strengths, means of 2 seeds, on test rows. Unfairness is the Kolmogorov distance, the largest \
+difference between the groups' shares below any score."
+    """
+    seeds = len({point.seed for point in view.points})
+    means = f", means of {seeds} seeds" if seeds > 1 else ""
+    parts = ", and in brackets on training and validation rows" if view.rows[0].parts else ""
+    kinds = "models" if view.knobs else "strengths"
+    return f"Shown: {shown} of {len(view.rows)} {kinds}{means}, on test rows{parts}. Unfairness is {_KOLMOGOROV}."
+
+
+def interval_note(view: FrontierView, point: Point) -> str:
+    """What the unfairness of one model is, and what its intervals are worth."""
+    meaning = f"Unfairness is {_KOLMOGOROV}."
+    if "unfairness" not in point.intervals:
+        return f"{meaning} {_weighted()}"
+    kind = "Wilson's" if view.accuracy_name == "accuracy" else "an approximation for many rows"
+    return (
+        f"{meaning} Its intervals are proven, for all comparisons at once (Dvoretzky-Kiefer-Wolfowitz); that of "
+        f"{noun(view.label('accuracy'))} is {kind}."
+    )
+
+
+def _strength(view: FrontierView, point: Point) -> str:
+    texts = {row.place: row.text for row in view.rows}
+    return texts.get(point.place, f"{point.strength:g}")
+
+
+def _best(view: FrontierView) -> str:
+    return "the most accurate" if view.key == "accuracy" else f"the best in {noun(view.label(view.key))}"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _models(count: int) -> str:
+    return f"{count} model{'' if count == 1 else 's'}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _reaches(view: FrontierView, point: Point) -> str:
+    gap = f"its {noun(view.label(view.gap_key))} is {figure_text(point.gap(view.on))}"
+    if view.key == "accuracy" and view.accuracy_name == "accuracy":
+        return f"is right in {percent_text(point.accuracy)} of cases; {gap}"
+    name = view.label(view.key)
+    return f"reaches {'an' if name[:1] in 'AEFR' else 'a'} {noun(name)} of {figure_text(view.value(point))}; {gap}"
+
+
+def _against(view: FrontierView, point: Point, top: Point) -> str:
+    """What a model costs and gains against the best one."""
+    cost, gain = view.value(top) - view.value(point), top.gap(view.on) - point.gap(view.on)
+    if cost == 0 and gain == 0:
+        return f"As good as {_best(view)} in both."
+    points = view.key == "accuracy" and view.accuracy_name == "accuracy"
+    by = f"{figure_text(100 * abs(cost), digits=1)} points" if points else figure_text(abs(cost))
+    price = f"{view.label(view.key)} {by} {'higher' if cost < 0 else 'lower'}"
+    share = f"{abs(gain) / top.gap(view.on):.0%}" if top.gap(view.on) > 0 else figure_text(abs(gain))
+    return f"{price}, {noun(view.label(view.gap_key))} {share} {'higher' if gain < 0 else 'lower'}."
+
+
+def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
+    """The words of the report and what they mean.
+
+    >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
+    ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Density', 'Share below']
+    """
+    explained = [
+        (view.label("strength"), _FAMILIES if view.knobs else _STRENGTH),
+        (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
+        *([(view.label(view.key), _UTILITY.get(view.key, "How good a model is."))] if view.key != "accuracy" else []),
+        (view.label("unfairness"), _UNFAIRNESS),
+        (view.label("decision_unfairness"), _DECISIONS),
+        *([("Constant predictor", _CONSTANT)] if view.baseline is not None else []),
+        ("Pareto front", "The best utility at each unfairness. No model lies above it."),
+        ("Density", "Where the scores of a group lie: the higher the curve, the more of its members have that score."),
+        ("Share below", "The share of a group whose score is at most this one, the group's distribution function."),
+    ]
+    return tuple(pair for pair in explained if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys)
+
+
+_STRENGTH = "Weight of the unfairness penalty in training. 0 means no penalty."
+_FAMILIES = (
+    "A family, and the value of the parameter by which it trades accuracy for fairness: of a strength 0 means none, of "
+    "a tolerance 0 means parity. Where the group is needed, nothing can be predicted for rows without it."
+)
+_ACCURACY = {
+    "accuracy": "The share of right decisions.",
+    "R2": "The share of the outcome's variance that the predictions explain: 1 is perfect, 0 no better than the mean.",
+}
+_UTILITY = {
+    "balanced_accuracy": "The share of right decisions of each class, averaged over the classes.",
+    "auc": "How often a member of the class has a higher score than another: 1 is perfect, 0.5 is chance.",
+    "log_loss": "Minus the logarithm of the probability of what happened, on average: less is better.",
+    "brier": "The squared distance of the probabilities from what happened, on average: less is better.",
+    "mean_absolute_error": "The distance of the predictions from what happened, on average: less is better.",
+    "mean_squared_error": "The squared distance of the predictions from what happened, on average: less is better.",
+    "expected_cost": "What the decisions cost, on average: less is better.",
+}
+_CONSTANT = (
+    "Predicts the same for everyone: the base rate or the mean. A model that is not significantly better (by the 95 % "
+    "interval of the difference) is marked."
+)
+_UNFAIRNESS = (
+    "The Kolmogorov distance: the largest difference between the groups' shares below any score, over all pairs of "
+    "groups that are compared. 0 means equal distributions, 1 that the groups do not overlap at all."
+)
+_DECISIONS = "The largest difference between the groups' shares of positive decisions. 0 means equal shares."

@@ -1,0 +1,349 @@
+"""A frontier as numbers and texts: rows by strength, names of figures, and what each point is called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+from metrifair.errors import DataError
+from metrifair.figures.curves import Curves
+from metrifair.figures.intervals import Interval
+from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Utility
+from metrifair.support.checks import check_known
+from metrifair.support.provenance import Provenance
+from metrifair.tradeoff.points import Point, pareto
+from metrifair.wording.numbers import MISSING, figure_text, interval_text, strength_texts
+
+_NAMES = {
+    "accuracy": "Accuracy",
+    "R2": "R²",
+    "r2": "R²",
+    "auc": "AUC",
+    "brier": "Brier score",
+    "decision_unfairness": "Unfairness of decisions",
+    "four_fifths": "Four-fifths ratio",
+}
+MARKS = {CONSTANT: "decides the same for everyone", NO_BETTER: "no better than a constant predictor"}
+
+
+def figure_name(key: str) -> str:
+    """The name of a figure or a utility for people.
+
+    >>> figure_name("auc"), figure_name("log_loss")
+    ('AUC', 'Log loss')
+    """
+    return _NAMES.get(key) or key.replace("_", " ").capitalize()
+
+
+_LEFT_TO_FRAMES = ("balanced_accuracy", "brier", "mean_squared_error")  # unless they are the utility
+
+
+@dataclass(frozen=True)
+class FrontierView:
+    """Everything a report on an accuracy-fairness frontier is made of.
+
+    Parameters
+    ----------
+    points
+        One per trained model. Failed ones are listed, not drawn.
+    curves
+        Score distributions of the groups by strength; may lack strengths, or be empty.
+    chosen
+        The model that was selected, if any.
+    title
+        Headline of the report.
+    accuracy_name
+        What ``Point.accuracy`` is: "accuracy" or "R2".
+    on
+        Which unfairness is drawn: that of the "scores" or of the "decisions".
+    groups
+        Names of the groups, in the order of their colours.
+    notes
+        Plain sentences under the title, such as how the data were split.
+    labels
+        What to call a figure, by its key: "strength", "accuracy", "unfairness", "auc" ...
+    floor
+        Unfairness that chance alone would show on the test rows.
+    limit
+        The unfairness limit of the choice, on the validation rows.
+    utility
+        What makes a model good: the figure that is drawn against unfairness.
+    constant, constant_value
+        Figures of the best constant predictor, and what it predicts.
+    training, validation
+        Figures on training and validation rows, in the order of ``points``.
+    areas
+        Share of the unit box that the models dominate, without and with the constant predictor.
+    knobs
+        The parameter that was varied, by family, where there are several; then ``curves`` are by family and strength.
+    provenance
+        Where it all comes from.
+
+    Examples
+    --------
+    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], groups=("a", "b"))
+    >>> [row.text for row in view.rows]
+    ['0', '1']
+    >>> view.label("four_fifths"), view.gap_key
+    ('Four-fifths ratio', 'unfairness')
+    """
+
+    points: Sequence[Point]
+    curves: Mapping[float | tuple[str, float], Curves] = field(default_factory=dict)
+    chosen: Point | None = None
+    title: str = "Accuracy and fairness"
+    accuracy_name: str = "accuracy"
+    on: str = "scores"
+    groups: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    floor: float | None = None
+    limit: float | None = None
+    utility: Utility = UTILITIES["accuracy"]
+    constant: Point | None = None
+    constant_value: Any = None
+    training: Sequence[Point | None] = ()
+    validation: Sequence[Point | None] = ()
+    areas: tuple[float, float] | None = None
+    knobs: Mapping[str, str] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise DataError("points must hold at least one Point, got none; train at least one model first")
+        check_known("accuracy_name", self.accuracy_name, ("accuracy", "R2"))
+        check_known("on", self.on, ("scores", "decisions"))
+
+    @property
+    def gap_key(self) -> str:
+        """Key of the unfairness that is drawn: decisions only where there are any."""
+        decided = any(point.decision_unfairness is not None for point in self.points)
+        return "decision_unfairness" if self.on == "decisions" and decided else "unfairness"
+
+    @property
+    def key(self) -> str:
+        """Key of the utility that is drawn."""
+        return self.utility.key
+
+    def value(self, point: Point) -> float:
+        """The utility of a point that can be drawn."""
+        found = point.figure(self.key)
+        return math.nan if found is None else found
+
+    def worth(self, point: Point) -> float:
+        """The same, so that larger is better."""
+        return self.utility.worth(self.value(point))
+
+    @property
+    def alternatives(self) -> tuple[Point, tuple[Point, ...]]:
+        """The best model, and those that are as good, within its interval, and less unfair: the least unfair first.
+
+        Models that are no better than a constant are none.
+
+        >>> best = Point(0, 0, 0.9, 0.4, intervals={"accuracy": Interval(0.86, 0.93)})
+        >>> view = FrontierView([best, Point(1, 0, 0.88, 0.2), Point(2, 0, 0.8, 0.1)])
+        >>> [point.strength for point in view.alternatives[1]]
+        [1]
+        """
+        usable = [point for point in self.points if not point.failed and point.figure(self.key) is not None]
+        usable = [point for point in usable if not self.mark(point)] or usable or list(self.points)
+        best = max(usable, key=self.worth)
+        interval = best.intervals.get(self.key)
+        least = self.worth(best)
+        if interval is not None:
+            least = min(self.utility.worth(end) for end in (interval.low, interval.high))
+        found = [point for point in usable if self.worth(point) >= least and point.gap(self.on) < best.gap(self.on)]
+        return best, tuple(sorted(found, key=lambda point: point.gap(self.on)))
+
+    def mark(self, point: Point) -> str:
+        """How a point that a constant predictor could replace is called; empty for others."""
+        return MARKS.get(point.marks.get(self.key, ""), "")
+
+    def label(self, key: str) -> str:
+        """What a figure is called."""
+        if key in self.labels:
+            return self.labels[key]
+        if key == "strength" and self.knobs:
+            return "Model"
+        return figure_name(self.accuracy_name if key == "accuracy" else key)
+
+    @cached_property
+    def group_names(self) -> tuple[str, ...]:
+        """The groups that have curves or were named, each once, in the order of their colours."""
+        drawn = (name for curves in self.curves.values() for name in curves.cumulative)
+        return tuple(dict.fromkeys([*self.groups, *drawn]))
+
+    @cached_property
+    def usable(self) -> tuple[Point, ...]:
+        """The points that can be drawn: not failed, both figures finite."""
+        return tuple(point for point in self.points if self._drawable(point))
+
+    def _drawable(self, point: Point) -> bool:
+        return not point.failed and math.isfinite(self.value(point)) and math.isfinite(point.gap(self.on))
+
+    @property
+    def choice(self) -> Point | None:
+        """The chosen model, if there is one and it can be drawn."""
+        return self.chosen if self.chosen is not None and self._drawable(self.chosen) else None
+
+    @property
+    def baseline(self) -> Point | None:
+        """The constant predictor, if it is known and can be drawn."""
+        return self.constant if self.constant is not None and self._drawable(self.constant) else None
+
+    @cached_property
+    def front(self) -> tuple[Point, ...]:
+        """The points no other beats, in ascending order of unfairness."""
+        return pareto(self.usable, on=self.on, worth=self.worth)
+
+    @cached_property
+    def front_without_groups(self) -> tuple[Point, ...]:
+        """The same among the models that need no group at prediction."""
+        return pareto([one for one in self.usable if not one.needs_group], on=self.on, worth=self.worth)
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the figures that are shown, in the order of the columns; frames and JSON have all of them."""
+        decided = any(point.decision_unfairness is not None for point in self.points)
+        more = dict.fromkeys(key for point in self.points for key in point.more if key not in _LEFT_TO_FRAMES)
+        order = (self.key, "accuracy", "unfairness", *(["decision_unfairness"] if decided else []), *more)
+        return tuple(dict.fromkeys(order))
+
+    @cached_property
+    def rows(self) -> tuple[FrontierRow, ...]:
+        """One row per distinct strength, ascending; family by family where there are several."""
+        found: list[FrontierRow] = []
+        for family in self.knobs or ("",):
+            strengths = sorted({point.strength for point in self.points if point.family == family})
+            texts = strength_texts(strengths)
+            knob = f"{family}, {self.knobs[family]} " if self.knobs else ""
+            found += (
+                self._row(family, strength, f"{knob}{text}") for strength, text in zip(strengths, texts, strict=True)
+            )
+        return tuple(found)
+
+    def _row(self, family: str, strength: float, text: str) -> FrontierRow:
+        own = [at for at, point in enumerate(self.points) if point.strength == strength and point.family == family]
+        points = tuple(self.points[at] for at in own)
+        usable = tuple(point for point in points if self._drawable(point))
+        figures = {key: _summary_of(key, usable) for key in self.keys}
+        best = any(point in self.front for point in usable)
+        parts = {
+            name: _summary_of(self.gap_key, (seen for at in own if (seen := part[at]) is not None and not seen.failed))
+            for name, part in (("training", self.training), ("validation", self.validation))
+            if part
+        }
+        marks = [kind for point in usable if (kind := point.marks.get(self.key))]
+        few = f"{len(marks)} of {len(usable)}: " if len(marks) < len(usable) else ""
+        mark = f"{few}{MARKS[CONSTANT if set(marks) == {CONSTANT} else NO_BETTER]}" if marks else ""
+        overfit = any(point.overfit for point in usable)
+        failed = len(points) - len(usable)
+        return FrontierRow(strength, text, points, failed, figures, best, parts, mark, overfit, family=family)
+
+
+@dataclass(frozen=True)
+class RowFigure:
+    """One figure at one strength: the mean over its seeds, and between which bounds it lies."""
+
+    value: float | None
+    bounds: Interval | None = None
+    over_seeds: bool = False  # the bounds are the least and the largest seed, not an interval of one model
+
+    @property
+    def text(self) -> str:
+        """The value as shown."""
+        return figure_text(self.value)
+
+    @property
+    def bounds_text(self) -> str:
+        """The bounds as shown; empty where there are none.
+
+        >>> RowFigure(0.5, Interval(0.4, 0.6)).bounds_text
+        '0.400 to 0.600'
+        """
+        if self.bounds is None or not math.isfinite(self.bounds.low + self.bounds.high):
+            return ""
+        return interval_text(self.bounds, figure_text)
+
+
+@dataclass(frozen=True)
+class FrontierRow:
+    """All models of one strength."""
+
+    strength: float
+    text: str
+    points: tuple[Point, ...]
+    failed: int
+    figures: Mapping[str, RowFigure]
+    on_front: bool
+    parts: Mapping[str, RowFigure] = field(default_factory=dict)  # the unfairness on training and validation rows
+    mark: str = ""  # "decides the same for everyone" ...; with the number of models, where it is not all of them
+    overfit: bool = False
+    family: str = ""
+
+    @property
+    def place(self) -> float | tuple[str, float]:
+        """What its points share."""
+        return self.points[0].place
+
+    @property
+    def needs_group(self) -> bool:
+        """Whether its models ask for the group when they predict."""
+        return any(point.needs_group for point in self.points)
+
+    @property
+    def usable(self) -> bool:
+        """Whether any of its models can be shown."""
+        return self.failed < len(self.points)
+
+    @property
+    def state(self) -> str:
+        """How training went, in a word or two.
+
+        >>> FrontierRow(1.0, "1", (Point(1, 0, 0.9, 0.1), Point(1, 1, 0, 0, failed=True)), 1, {}, False).state
+        '1 of 2 failed'
+        """
+        if not self.failed:
+            return "ok"
+        return f"{self.failed} of {len(self.points)} failed" if self.usable else "failed"
+
+
+def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...]:
+    """Name and text of everything known about one point, intervals included.
+
+    >>> figure_lines(FrontierView([Point(0.5, 3, 0.9, 0.4)]), Point(0.5, 3, 0.9, 0.4))
+    (('Strength', '0.5'), ('Seed', '3'), ('Accuracy', '0.900'), ('Unfairness', '0.400'))
+    """
+    shown = {row.place: row.text for row in view.rows}
+    strength = shown.get(point.place) or strength_texts([point.strength])[0]
+    figures = ((view.label(key), text) for key, text in figure_texts(view, point).items())
+    asks = [("Group at prediction", "needed" if point.needs_group else "not needed")] if view.knobs else []
+    return (view.label("strength"), strength), *asks, (view.label("seed"), str(point.seed)), *figures
+
+
+def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:
+    """A point's figures as text by their keys, each with its interval where it has one.
+
+    >>> point = Point(0.5, 3, 0.9, 0.4, intervals={"accuracy": Interval(0.85, 0.95)})
+    >>> figure_texts(FrontierView([point]), point)
+    {'accuracy': '0.900 (0.850 to 0.950)', 'unfairness': '0.400'}
+    """
+    found = {}
+    for key in view.keys:
+        text, bounds = figure_text(point.figure(key)), point.intervals.get(key)
+        between = "" if bounds is None or text == MISSING else RowFigure(None, bounds).bounds_text
+        found[key] = f"{text} ({between})" if between else text
+    return found
+
+
+def _summary_of(key: str, points: Iterable[Point]) -> RowFigure:
+    """The figure over the seeds of one strength; a single model keeps its own interval."""
+    known = [(point, value) for point in points if (value := point.figure(key)) is not None]
+    values = [value for _, value in known]
+    if len(values) > 1:
+        return RowFigure(fmean(values), Interval(min(values), max(values)), over_seeds=True)
+    return RowFigure(values[0], known[0][0].intervals.get(key)) if values else RowFigure(None)
