@@ -89,8 +89,9 @@ def check_settings(audits: Mapping[str, AuditRecord], keys: Collection[Key]) -> 
         if values[0] != values[1]:
             texts = [f"{value!r} in {name}" for value, name in zip(values, audits, strict=True)]
             raise DataError(
-                f"the audits differ in {setting}, {texts[0]} and {texts[1]}, so that their figures do not compare; "
-                f"audit both with the same {setting}"
+                f"is {texts[0]} and {texts[1]}, so that the figures of these audits do not compare",
+                argument=setting,
+                remedy="audit both with the same value",
             )
 
 
@@ -171,8 +172,8 @@ def compare_audits(
             differences.append(_difference(name, before, after, directions[-1]))
     if not differences:
         raise DataError(
-            f"{baseline} and {', '.join(name for name, _ in others)} have no finding in common; audit the same groups, "
-            "criteria and metrics in both"
+            f"{baseline} and {', '.join(name for name, _ in others)} have no finding in common",
+            remedy="audit the same groups, criteria and metrics in both",
         )
     adjusted = adjusted_p_values([one.p_value for one in differences])
     differences = [
@@ -228,8 +229,8 @@ def _pairing(
             return "rows", found
         if paired:
             raise DataError(
-                "paired=True needs the rows of both audits, the same ones in the same order; audit both in memory, "
-                "such as audit({'a': scores, 'b': others}, ...)"
+                "paired=True needs the rows of both audits, the same ones in the same order",
+                remedy="audit both in memory, such as audit({'a': scores, 'b': others}, ...)",
             )
     hashes = [{file.sha256 for file in one.record.provenance.files} for one in (first, other)]
     one_file = paired is None and hashes[0] == hashes[1] != set()
