@@ -189,7 +189,7 @@ def card_command(
       metrifair card loans.metrifair --audit audit.json --license mit --output README.md
     """
     check_paths([model, *filter(None, (audited, swept))], [output])
-    from metrifair.api.compare import audit_in
+    from metrifair.api.compare import read_audit
     from metrifair.api.frontier import Frontier
     from metrifair.api.loading import load
     from metrifair.api.model_card import to_card
@@ -199,7 +199,7 @@ def card_command(
         raise DataError(f"{swept!r} holds a {type(front).__name__}, not a frontier; pass what Frontier.save wrote")
     card = to_card(
         known,
-        None if audited is None else audit_in(audited),
+        None if audited is None else read_audit(audited),
         front,
         None if output == STANDARD_OUTPUT else output,
         title=title,
