@@ -21,6 +21,7 @@ from metrifair.report.audit.page import audit_html
 from metrifair.report.html import write_html
 from metrifair.support.provenance import Provenance, SourceFile
 from metrifair.wording.findings import describe
+from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import number_text
 from metrifair.wording.summary import audit_summary
 
@@ -226,7 +227,7 @@ def test_every_column_sorts_both_ways_and_what_is_missing_comes_last(opened):
             ways.append([key(text) for text in known])
         assert ways[0] == sorted(ways[0]), name
         assert ways[1] == sorted(ways[1], reverse=True), name
-        assert len(set(map(str, ways[0]))) > 1 or name in ("Rows", "Chance")
+        assert len(set(map(str, ways[0]))) > 1 or name in ("Rows", "Significance")
 
 
 def key(text):
@@ -321,10 +322,12 @@ def test_the_page_without_its_script_shows_summary_and_table(browser, opened, tm
 
 
 def test_names_from_the_data_are_text(opened):
-    record = demo_record({HOSTILE: (HOSTILE, BOLD)}, sets=[(BOLD, HOSTILE, 0.0)], summary=[HOSTILE, BOLD])
-    page = opened(audit_html(replace(record, notes=[Note("small", BOLD)]), title=HOSTILE))
-    assert page.locator("h1").inner_text() == page.locator("#audit-summary").inner_text() == HOSTILE
-    assert page.locator(".remark li").inner_text() == BOLD
+    record = demo_record({HOSTILE: (HOSTILE, BOLD)}, sets=[(BOLD, HOSTILE, 0.0)])
+    note = Note("groups_are_labels", {"attribute": BOLD})
+    page = opened(audit_html(replace(record, notes=[note]), title=HOSTILE))
+    assert page.locator("h1").inner_text() == HOSTILE
+    assert HOSTILE in page.locator("#audit-summary").inner_text()
+    assert page.locator(".remark li").inner_text() == note_text(note)
     assert page.locator("#scored-groups").inner_text().split("\n") == [HOSTILE, BOLD]
     assert page.locator("#findings tbody th").first.inner_text() == f"{HOSTILE} vs {BOLD}"
     page.locator("#scored-density svg").hover()
@@ -352,8 +355,8 @@ def test_the_policy_stops_scripts_that_are_not_the_pages_own(browser, tmp_path):
 
 
 RECORDS = {
-    "one-finding": demo_record(findings=[bare_finding(0)], decisions=[], distributions=[], notes=[], summary=[]),
-    "nothing": demo_record(findings=[], decisions=[], distributions=[], notes=[], summary=[]),
+    "one-finding": demo_record(findings=[bare_finding(0)], decisions=[], distributions=[], notes=[]),
+    "nothing": demo_record(findings=[], decisions=[], distributions=[], notes=[]),
     "only-decisions": demo_record(findings=[], distributions=[]),
     "regression": demo_record(scale=250_000.0),
     "tiny": demo_record(scale=1e-300),
