@@ -6,6 +6,7 @@ from .api.audit_file import audit_file
 from .api.audit_result import Audit
 from .api.audit_table import audit_table
 from .api.compare import AuditDifference, compare
+from .api.frontier import Frontier, frontier
 from .api.loading import load, save
 from .api.model_card import to_card
 from .api.monitor import AuditSeries, monitor
@@ -36,7 +37,6 @@ from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
 from .problem import criteria
 from .problem.criteria import Criterion
-from .tradeoff.frontier import Frontier, frontier
 from .training.objective import Objective
 
 __all__ = [

@@ -123,7 +123,7 @@ def test_strata_and_unknown_groups() -> None:
         **QUICK,
     )
     told = [(one.within, [rate.selection_rate for rate in one.rates]) for one in found.decisions]
-    assert told == [("control_features = n", [0.5, 1.0]), ("control_features = s", [1.0, 0.5])]
+    assert told == [("control_features=n", [0.5, 1.0]), ("control_features=s", [1.0, 0.5])]
     assert (found.record.rows, found.record.left_out) == (6, 1)
     assert found.notes[0].kind == "missing_groups"
 

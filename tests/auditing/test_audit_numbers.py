@@ -43,7 +43,7 @@ def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     worst = max(gaps, key=gaps.get)
     cut, dependence = of(found, "kolmogorov"), of(found, "energy")
     assert cut.value == pytest.approx(gaps[worst], abs=1e-12)
-    assert cut.groups == (f"up to {worst:.0f}", f"above {worst:.0f}")
+    assert cut.groups == (f"≤{worst:.0f}", f">{worst:.0f}")
     assert cut.sizes == (int((age <= worst).sum()), int((age > worst).sum()))
     assert cut.cuts == len(gaps)
     assert cut.p_value == dependence.p_value == 0.01
@@ -53,7 +53,7 @@ def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     assert f"distance correlation is {distance_correlation(score, age):.3f}"[:32] in finding_meaning(dependence)
     assert finding_sentence(cut).startswith(f"Scores are lower for age above {worst:.0f}: ")
     assert found.summary[0].startswith("The largest gap above sampling noise is ")
-    assert " between “up to" in found.summary[0]
+    assert " between “≤" in found.summary[0]
     (bands,) = [one for one in found.decisions if one.attribute == "age"]
     assert len(bands.rates) == 5
     assert sum(rate.size for rate in bands.rates) == 400
@@ -110,7 +110,7 @@ def test_the_page_shows_the_cut(tmp_path) -> None:
     )
     page = (tmp_path / "page.html").read_text()
     assert "Scores are lower for age above" in page
-    assert "above 60" in page or "up to 60" in page
+    assert "&gt;60" in page or "≤60" in page
 
 
 def test_independence_is_one_finding_of_all_groups(tmp_path) -> None:
@@ -172,7 +172,7 @@ def test_each_distance_names_its_own_worst_cut(tmp_path) -> None:
     score = np.where(age < 2, 0.45, 0.5)  # told apart entirely, though near to each other
     score[age == 9] = np.where(np.arange(100) < 90, 1.0, 0.5)
     found = audit(score, sensitive_features={"age": age}, continuous=True, **FAST)
-    assert (of(found, "kolmogorov").groups[0], of(found, "wasserstein").groups[0]) == ("up to 1", "up to 8")
+    assert (of(found, "kolmogorov").groups[0], of(found, "wasserstein").groups[0]) == ("≤1", "≤8")
     far = of(found, "wasserstein")
     assert far.sizes == (900, 100)
     assert far.value == pytest.approx(wasserstein_distance(score[age <= 8], score[age > 8]), rel=1e-9)

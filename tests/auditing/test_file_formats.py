@@ -96,7 +96,7 @@ def renamed(text: str) -> str:
     frame = pl.read_csv(text.encode(), infer_schema=False)
     names = dict(zip(["2", "3", "5"], ["sex", "band", "day"], strict=True))
     change = [pl.col("attribute").replace(names)]
-    change += [pl.col(name).str.replace_all("5 = ", "day = ", literal=True) for name in ("within",)]
+    change += [pl.col(name).str.replace_all("5=", "day=", literal=True) for name in ("within",)]
     return frame.with_columns(change).write_csv()
 
 

@@ -236,8 +236,8 @@ def test_a_standard_is_about_everyone_also_where_there_are_strata(tmp_path: Path
     )
     assert [(one.within, one.standard) for one in found.decisions] == [
         ("everyone", "ll144"),
-        ("control_features = x", "ll144"),
-        ("control_features = y", "ll144"),
+        ("control_features=x", "ll144"),
+        ("control_features=y", "ll144"),
     ]
     apart = audit(  # the smallest ratio is within a stratum
         [0.9, 0.8, 0.1, 0.7, 0.9, 0.2, 0.8, 0.9] * 10,
@@ -247,7 +247,7 @@ def test_a_standard_is_about_everyone_also_where_there_are_strata(tmp_path: Path
         threshold=0.5,
         **ALL,
     )
-    assert any("(within control_features = x)" in line and "impact ratio 0.50." in line for line in apart.summary)
+    assert any("(within control_features=x)" in line and "impact ratio 0.50." in line for line in apart.summary)
     apart.to_html(tmp_path / "r.html")
     page = re.sub("(?s)<script.*?</script>", "", (tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "four fifths" not in " ".join(apart.summary) + page

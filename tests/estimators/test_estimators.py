@@ -124,10 +124,10 @@ def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) 
     exact = population.tradeoff(strength)
     assert abs(slope) == pytest.approx(exact.parameters["s0"], abs=0.06)
     assert slope + extra == pytest.approx(exact.parameters["s1"], abs=0.06)
-    centres = intercept + slope / 2 - 0.5, intercept + at_one + (slope + extra) / 2 - 0.5
-    risk = population.linear_risk(slope, slope + extra) + (centres[0] ** 2 + centres[1] ** 2) / 2
+    centers = intercept + slope / 2 - 0.5, intercept + at_one + (slope + extra) / 2 - 0.5
+    risk = population.linear_risk(slope, slope + extra) + (centers[0] ** 2 + centers[1] ** 2) / 2
     grid = (np.arange(2000) + 0.5) / 2000 - 0.5
-    apart = energy_distance(centres[0] + slope * grid, centres[1] + (slope + extra) * grid)
+    apart = energy_distance(centers[0] + slope * grid, centers[1] + (slope + extra) * grid)
     assert -1e-5 < risk + strength * apart - exact.objective < 0.004
 
 
@@ -665,4 +665,4 @@ def test_strata_of_a_stream_match_by_value() -> None:
     again = np.where(np.arange(len(X)) == 3, np.nan, strata)
     for control in (strata, again, strata.astype(float)):
         model.partial_fit(X, Y, sensitive_features=A, control_features=control)
-    assert model.scheme_.strata.names == ("control_features = 0", "control_features = 1")
+    assert model.scheme_.strata.names == ("control_features=0", "control_features=1")

@@ -105,8 +105,8 @@ def test_a_frontier_is_a_part_of_the_page_with_a_heading_of_its_own():
     text = audit_html(demo_record(), frontier=demo_view())
     assert "<h2>Mortgage approvals in Boston</h2>" in text
     assert embedded(text)["title"] == "Mortgage approvals in Boston"
-    assert "Pareto line" in text
-    assert "Pareto line" not in re.sub(r"<script.*?</script>", "", audit_html(demo_record()), flags=re.DOTALL)
+    assert "Pareto front" in text
+    assert "Pareto front" not in re.sub(r"<script.*?</script>", "", audit_html(demo_record()), flags=re.DOTALL)
     ids = [attributes["id"] for _, attributes in Parsed(text).elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     terms = re.findall(r"<dt>(.*?)</dt>", text.partition('id="words"')[2])

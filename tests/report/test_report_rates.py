@@ -11,8 +11,8 @@ from metrifair import audit
 from metrifair.figures.intervals import Interval
 from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.rates import rates_section
-from metrifair.report.frontier.view import FrontierView
 from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier_view import FrontierView
 
 QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
 
@@ -82,7 +82,7 @@ def test_ll144_has_scoring_rates_no_threshold_and_the_fields_that_the_user_fills
 
 def test_credit_draws_the_ratio_at_every_decile_and_lists_alternatives():
     best = Point(0, 0, 0.9, 0.4, intervals={"accuracy": Interval(0.86, 0.93)})
-    constant = Point(9, 0, 0.89, 0.0, marks={"accuracy": "decides the same for everyone"})
+    constant = Point(9, 0, 0.89, 0.0, marks={"accuracy": "constant"})
     view = FrontierView([best, Point(1, 0, 0.88, 0.2), Point(2, 0, 0.8, 0.1), constant])
     markup = rates_section(record("credit", reference="a"), frontier=view)
     assert markup.count("<polyline") == 2

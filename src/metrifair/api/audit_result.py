@@ -25,7 +25,7 @@ from metrifair.wording.numbers import count_text, figure_text
 from metrifair.wording.summary import audit_summary
 
 if TYPE_CHECKING:
-    from metrifair.report.frontier.view import FrontierView
+    from metrifair.wording.frontier_view import FrontierView
 
 JSON_VERSION = 1
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it

@@ -224,7 +224,7 @@ def _pool(states: Sequence[Any], options: Mapping[str, Any], generator: np.rando
         return None
 
     def pool(first: int, last: int) -> AuditRecord:
-        merged = states[first].merge(*states[first + 1 : last + 1])
+        merged: AuditState = states[first].merge(*states[first + 1 : last + 1])
         return merged.audit(**options, permutations=0, random_state=generator).record
 
     return pool

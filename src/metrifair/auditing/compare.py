@@ -36,26 +36,39 @@ def compared_figures(record: AuditRecord) -> dict[Key, ComparedFigure]:
     """The figures of an audit that others may have as well. Distances have no direction."""
     figures: dict[Key, ComparedFigure] = {}
     for one in record.findings:
-        key = one.attribute, one.criterion, one.conditions, _compared_groups(one), one.metric
-        names = one.attribute, one.criterion, one.within, one.groups, one.metric
-        values = one.group_values, one.conditions, one.sizes
-        figures[key] = ComparedFigure(*names, one.value, one.interval, False, *values)
+        figure = ComparedFigure(
+            one.attribute,
+            one.criterion,
+            one.within,
+            one.groups,
+            one.metric,
+            one.value,
+            one.interval,
+            group_values=one.group_values,
+            conditions=one.conditions,
+            sizes=one.sizes,
+        )
+        figures[_key(figure, _compared_groups(one))] = figure
     for table in record.decisions:
         if table.selection_ratio is not None:
-            key = table.attribute, DECISIONS, table.conditions, frozenset(), "selection_ratio"
-            names = table.attribute, DECISIONS, table.within, (), "selection_ratio"
-            interval = table.selection_ratio_interval
-            figures[key] = ComparedFigure(*names, table.selection_ratio, interval, True, (), table.conditions)
+            names: Names = table.attribute, DECISIONS, table.within, (), "selection_ratio"
+            measured = table.selection_ratio, table.selection_ratio_interval
+            figure = ComparedFigure(*names, *measured, larger_is_better=True, conditions=table.conditions)
+            figures[_key(figure, frozenset())] = figure
     for by_group in record.by_group:
         for group in by_group.groups:
+            values = (group.group_value,), by_group.conditions
             for metric, more_is_better in _BY_GROUP.items():
                 measure = getattr(group, metric)
                 if measure is not None:
-                    values = (group.group_value,), by_group.conditions
-                    key = by_group.attribute, BY_GROUP, by_group.conditions, frozenset(values[0]), metric
                     names = by_group.attribute, BY_GROUP, by_group.within, (group.group,), metric
-                    figures[key] = ComparedFigure(*names, measure.value, measure.interval, more_is_better, *values)
+                    figure = ComparedFigure(*names, measure.value, measure.interval, more_is_better, *values)
+                    figures[_key(figure, frozenset(values[0]))] = figure
     return figures
+
+
+def _key(figure: ComparedFigure, groups: frozenset[Value]) -> Key:
+    return figure.attribute, figure.criterion, figure.conditions, groups, figure.metric
 
 
 def _compared_groups(finding: Finding) -> frozenset[Value]:
@@ -76,8 +89,9 @@ def check_settings(audits: Mapping[str, AuditRecord], keys: Collection[Key]) -> 
         if values[0] != values[1]:
             texts = [f"{value!r} in {name}" for value, name in zip(values, audits, strict=True)]
             raise DataError(
-                f"the audits differ in {setting}, {texts[0]} and {texts[1]}, so that their figures do not compare; "
-                f"audit both with the same {setting}"
+                f"is {texts[0]} and {texts[1]}, so that the figures of these audits do not compare",
+                argument=setting,
+                remedy="audit both with the same value",
             )
 
 
@@ -95,7 +109,7 @@ def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) ->
         found["threshold"] = _threshold(first), _threshold(second)
     for attribute in {key[0]: None for key in keys if key[-1] == "selection_ratio"}:
         found["least_share"] = mine.least_share, theirs.least_share
-        references = tuple(one.reference.get(attribute, HIGHEST) for one in (mine, theirs))
+        references = mine.reference.get(attribute, HIGHEST), theirs.reference.get(attribute, HIGHEST)
         if references[0] != references[1]:
             found["reference"] = references
     cut = {one.attribute for record in (first, second) for one in record.findings if one.cuts}
@@ -158,8 +172,8 @@ def compare_audits(
             differences.append(_difference(name, before, after, directions[-1]))
     if not differences:
         raise DataError(
-            f"{baseline} and {', '.join(name for name, _ in others)} have no finding in common; audit the same groups, "
-            "criteria and metrics in both"
+            f"{baseline} and {', '.join(name for name, _ in others)} have no finding in common",
+            remedy="audit the same groups, criteria and metrics in both",
         )
     adjusted = adjusted_p_values([one.p_value for one in differences])
     differences = [
@@ -215,8 +229,8 @@ def _pairing(
             return "rows", found
         if paired:
             raise DataError(
-                "paired=True needs the rows of both audits, the same ones in the same order; audit both in memory, "
-                "such as audit({'a': scores, 'b': others}, ...)"
+                "paired=True needs the rows of both audits, the same ones in the same order",
+                remedy="audit both in memory, such as audit({'a': scores, 'b': others}, ...)",
             )
     hashes = [{file.sha256 for file in one.record.provenance.files} for one in (first, other)]
     one_file = paired is None and hashes[0] == hashes[1] != set()

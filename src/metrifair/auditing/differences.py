@@ -44,7 +44,7 @@ class ComparedFigure(NamedTuple):
     larger_is_better: bool = False
     group_values: tuple[Value, ...] = ()
     conditions: Conditions = ()
-    sizes: tuple[int, ...] = ()
+    sizes: tuple[int, int] = (0, 0)  # rows of both groups of a distance
 
     @property
     def names(self) -> Names:

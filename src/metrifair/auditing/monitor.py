@@ -40,7 +40,9 @@ def series_record(
         for key, figure in distances.items():
             series.setdefault(key, {})[number] = figure
     if all(len(figures) < 2 for figures in series.values()):
-        raise DataError("the looks have no distance in common; audit the same groups, criteria and metrics in all")
+        raise DataError(
+            "the looks have no distance in common", remedy="audit the same groups, criteria and metrics in all"
+        )
     known = [sum(min(figures) <= number for figures in series.values()) for number in range(len(names))]
     pooled = None if pool is None else cache(lambda first, last: _distances(pool(first, last)))
     looks: list[Look] = []

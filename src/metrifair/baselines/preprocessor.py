@@ -60,7 +60,8 @@ class Preprocessor(ClassifierMixin, WeightedEstimator):
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        return class_probabilities(self.estimator_, features_at_predict(self, X, "estimator_"))
+        x = features_at_predict(self, X, "estimator_")
+        return class_probabilities(self.estimator_, x)
 
     @available_if(_fitted_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Table) -> Floats:

@@ -19,7 +19,7 @@ from torch import Tensor
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import line
 from metrifair.metrics.kernels import euclidean
-from metrifair.metrics.pair import Bound, Floats, Metric, Pair, Utility
+from metrifair.metrics.pair import Bound, Metric, Pair, Utility
 from metrifair.metrics.quadratic import (
     energy_between,
     energy_spread,
@@ -32,6 +32,7 @@ from metrifair.metrics.quadratic import (
     vector_energy_between,
 )
 from metrifair.metrics.vectors import potential_utility, vector_atoms_utility, vector_kernel_utility
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known
 
 TRAINING_BINS = 10

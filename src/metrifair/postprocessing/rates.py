@@ -196,7 +196,7 @@ def parity_program(loss: Floats, rates: Any, window: Any, tolerance: float, *, s
     adds up variables to 1.
     """
     starts = window.shape[1]
-    found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
+    found = linprog(
         np.append(loss, np.zeros(starts)),
         A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
         b_ub=np.repeat([tolerance, 0.0], rates.shape[0]),
