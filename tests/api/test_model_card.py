@@ -122,7 +122,7 @@ def test_figures_by_group_are_those_of_the_audit(model: FairClassifier, audited:
         low, high = number_text(one.auc.interval.low), number_text(one.auc.interval.high)
         assert row[0] == one.group
         assert row[3] == f"{number_text(one.auc.value)} ({low} to {high})"
-    rates = {row[0]: row[2] for table in tables_of(card) for row in table if table[0][2:3] == ["Selected"]}
+    rates = {row[0]: row[2] for table in tables_of(card) for row in table if table[0][2:3] == ["Selection rate"]}
     for rate in audited.decisions[0].rates:
         assert rates[rate.group].startswith(f"{100 * rate.selection_rate:.1f}% (")
     head = head_of(card)

@@ -20,7 +20,10 @@ from metrifair.report.audit.charts import step_of
 from metrifair.report.audit.page import audit_html
 from metrifair.report.html import write_html
 from metrifair.support.provenance import Provenance, SourceFile
+from metrifair.wording.findings import describe
+from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import number_text
+from metrifair.wording.summary import audit_summary
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at
@@ -72,7 +75,7 @@ def test_all_sections_are_there(opened):
     record = demo_record()
     page = opened(audit_html(record, title="Loans of 2026"))
     assert page.title() == "Loans of 2026 – metrifair"
-    assert page.locator("#audit-summary").inner_text() == record.summary[0]
+    assert page.locator("#audit-summary").inner_text() == audit_summary(record)[0]
     assert page.locator(".remark").count() == 3
     assert page.locator("#audit-highlights .highlight").count() == 3
     assert (
@@ -224,7 +227,7 @@ def test_every_column_sorts_both_ways_and_what_is_missing_comes_last(opened):
             ways.append([key(text) for text in known])
         assert ways[0] == sorted(ways[0]), name
         assert ways[1] == sorted(ways[1], reverse=True), name
-        assert len(set(map(str, ways[0]))) > 1 or name in ("Rows", "Chance")
+        assert len(set(map(str, ways[0]))) > 1 or name in ("Rows", "Significance")
 
 
 def key(text):
@@ -253,7 +256,7 @@ def test_a_row_opens_to_what_it_means(opened):
     page.locator("#findings .opener").first.click()
     said = page.locator("#findings tr.details").inner_text()
     worst = max((found for found in record.findings if found.metric == "kolmogorov"), key=lambda found: found.value)
-    for part in (worst.sentence, worst.meaning, "Certified, all at once", number_text(worst.paper_bound), "720"):
+    for part in (*describe(worst), "Joint certified bound", number_text(worst.paper_bound), "720"):
         assert part in said
     assert "Proven bracket" not in said
     shoot(page, "open-row")
@@ -319,10 +322,12 @@ def test_the_page_without_its_script_shows_summary_and_table(browser, opened, tm
 
 
 def test_names_from_the_data_are_text(opened):
-    record = demo_record({HOSTILE: (HOSTILE, BOLD)}, sets=[(BOLD, HOSTILE, 0.0)], summary=[HOSTILE, BOLD])
-    page = opened(audit_html(replace(record, notes=[Note("small", BOLD)]), title=HOSTILE))
-    assert page.locator("h1").inner_text() == page.locator("#audit-summary").inner_text() == HOSTILE
-    assert page.locator(".remark li").inner_text() == BOLD
+    record = demo_record({HOSTILE: (HOSTILE, BOLD)}, sets=[(BOLD, HOSTILE, 0.0)])
+    note = Note("groups_are_labels", {"attribute": BOLD})
+    page = opened(audit_html(replace(record, notes=[note]), title=HOSTILE))
+    assert page.locator("h1").inner_text() == HOSTILE
+    assert HOSTILE in page.locator("#audit-summary").inner_text()
+    assert page.locator(".remark li").inner_text() == note_text(note)
     assert page.locator("#scored-groups").inner_text().split("\n") == [HOSTILE, BOLD]
     assert page.locator("#findings tbody th").first.inner_text() == f"{HOSTILE} vs {BOLD}"
     page.locator("#scored-density svg").hover()
@@ -350,8 +355,8 @@ def test_the_policy_stops_scripts_that_are_not_the_pages_own(browser, tmp_path):
 
 
 RECORDS = {
-    "one-finding": demo_record(findings=[bare_finding(0)], decisions=[], distributions=[], notes=[], summary=[]),
-    "nothing": demo_record(findings=[], decisions=[], distributions=[], notes=[], summary=[]),
+    "one-finding": demo_record(findings=[bare_finding(0)], decisions=[], distributions=[], notes=[]),
+    "nothing": demo_record(findings=[], decisions=[], distributions=[], notes=[]),
     "only-decisions": demo_record(findings=[], distributions=[]),
     "regression": demo_record(scale=250_000.0),
     "tiny": demo_record(scale=1e-300),
@@ -377,7 +382,7 @@ def test_unusual_audits_open_too(opened, name):
 def test_real_audits_open(opened, name):
     record = audited(name).record
     page = opened(audit_html(record, title=f"Real: {name}"))
-    assert page.locator("#audit-summary").inner_text() == record.summary[0]
+    assert page.locator("#audit-summary").inner_text() == audit_summary(record)[0]
     assert page.locator("#findings-hint").inner_text().count(f"{len(record.findings)} findings") == 1
     for number in range(page.locator("#choose-place option").count()):
         if page.locator("#choose-place").is_visible():
@@ -482,7 +487,8 @@ def test_bands_stand_along_a_number(opened, contrast, scheme):
     (along,) = found.record.along
     page = opened(audit_html(found.record), color_scheme=scheme)
     section = page.locator("#along")
-    assert along.sentence in section.inner_text()
+    (worst,) = [one for one in found.findings if one.metric == "kolmogorov"]
+    assert describe(worst).sentence in section.inner_text()
     scores, selected = section.locator("svg").all()
     assert BOLD in scores.get_attribute("aria-label")
     ticks = {
@@ -492,8 +498,8 @@ def test_bands_stand_along_a_number(opened, contrast, scheme):
     (low, left), (high, right) = min(ticks.items()), max(ticks.items())
     cut = float(scores.locator(".worst-cut").get_attribute("x1"))
     assert low + (cut - left) / (right - left) * (high - low) == pytest.approx(along.cut, abs=0.5)
-    assert scores.locator("path.middling").count() == 2
-    assert len(scores.locator("path.front").get_attribute("d").split("L")) == len(along.at)
+    assert scores.locator("polygon.area").count() == 2
+    assert len(scores.locator("polyline").get_attribute("points").split()) == len(along.at)
     heights = [float(one.get_attribute("cy")) for one in selected.locator("circle").all()]
     assert np.corrcoef(heights, along.selection_rates)[0, 1] < -0.999
     section.locator("summary").click()
@@ -538,14 +544,14 @@ def test_the_printed_page_holds_every_finding_and_where_it_comes_from(opened, sc
         assert f"{one.groups[0]} vs {one.groups[1]}" in text
     values = Counter(number_text(one.value) for one in record.findings)
     assert all(text.count(value) >= times for value, times in values.items())
-    assert text.count("not by chance") == 90
-    assert text.count("too few rows to tell") == 40
-    assert text.count("Too few rows to tell: fewer than 30 in a group") == 1
+    assert text.count("Bonferroni") >= 1
+    assert text.count("too few rows") == 40
+    assert text.count("Too few rows: fewer than 30 in a group") == 1
     for said in (
         "payroll",
         "1,200 bytes",
         "2,001 read",
-        "12 left out: without a score",
+        "12 excluded",
         "metrifair audit scores.csv",
         "08:00:00 UTC",
     ):

@@ -69,17 +69,17 @@ def test_constant_scores_are_named_on_the_terminal_in_json_and_on_the_page(
     table.with_columns(p=pl.lit(0.7)).write_csv(tmp_path / "scores.csv")
     done = call("audit", tmp_path / "scores.csv", *ASKED, "--html", tmp_path / "r.html", "--json", tmp_path / "a.json")
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("Every score is 0.7: what is audited here decides the same for everyone.")
-    assert "Note: Every score is 0.7: nobody is told apart" in done.stdout
+    assert done.stdout.startswith("Every score is 0.7: the results are the same for everyone.")
+    assert "Note: Every score is 0.7, so no gap can appear." in done.stdout
     kinds = [note["kind"] for note in json.loads((tmp_path / "a.json").read_text())["notes"]]
-    assert kinds.count("constant") == 1
+    assert kinds.count("constant_scores") == 1
     page = (tmp_path / "r.html").read_text()
-    assert "what is audited here decides the same for everyone." in page
+    assert "the results are the same for everyone." in page
     assert 'class="remark constant"' in page
     counted = audit_file(
         tmp_path / "scores.csv", score="p", group="sex", in_memory_rows=10, resamples=0, random_state=0
     )
-    assert "constant" in [note.kind for note in counted.notes]
+    assert "constant_scores" in [note.kind for note in counted.notes]
     done = call("audit", tmp_path / "scores.csv", *ASKED, "--threshold", "0.8")
     assert "Every score is 0.7" in done.stdout
 
@@ -168,7 +168,7 @@ def test_the_tables_of_a_standard_are_shown_and_written(scores: Path, tmp_path: 
     assert table.filter(pl.col("group") == "men")["selected_by"][0] == (
         "median" if standard == "ll144" else "threshold"
     )
-    assert "Whether a law or a rule is kept is not said here" in done.stdout
+    assert "These figures do not decide whether a law or a rule is met." in done.stdout
     page = (tmp_path / "r.html").read_text()
     assert 'id="ratios"' in page
     assert ("ratio_at_50" in table.columns) == (standard == "credit")
@@ -277,7 +277,7 @@ def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None
     assert "the smaller: use --fail-above" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
     gate = ("--fail-below", "selection_ratio=0.8")
     said = refusal(call("audit", scores, *ASKED, *gate, "--threshold", 2))
-    assert "Of sex, everyone: Nobody is selected, so there is no ratio." in said
+    assert "Of sex, everyone: Nobody is selected, so there is no impact ratio." in said
     said = refusal(call("audit", scores, *ASKED, *gate, "--reference", "men", "--least-share", 0.9))
     assert "There is no ratio: " in said
     assert "labels" not in said
