@@ -50,12 +50,8 @@ from metrifair.cli.rules import (
     limits_of,
     rate_options,
     reference_asked,
-    show_by_group,
-    show_rates,
-    write_rates,
 )
 from metrifair.errors import DataError, argument_text
-from metrifair.wording.numbers import MISSING, interval_text, number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,11 +60,8 @@ if TYPE_CHECKING:
     from metrifair.api.compare import AuditDifference
     from metrifair.api.monitor import AuditSeries
     from metrifair.auditing.out_of_core.formats import FileOptions
-    from metrifair.auditing.records import AuditRecord, Finding
 
 _UNFAIR = 1  # the exit code
-_SHOWN = 12  # comparisons in the table on the terminal
-_WIDE = 110  # columns of a terminal that has room for every metric
 
 measure_options = together(
     click.option(
@@ -194,6 +187,7 @@ def audit_command(
     from metrifair.api.audit_file import audit_file
     from metrifair.api.audit_table import audit_table
     from metrifair.cli.console import console, warnings_told, working
+    from metrifair.cli.show import write_rates
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
     audit = (
@@ -232,8 +226,8 @@ def hand_over(
     The report says by which command it was made, and of which ``files`` where the audit does not know them.
     """
     from metrifair.api.compare import AuditDifference
-    from metrifair.cli.compare import show_differences
     from metrifair.cli.console import command_text, printable
+    from metrifair.cli.show import show_audit, show_differences
     from metrifair.support.provenance import files_of, source_files, with_files
 
     limits = limits_of(ctx)
@@ -325,47 +319,3 @@ def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] 
     if not metrics and set(limited) <= set(USUAL):
         return None
     return list(dict.fromkeys([*(metrics or USUAL), *limited]))
-
-
-def show_audit(out: Console, record: AuditRecord) -> None:
-    """Print the summary, the comparisons with the most evidence first, rates of decisions, and notes."""
-    from metrifair.auditing.ranking import most_certain_first
-    from metrifair.cli.console import printable, show_table
-    from metrifair.wording.notes import note_text
-    from metrifair.wording.summary import audit_summary
-
-    for sentence in audit_summary(record):
-        out.print(printable(sentence), soft_wrap=True)
-    metrics = list(dict.fromkeys(finding.metric for finding in record.findings))
-    shown = metrics if out.width >= _WIDE else metrics[:1]
-    by_comparison: dict[tuple[object, ...], dict[str, Finding]] = {}
-    for one in record.findings:
-        by_comparison.setdefault((one.attribute, one.criterion, one.within, one.groups), {})[one.metric] = one
-    ranked = most_certain_first([one for one in record.findings if one.metric == metrics[0]])
-    rows = [by_comparison[one.attribute, one.criterion, one.within, one.groups] for one in ranked]
-    show_table(
-        out,
-        ["groups", "compared", *shown, "joint interval", "p-value", "significant"],
-        [_comparison(own, shown) for own in rows[:_SHOWN]],
-        left=2,
-    )
-    if len(rows) > _SHOWN:
-        out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
-    show_rates(out, record)
-    show_by_group(out, record)
-    for note in record.notes:
-        out.print(f"Note: {printable(note_text(note, 'option'))}", soft_wrap=True)
-
-
-def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
-    """A row of the table; joint interval, p-value and significance are those of the first metric."""
-    first = next(iter(own.values()))
-    values = [number_text(own[metric].value if metric in own else None) for metric in metrics]
-    return [
-        f"{first.attribute}: {first.groups[0]}, {first.groups[1]}",
-        f"{first.within}: {first.criterion.replace('_', ' ')}",
-        *values,
-        interval_text(first.joint_interval),
-        p_text(first.p_value),
-        "too few" if not first.enough else {True: "yes", False: "no", None: MISSING}[first.significant],
-    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,16 +17,7 @@ from metrifair.cli.options import (
     check_paths,
     criteria_option,
 )
-from metrifair.wording.numbers import figure_text, interval_text, number_text, p_text
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from metrifair.api.compare import AuditDifference
-    from metrifair.api.monitor import AuditSeries
-
-
-_SHOWN = 20  # rows of the table on the terminal
 _CHANGED = 1  # the exit code
 
 
@@ -109,36 +100,6 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     return {names[place]: one for place, one in enumerate(found)}
 
 
-def show_differences(out: Console, found: AuditDifference) -> None:
-    """Sentences first, then the differences, the most certain on top."""
-    from metrifair.cli.console import printable, show_table
-
-    for sentence in found.summary:
-        out.print(printable(sentence), soft_wrap=True)
-    ordered = sorted(found.differences, key=lambda one: 2.0 if one.p_value is None else one.p_value)
-    rows: Sequence[Sequence[object]] = [
-        [
-            (f"{one.model}, " if len(found.audits) > 2 else "")
-            + ": ".join(filter(None, (one.attribute, ", ".join(one.groups)))),
-            f"{one.within}: {one.criterion.replace('_', ' ')}",
-            one.metric.replace("_", " "),
-            number_text(one.before),
-            number_text(one.after),
-            figure_text(one.difference, signed=True),
-            interval_text(one.interval),
-            p_text(one.p_adjusted),
-            "unclear" if one.verdict == "not_distinguishable" else one.verdict.replace("_", " "),
-        ]
-        for one in ordered[:_SHOWN]
-    ]
-    names = list(found.audits)
-    after = names[1] if len(names) == 2 else "after"
-    headings = ["groups", "compared", "figure", names[0], after, "difference", "interval", "p", "verdict"]
-    show_table(out, headings, rows, left=3)
-    if len(ordered) > _SHOWN:
-        out.print(f"... and {len(ordered) - _SHOWN} more differences; --output or --html shows all.")
-
-
 @click.command(short_help="Have distances changed over time?")
 @click.argument("files", nargs=-1, required=True)
 @criteria_option("as counted")
@@ -169,6 +130,7 @@ def monitor_command(
     check_paths(files, written)
     from metrifair.api.monitor import monitor
     from metrifair.cli.console import command_text, console, working
+    from metrifair.cli.show import show_alarms
     from metrifair.support.provenance import files_of, with_files
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
@@ -181,27 +143,3 @@ def monitor_command(
     write_asked(out, found, written)
     if fail_worse and any(one.alarm == "worse" for one in found.alarms):
         ctx.exit(_CHANGED)
-
-
-def show_alarms(out: Console, found: AuditSeries) -> None:
-    """Sentences first, then the distances that have changed, the most certain on top."""
-    from metrifair.cli.console import printable, show_table
-
-    for sentence in found.summary:
-        out.print(printable(sentence), soft_wrap=True)
-    rows = [
-        [
-            f"{one.attribute}: {', '.join(one.groups)}",
-            f"{one.within}: {one.criterion.replace('_', ' ')}",
-            one.look,
-            one.metric,
-            number_text(one.value),
-            figure_text(one.difference, signed=True),
-            p_text(one.p_value),
-            one.alarm,
-        ]
-        for one in sorted(found.alarms, key=lambda one: one.p_value or 0.0)[:_SHOWN]
-    ]
-    if rows:
-        headings = ["groups", "compared", "look", "distance", "value", "since baseline", "p-value", "alarm"]
-        show_table(out, headings, rows, left=4)

@@ -36,7 +36,7 @@ from metrifair.cli.options import (
     cuts_asked,
     file_options,
 )
-from metrifair.cli.rules import rate_options, write_rates
+from metrifair.cli.rules import rate_options
 
 
 @click.command(short_help="Count the scores in a file, for audits of many files together.")
@@ -141,6 +141,7 @@ def merge_command(
     check_paths(files, [*written, save_to, rates])
     from metrifair.cli.compare import audits_in
     from metrifair.cli.console import console, printable, warnings_told, working
+    from metrifair.cli.show import write_rates
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
     with warnings_told(out), working(f"Adding up {len(files)} files"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -14,10 +13,6 @@ from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from metrifair.api.audit_result import Audit
-    from metrifair.api.compare import AuditDifference
     from metrifair.auditing.records import AuditRecord
 
 
@@ -26,9 +21,7 @@ RATIOS = ("selection_ratio",)
 _AT_MOST_1 = ("kolmogorov", "total_variation", *GAPS, *RATIOS)
 _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 _KEPT = "metrifair.limits"
-_SHOWN = 12  # tables of rates on the terminal, and lines on one limit
-_MOST_ROWS = 60  # of all those tables together
-_OF_STANDARDS = ("p", "short of", "mean")  # columns that only a table asked for by a rule has
+_SHOWN = 12  # lines on one limit
 
 
 class Limit(NamedTuple):
@@ -217,72 +210,3 @@ class NumberOrMedian(Number):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number or the word, or a usage error."""
         return value if value == "median" else super().convert(value, param, ctx)
-
-
-def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None) -> None:
-    """Write the table of rates and ratios, where a file is named."""
-    from metrifair.api.compare import AuditDifference
-    from metrifair.cli.console import printable
-    from metrifair.cli.tables import write_table
-
-    if path is None:
-        return
-    if isinstance(found, AuditDifference):
-        raise DataError(SEVERAL_RATES)
-    write_table(found.rates_to_frame("polars"), path)
-    out.print(f"Rates: {printable(path)}")
-
-
-def show_rates(out: Console, record: AuditRecord) -> None:
-    """Rates by group, with the ratio to the reference; of a standard, what its table is."""
-    from metrifair.cli.console import printable, show_table
-    from metrifair.wording.numbers import MISSING, figure_text, p_text
-    from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, ratio_text
-
-    asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or record.decisions
-    if not asked:
-        return
-    if asked[0].standard:
-        out.print(printable(STANDARD_WORDS[asked[0].standard].title), soft_wrap=True)
-    rows = []
-    for table in asked[:_SHOWN]:
-        for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
-            told = {
-                "group": f"{table.attribute}: {rate.group}",
-                "within": table.within,
-                "rows": f"{rate.size:,}",
-                "selected": figure_text(rate.selection_rate),
-                "ratio": "excluded" if rate.left_out else figure_text(rate.ratio),
-                "p": p_text(rate.p_value),
-                "short of": MISSING if rate.shortfall is None else f"{rate.shortfall:,}",
-                "mean": figure_text(rate.mean_difference, digits=2),
-                "right": figure_text(rate.accuracy),
-                "of positives": figure_text(rate.true_positive_rate),
-                "of negatives": figure_text(rate.false_positive_rate),
-            }
-            rows.append(told if table.standard else {name: told[name] for name in told if name not in _OF_STANDARDS})
-    headings = [name for name in rows[0] if any(row[name] != MISSING for row in rows)]
-    show_table(out, headings, [[row[name] for name in headings] for row in rows[:_MOST_ROWS]], left=2)
-    if len(rows) > _MOST_ROWS:
-        out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
-    for table in (one for one in asked[:_SHOWN] if one.selection_ratio is None):
-        out.print(printable(f"{table.attribute}, {table.within}: {ratio_text(table, record.settings)}"), soft_wrap=True)
-    if asked[0].standard:
-        out.print(NO_VERDICT, soft_wrap=True)
-
-
-def show_by_group(out: Console, record: AuditRecord) -> None:
-    """What else is known of each group: how well scores rank and fit it."""
-    from metrifair.cli.console import show_table
-    from metrifair.report.audit.by_group import measure_text
-
-    if not record.by_group:
-        return
-    figures = [
-        [f"{found.attribute}: {one.group}", found.within, f"{one.size:,}", *map(measure_text, measures)]
-        for found in record.by_group[:_SHOWN]
-        for one in found.groups
-        for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
-    ]
-    headings = ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"]
-    show_table(out, headings, figures[:_MOST_ROWS], left=2)

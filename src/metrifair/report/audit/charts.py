@@ -11,11 +11,11 @@ from typing import Any, Literal, TypeAlias
 from metrifair.auditing.ranking import main_metric, most_certain_first
 from metrifair.auditing.records import (
     AuditRecord,
+    AuditSettings,
     ByGroup,
     Decisions,
     Distribution,
     Finding,
-    Settings,
     WitnessCurve,
 )
 from metrifair.errors import DataError, Remedy
@@ -196,7 +196,7 @@ def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
     return [*kept[:-1:every], kept[-1]]
 
 
-def decisions_json(found: Decisions, settings: Settings, number: GroupNumber) -> Json:
+def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumber) -> Json:
     """One table of rates with its gaps; of very many groups those with the lowest and highest selection rates.
 
     ``number`` gives the place of a group, by attribute and name, among the colours.
