@@ -402,7 +402,7 @@ def test_audits_that_have_nothing_in_common_or_another_confidence_are_refused() 
     other = audit(scores["old"], sensitive_features=group, metrics="wasserstein", threshold=None, **QUICK)
     with pytest.raises(DataError, match="no finding in common"):
         compare(one, other)
-    with pytest.raises(DataError, match="confidence is .* with the same value"):
+    with pytest.raises(DataError, match=r"confidence is .* with the same value"):
         compare(one, audit(scores["new"], sensitive_features=group, confidence=0.9, **QUICK))
     with pytest.raises(DataError, match="compare takes audits"):
         compare(one, 3)  # type: ignore[arg-type]

@@ -222,7 +222,7 @@ def _positive_column(model: Any) -> int:
     """The place of the positive class among the model's own classes."""
     classes = np.asarray(getattr(model, "classes_", (0, 1))).tolist()
     ascending = sorted(classes)
-    return classes.index(ascending[positive_of(ascending, getattr(model, "pos_label", None))])
+    return int(classes.index(ascending[positive_of(ascending, getattr(model, "pos_label", None))]))
 
 
 def _exact(model: Any, X: Table) -> tuple[Floats, How, str] | None:

@@ -302,7 +302,9 @@ def _crossed(columns: Sequence[Column]) -> tuple[Column, dict[object, tuple[obje
     missing = np.logical_or.reduce([is_missing(column) for column in columns])
     rows = list(zip(*columns, strict=True))
     joint = [None if gone else _joint_name(row) for gone, row in zip(missing, rows, strict=True)]
-    parts = {name: row for name, row in zip(joint, rows, strict=True) if name is not None}
+    parts: dict[object, tuple[object, ...]] = {
+        name: row for name, row in zip(joint, rows, strict=True) if name is not None
+    }
     return np.array(joint, dtype=object), parts
 
 

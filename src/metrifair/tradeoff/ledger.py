@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from pickle import PicklingError
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -198,10 +197,10 @@ define it at the top of a module, or leave ledger out
 
 
 def _state(value: Any) -> list[Any]:
-    """Class and state of an object, as ``copy`` and ``pickle`` would take them."""
+    """Class and state of an object, as ``copy`` takes them."""
     try:
         reduced = value.__reduce_ex__(2)
-    except (TypeError, AttributeError, PicklingError) as error:
+    except Exception as error:  # an object may refuse in any way
         raise DataError(f"a ledger cannot identify {value!r} ({error}); leave ledger out") from error
     parts = [reduced] if isinstance(reduced, str) else list(reduced)
     return [type(value), *(list(part) if isinstance(part, Iterator) else part for part in parts)]

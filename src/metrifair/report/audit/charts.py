@@ -254,7 +254,7 @@ def audit_chart(record: AuditRecord, kind: AuditChartKind) -> Any:
 
     >>> audit_chart(AuditRecord(9, 0, (0.0, 1.0), 0.95, []), "roc")
     Traceback (most recent call last):
-    metrifair.errors.DataError: this audit has no curves by group to draw, which take two labels and one score; ...
+    metrifair.errors.DataError: this audit has no curves by group to draw, which need two labels and one score; ...
     """
     check_known("kind", kind, ("findings", "distributions", "roc", "reliability"))
     # Any: altair's own types double the time mypy takes, and what is built here is checked by altair's schema.
