@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrifair.auditing.ranking import most_certain_first
-from metrifair.auditing.records import Decisions, Distribution, Finding, Settings, WitnessCurve
+from metrifair.auditing.records import AuditSettings, Decisions, Distribution, Finding, WitnessCurve
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
@@ -245,7 +245,7 @@ def group_number(_, name):
 
 def test_decisions_are_shown_as_shares():
     found = decisions_json(
-        Decisions("sex", "everyone", 0.5, RATES, 0.25, 0.5, Interval(0.3, 0.7)), Settings(), group_number
+        Decisions("sex", "everyone", 0.5, RATES, 0.25, 0.5, Interval(0.3, 0.7)), AuditSettings(), group_number
     )
     assert found["columns"] == ["Group", "Rows", "Selection rate", "Accuracy", "False positive rate"]
     assert [rate["cells"] for rate in found["rates"]] == [["25.0%", "90.0%", "10.0%"], ["50.0%", "–", "–"]]
@@ -265,13 +265,13 @@ def test_decisions_are_shown_as_shares():
     ],
 )
 def test_the_ratio_says_what_the_sample_allows(ratio, interval, said):
-    found = decisions_json(Decisions("sex", "all", 0.5, RATES, 0.1, ratio, interval), Settings(), group_number)
+    found = decisions_json(Decisions("sex", "all", 0.5, RATES, 0.1, ratio, interval), AuditSettings(), group_number)
     assert found["ratio"]["text"].endswith(said)
 
 
 def test_of_many_groups_the_extreme_rates_are_listed():
     rates = [GroupRates(f"a{number}", 5, (7 * number % 100) / 100) for number in range(100)]
-    found = decisions_json(Decisions("sex", "everyone", 0.5, rates, 1.0, 0.0), Settings(), group_number)
+    found = decisions_json(Decisions("sex", "everyone", 0.5, rates, 1.0, 0.0), AuditSettings(), group_number)
     shown = [rate["selected"] for rate in found["rates"]]
     assert shown == [number / 100 for number in (*range(20), *range(80, 100))]
     assert found["left_out"] == 60

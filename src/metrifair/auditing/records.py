@@ -182,7 +182,7 @@ class ByGroup:
 
 
 @dataclass(frozen=True)
-class Settings:
+class AuditSettings:
     """The settings of an audit that change its figures: two audits compare only where these agree."""
 
     threshold: float | str | None = None  # as passed: a number, "auto", "median" or None
@@ -215,7 +215,7 @@ class AuditRecord:
     notes: Sequence[Note] = ()
     permutations: int = 0  # behind the p-values
     by_group: Sequence[ByGroup] = ()
-    settings: Settings = field(default_factory=Settings)
+    settings: AuditSettings = field(default_factory=AuditSettings)
     # Two audits that found the same are equal, whenever they were made.
     provenance: Provenance = field(default_factory=Provenance, compare=False)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from metrifair.auditing.decisions import Selection
-from metrifair.auditing.records import AuditRecord, Conditions, Settings
+from metrifair.auditing.records import AuditRecord, AuditSettings, Conditions
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample
 from metrifair.figures.selection_rates import HIGHEST
@@ -51,7 +51,7 @@ def with_values(record: AuditRecord, sample: AuditSample, request: Request, sele
         for table in record.by_group
     ]
     rules = {} if selection is None else selection.rules
-    settings = Settings(
+    settings = AuditSettings(
         threshold=request.threshold,
         selected_by=None if selection is None else selection.by,
         reference={name: groups[name][one.reference] for name, one in rules.items() if one.reference != HIGHEST},

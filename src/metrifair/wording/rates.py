@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from metrifair.auditing.ranking import is_inconclusive
-from metrifair.auditing.records import Decisions, Favourable, SelectedBy, Settings
+from metrifair.auditing.records import AuditSettings, Decisions, Favourable, SelectedBy
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.wording.numbers import interval_text, number_text, quoted, score_text
 
@@ -87,11 +87,11 @@ def selected_text(threshold: float, selected_by: SelectedBy, favourable: Favoura
     return f"Below threshold {at}" if low else f"At threshold {at}"
 
 
-def exclusion_text(rate: GroupRates, table: Decisions, settings: Settings) -> str:
+def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) -> str:
     """Why a category has no impact ratio; empty where it has one.
 
     >>> table = Decisions("sex", "everyone", 0.5, [], 0.0, None)
-    >>> exclusion_text(GroupRates("x", 3, 0.5, left_out="small_share"), table, Settings())
+    >>> exclusion_text(GroupRates("x", 3, 0.5, left_out="small_share"), table, AuditSettings())
     'under 2% of the rows'
     """
     under = f"under {100 * settings.least_share:g}% of the rows"
@@ -106,7 +106,7 @@ def exclusion_text(rate: GroupRates, table: Decisions, settings: Settings) -> st
     return texts[rate.left_out]
 
 
-def ratio_text(table: Decisions, settings: Settings) -> str:
+def ratio_text(table: Decisions, settings: AuditSettings) -> str:
     """The smallest impact ratio with its interval, and whether it is below four fifths."""
     ratio, interval = table.selection_ratio, table.selection_ratio_interval
     if ratio is None:

@@ -11,11 +11,11 @@ from typing import Any, Literal, TypeAlias
 from metrifair.auditing.ranking import main_metric, most_certain_first
 from metrifair.auditing.records import (
     AuditRecord,
+    AuditSettings,
     ByGroup,
     Decisions,
     Distribution,
     Finding,
-    Settings,
     WitnessCurve,
 )
 from metrifair.errors import DataError, Remedy
@@ -196,7 +196,7 @@ def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
     return [*kept[:-1:every], kept[-1]]
 
 
-def decisions_json(found: Decisions, settings: Settings, number: GroupNumber) -> Json:
+def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumber) -> Json:
     """One table of rates with its gaps; of very many groups those with the lowest and highest selection rates.
 
     ``number`` gives the place of a group, by attribute and name, among the colours.
@@ -254,7 +254,7 @@ def audit_chart(record: AuditRecord, kind: AuditChartKind) -> Any:
 
     >>> audit_chart(AuditRecord(9, 0, (0.0, 1.0), 0.95, []), "roc")
     Traceback (most recent call last):
-    metrifair.errors.DataError: this audit has no curves by group to draw, which take two labels and one score; ...
+    metrifair.errors.DataError: this audit has no curves by group to draw, which need two labels and one score; ...
     """
     check_known("kind", kind, ("findings", "distributions", "roc", "reliability"))
     # Any: altair's own types double the time mypy takes, and what is built here is checked by altair's schema.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from metrifair.auditing.records import AuditRecord, Decisions, Settings
+from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
@@ -78,11 +78,11 @@ def _rows(rates: Sequence[GroupRates], table: Decisions, columns: Sequence[str])
     ]
 
 
-def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: Settings, number: int = 0) -> Markup:
+def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSettings, number: int = 0) -> Markup:
     """One table of rates with its heading, small groups separately, and the reasons for exclusions.
 
     >>> found = Decisions("sex", "everyone", 0.5, [GroupRates("f", 9, 0.5, few=True)], 0.0, None)
-    >>> "Too few rows" in rates_table(found, found.rates, Settings())
+    >>> "Too few rows" in rates_table(found, found.rates, AuditSettings())
     True
     """
     standard = STANDARDS[table.standard]
