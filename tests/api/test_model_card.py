@@ -128,7 +128,7 @@ def test_figures_by_group_are_those_of_the_audit(model: FairClassifier, audited:
     head = head_of(card)
     (result,) = head["model-index"][0]["results"]
     values = {one["name"]: one["value"] for one in result["metrics"]}
-    assert values["Kolmogorov distance: men against women, everyone, statistical parity"] == pytest.approx(
+    assert values["Kolmogorov distance: men vs women, everyone, statistical parity"] == pytest.approx(
         audited.worst("kolmogorov", "statistical_parity").value, abs=5e-4
     )
     assert set(head["metrics"]) == {one["type"] for one in result["metrics"]}

@@ -256,7 +256,7 @@ def test_a_group_without_rows_in_a_set_is_noted(tmp_path):
     assert [note for note in counted.notes if note.kind == "absent_groups"] == [
         note for note in held.notes if note.kind == "absent_groups"
     ]
-    assert any("“f” of sex in region = west" in text for text in counted.note_texts())
+    assert any("“f” of sex in region=west" in text for text in counted.note_texts())
 
 
 def test_decisions_in_the_file_are_decisions(tmp_path):

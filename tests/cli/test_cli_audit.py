@@ -279,7 +279,7 @@ def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None
     said = refusal(call("audit", scores, *ASKED, *gate, "--threshold", 2))
     assert "Of sex, everyone: Nobody is selected, so there is no impact ratio." in said
     said = refusal(call("audit", scores, *ASKED, *gate, "--reference", "men", "--least-share", 0.9))
-    assert "There is no ratio: " in said
+    assert "There is no impact ratio: " in said
     assert "labels" not in said
 
 
