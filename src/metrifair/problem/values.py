@@ -1,0 +1,124 @@
+"""How two values match, however a data frame, a file or a JSON document spells them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from math import isfinite
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Value: TypeAlias = bool | int | float | str | tuple[Any, ...] | None
+"""A canonical value: equal to another one exactly where both stand for the same group, label or stratum."""
+
+# Text with leading zeros, as in "007", is a code and not a number.
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?P<decimals>\.\d+)?(?P<exponent>[eE][+-]?\d{1,3})?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+_BOOLEANS = {"true": True, "false": False}
+
+
+def canonical(value: object) -> Value:
+    """The value by which a group, label or stratum is compared, whatever type or file format it comes from.
+
+    - Missing values (None, NaN, NaT, pandas' NA) are None.
+    - Booleans, and the text "true" or "false" in any case, are booleans. They equal 1 and 0, as in Python.
+    - Numbers of any type, and text that writes one, are integers or floats: 1, 1.0, Decimal(1), "1" and "1.0" match.
+      Text with leading zeros, underscores, or "nan" and "inf" stays text.
+    - Dates, and text in ISO format, are ISO text. A datetime at midnight matches its date. A time zone is kept, as UTC.
+    - A tuple, such as a combination of groups, is the tuple of its canonical parts.
+    - Anything else is its text without surrounding spaces. Case counts.
+
+    >>> canonical(True) == canonical(1) == canonical(1.0) == canonical("1.0") == canonical(np.bool_(True))
+    True
+    >>> canonical("True"), canonical("1"), canonical(np.float32(0.1)), canonical(" North "), canonical("007")
+    (True, 1, 0.1, 'North', '007')
+    >>> canonical(date(2024, 5, 1)), canonical(np.datetime64("2024-05-01T00:00")), canonical("2024-05-01 00:00:00")
+    ('2024-05-01', '2024-05-01', '2024-05-01')
+    >>> canonical(float("nan")), canonical(("f", 2.0))
+    (None, ('f', 2))
+    """
+    if is_missing_value(value):
+        return None
+    if isinstance(value, tuple):
+        return tuple(map(canonical, value))
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | float | Decimal | np.number):
+        return _number(value)
+    if isinstance(value, date | np.datetime64):
+        return _date(value)
+    return _from_text(str(value).strip())
+
+
+def canonical_values(values: Sequence[object]) -> tuple[Value, ...]:
+    """The canonical value of each of several distinct values; those that would coincide are their own text instead.
+
+    A column may hold "1" and "1.0", or "true" and "True", as different groups. They stay different.
+
+    >>> canonical_values([0, 1.0]), canonical_values(["true", "True", "3"])
+    ((0, 1), ('true', 'True', 3))
+    """
+    found = [canonical(value) for value in values]
+    times = Counter(found)
+    return tuple(one if times[one] == 1 else str(value) for one, value in zip(found, values, strict=True))
+
+
+def place_among(value: object, known: Sequence[object]) -> int | None:
+    """The place of a value among distinct known ones: the equal one, else the only one with its canonical value.
+
+    >>> place_among("1", (0, 1)), place_among(True, ("false", "true")), place_among("yes", (0, 1))
+    (1, 1, None)
+    >>> place_among("1.0", ("1", "1.0")), place_among(1, ("1", "1.0"))
+    (1, None)
+    """
+    if value in known:
+        return list(known).index(value)
+    matches = [place for place, one in enumerate(canonical_values(known)) if one == canonical(value)]
+    return matches[0] if matches else None
+
+
+def is_missing_value(value: object) -> bool:
+    """Whether a value is None, NaN, NaT or pandas' NA.
+
+    >>> [is_missing_value(value) for value in (None, float("nan"), np.datetime64("NaT"), "", 0)]
+    [True, True, True, False, False]
+    """
+    if value is None:
+        return True
+    equal = value == value  # noqa: PLR0124  (missing values do not equal themselves; pandas' NA gives no boolean)
+    return not (isinstance(equal, bool | np.bool_) and bool(equal))
+
+
+def _number(value: Any) -> int | float | str:
+    """An integer where the value is one. A float32 has the digits that it prints, as it would have in a file."""
+    if not isinstance(value, float | Decimal | np.floating):
+        return int(value)
+    if not isfinite(value):
+        return str(value)
+    return int(value) if value == int(value) else float(str(value))
+
+
+def _from_text(text: str) -> Value:
+    number = _NUMBER.fullmatch(text)
+    if number is not None:
+        return _number(Decimal(text)) if number["decimals"] or number["exponent"] else int(text)
+    if _DATE.fullmatch(text):
+        try:
+            return _date(datetime.fromisoformat(text))
+        except ValueError:  # as of February 30
+            return text
+    return _BOOLEANS.get(text.lower(), text)
+
+
+def _date(value: date | np.datetime64) -> str:
+    if isinstance(value, np.datetime64):
+        return _date(value.astype("datetime64[us]").item())
+    if not isinstance(value, datetime):
+        return value.isoformat()
+    if value.tzinfo is not None:
+        return value.astimezone(UTC).isoformat()
+    return value.date().isoformat() if value.time() == time() else value.isoformat()
