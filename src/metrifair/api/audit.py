@@ -166,7 +166,7 @@ def audit(
         "control_features": control_features,
         "sample_weight": sample_weight,
     }
-    models = models_of(y_pred)
+    models = models_of(y_pred, y_true)
     library = library_of(y_pred, sensitive_features, y_true, control_features, sample_weight)
     audits, origin = {}, object()
     for name, one in ({"": y_pred} if models is None else models).items():

@@ -24,7 +24,7 @@ from metrifair.auditing.counted import (
     roles_by_score,
     sum_to_one,
 )
-from metrifair.auditing.decisions import DEFAULT_THRESHOLD
+from metrifair.auditing.decisions import number_or_default
 from metrifair.auditing.distribution import Integers
 from metrifair.auditing.out_of_core.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
 from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, levels_for, used_rows
@@ -158,22 +158,21 @@ def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, op
         source.check(roles.by_role)
         shape = Shape(roles.groups, roles.controls, roles.label, roles.weight is not None, source.is_text)
         levels = levels_for(roles)
-        before = state.rows
+        before, precision = state.rows, source.precision(roles.score)
         for batch in source.batches(roles.columns):
             used = used_rows(roles, levels, batch)
             left_out = used.left_out.total()
             if used.weight is not None and not used.weight.all():
                 used = used.only(used.weight != 0)
             coded = [(_values(level), code.astype("int64") - 1) for level, code in zip(levels, used.codes, strict=True)]
-            state._add_coded(shape, coded, used.scores, used.weight, left_out=left_out)
+            state._add_coded(shape, coded, used.scores, used.weight, precision=precision, left_out=left_out)
         check_some(source.name, roles, state.rows - before)
 
 
 def count_table(state: AuditState, place: Connected, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
     """Add the rows of a table to a state, counted by the engine that has them: what a file of these rows would add."""
     rows = TableRows.of(place.table, roles, name=place.name, secrets=place.secrets, missing=missing)
-    threshold = state.threshold if isinstance(state.threshold, float) else DEFAULT_THRESHOLD
-    cells = rows.surveyed(threshold)
+    cells = rows.surveyed(number_or_default(state.threshold))
     check_within(np.array(cells.ends), state.range)
     grid = StateGrid.between(*state.range)
     for level in rows.levels:

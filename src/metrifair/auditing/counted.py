@@ -11,17 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import (
-    DEFAULT_THRESHOLD,
     Selection,
     are_decisions,
     middle_of,
+    number_or_default,
     rules_for,
     threshold_for,
 )
 from metrifair.auditing.distribution import Integers, counted_cells
 from metrifair.auditing.out_of_core.bins import Bins, Finer
 from metrifair.auditing.out_of_core.brackets import CellSides, check_brackets, measured
-from metrifair.auditing.out_of_core.columns import ManyNumbers, Roles, decoded, levels_for, numbers, used_rows
+from metrifair.auditing.out_of_core.columns import (
+    ManyNumbers,
+    Roles,
+    decoded,
+    levels_for,
+    numbers,
+    precision_of,
+    used_rows,
+)
 from metrifair.auditing.out_of_core.rows import CountedRows, Tally, check_some
 from metrifair.auditing.record import audit_record
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
@@ -96,8 +104,9 @@ def audit_of_columns(
             many.level.cut_at(values[:-1], float(values[-1]))
     check_some(name, roles, len(rows.scores))
     columns = decoded(roles, levels, rows.codes, is_text=is_text)
+    precision = precision_of([table[roles.score].dtype])
     request = _as_read(request, columns["y_true"])
-    sample = sample_in_memory(rows.scores, request, sample_weight=rows.weight, **columns)
+    sample = sample_in_memory(rows.scores, request, sample_weight=rows.weight, precision=precision, **columns)
     left_out = rows.left_out + Counter({"without the score of another model": every - len(table)})
     return audit_rows(replace(sample, left_out=left_out), request, generator)
 
@@ -108,8 +117,7 @@ def audit_of_counts(
     """The audit of rows that are too many to hold: counted in bins, by cell."""
     metrics = request.named_metrics()
     check_brackets("metrics", metrics)
-    asked = request.threshold
-    cells = rows.surveyed(DEFAULT_THRESHOLD if asked is None or isinstance(asked, str) else asked)
+    cells = rows.surveyed(number_or_default(request.threshold))
     columns, tally = cells.columns, cells.tally
     request = _as_read(request, columns["y_true"])
     problem = problem_of(

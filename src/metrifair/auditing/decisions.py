@@ -60,6 +60,24 @@ def threshold_for(
     return None if asked is None else (asked, "median" if asked == "median" else "threshold")
 
 
+def number_or_default(threshold: float | str | None) -> float:
+    """The threshold that a first pass over the rows counts with, where a user named none."""
+    return DEFAULT_THRESHOLD if threshold is None or isinstance(threshold, str) else threshold
+
+
+def at_or_above(scores: Any, threshold: float, precision: np.dtype[Any]) -> Any:
+    """Which scores are at or above the threshold, compared in the precision that the scores came in.
+
+    Scores are an array or a column expression. A float32 score of 0.7 is slightly less than 0.7 as a float64, so the
+    threshold is rounded as the scores were.
+
+    >>> at_or_above(np.float32([0.6, 0.7]).astype(np.float64), 0.7, np.dtype(np.float32))
+    array([False,  True])
+    """
+    with np.errstate(over="ignore"):  # beyond the largest float16, nothing is selected
+        return scores >= float(precision.type(threshold))
+
+
 def are_decisions(score: Floats) -> bool:
     """True where there are no other scores than 0 and 1."""
     return bool(((score == 0) | (score == 1)).all())
@@ -96,7 +114,8 @@ def selection_of(sample: AuditSample, request: Request) -> Selection | None:
         chosen = counted.place < last if low else counted.place > first
         threshold = float(counted.values[first] / 2 + counted.values[last] / 2)
     else:
-        chosen = score < threshold if low else score >= threshold
+        above = at_or_above(score, threshold, sample.precision)
+        chosen = ~above if low else above
     return Selection(
         threshold, by, chosen if sample.weight is None else chosen * sample.weight, rules_for(sample, request)
     )

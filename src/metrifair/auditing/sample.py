@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, groupby, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class AuditSample:
     levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
     rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
     favourable: Favourable = "high"  # whether high scores are, or low ones
+    classes: tuple[object, ...] = ()  # whose probabilities the predictions are, where there are three or more
+    precision: np.dtype[Any] = np.dtype(np.float64)  # in which scores are compared with a threshold
     order: Integers | None = None  # the place of each row among those handed over; None: as they stand
 
     @property
@@ -89,7 +91,7 @@ class AuditSample:
             return {"": self.counted}
         if self.prediction is None:
             raise DataError("a sample needs predictions")
-        return _by_class(self.prediction, self.problem, self.weight)
+        return _by_class(self.prediction, self.classes, self.weight)
 
     def scores(self, criterion: Criterion, problem: Problem, loss: str | None) -> dict[str, CountedScores]:
         """What a criterion compares; ``problem`` holds outcomes as the criterion takes them."""
@@ -101,13 +103,12 @@ class AuditSample:
                 "to hold; write those scores to the file, as a column of their own"
             )
         found = scores_of(criterion, self.prediction, _scored(problem, self.favourable), loss=loss).numpy()
-        return _by_class(found, self.problem, self.weight)
+        return _by_class(found, self.classes, self.weight)
 
 
-def _by_class(scores: Floats, problem: Problem, weight: Floats | None) -> dict[str, CountedScores]:
+def _by_class(scores: Floats, classes: Sequence[object], weight: Floats | None) -> dict[str, CountedScores]:
     if scores.ndim == 1:
         return {"": counted_rows(scores, weight)}
-    classes = problem.scheme.classes
     names = classes if len(classes) == scores.shape[1] else range(scores.shape[1])
     return {
         f"probability of {name}": counted_rows(column, weight) for name, column in zip(names, scores.T, strict=True)
@@ -122,8 +123,9 @@ def sample_in_memory(
     y_true: Table | None = None,
     control_features: Table | None = None,
     sample_weight: Table | None = None,
+    precision: np.dtype[Any] | None = None,
 ) -> AuditSample:
-    """Rows that are held in memory, checked."""
+    """Rows that are held in memory, checked; ``precision`` is that of the column they were read from."""
     rows = {"y_pred": y_pred, "y_true": y_true}
     given = Given(y_true, sensitive_features, control_features, sample_weight, rows, "y_true")
     problem = problem_of(
@@ -135,7 +137,8 @@ def sample_in_memory(
     )
     problem = favoured(with_bands(problem, request.least_count), request)
     check_groups(problem, most=request.most_groups)
-    prediction = predictions_of(y_pred, _scored(problem, request.favourable), pos_label=request.pos_label)
+    predicted = predictions_of(y_pred, _scored(problem, request.favourable), pos_label=request.pos_label)
+    prediction = predicted.values
     rated, weight, order = rated_by(problem, sensitive_features, request), problem.weight, None
     if weight is not None:
         # Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed
@@ -155,6 +158,8 @@ def sample_in_memory(
         weighted=weight is not None,
         rated=rated,
         favourable=request.favourable,
+        classes=predicted.classes,
+        precision=predicted.precision if precision is None else precision,
         order=order,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
@@ -119,6 +119,17 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
     column = column.cast(pl.Float64)
     values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
     return values
+
+
+def precision_of(kinds: Iterable[object]) -> np.dtype[Any]:
+    """The precision of scores whose columns, of one or several files, have these types of polars or narwhals.
+
+    >>> precision_of(["Float32"]), precision_of(["Float32", "Float64"])
+    (dtype('float32'), dtype('float64'))
+    """
+    return np.result_type(
+        *({"Float16": np.float16, "Float32": np.float32}.get(str(kind), np.float64) for kind in kinds)
+    )
 
 
 def named(values: Sequence[object]) -> list[Any]:

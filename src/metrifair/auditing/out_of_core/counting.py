@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.auditing.decisions import at_or_above
 from metrifair.auditing.distribution import Booleans, Floats, Integers
 from metrifair.auditing.out_of_core.bins import Bins, Counter, Scale, Steps, bins_for, steps_of
 from metrifair.auditing.out_of_core.columns import (
@@ -285,6 +286,7 @@ class FileRows:
 
     def _survey(self, threshold: float) -> Cells:
         tally, left_out = dict[tuple[int, ...], Floats](), collections.Counter[str]()
+        precision = self.source.precision(self.roles.score)
         for scores, codes, weight, not_used in self._batches():
             left_out += not_used
             if len(scores) == 0:
@@ -296,7 +298,7 @@ class FileRows:
                 numbers_met, place = np.arange(prod(sizes)), number
             else:
                 numbers_met, place = np.unique(number, return_inverse=True)
-            sums = _sums(place, scores >= threshold, weight)
+            sums = _sums(place, at_or_above(scores, threshold, precision), weight)
             met = np.flatnonzero(sums[0])
             keys = zip(*(code.tolist() for code in np.unravel_index(numbers_met[met], sizes)), strict=True)
             for key, new in zip(keys, sums[:, met].T, strict=True):

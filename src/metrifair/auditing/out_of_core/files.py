@@ -17,8 +17,11 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from metrifair.auditing.out_of_core.columns import precision_of
 from metrifair.auditing.out_of_core.formats import (
     AS_USUAL,
     TEXT,
@@ -151,6 +154,10 @@ class Source:
             cells = batch.select(texts.str.strip_chars())  # once, not for each of the words
             self.held.update({old: any((own == old).any() for own in cells) for old in unseen})
         return self.options.rewritten(batch)
+
+    def precision(self, column: str) -> np.dtype[Any]:
+        """The precision of the numbers in a column."""
+        return precision_of(frame.collect_schema()[column] for frame in self.frames)
 
     def rows(self) -> int | None:
         """How many rows there are, where files say so; None for text, which would have to be read."""

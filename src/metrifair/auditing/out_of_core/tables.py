@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from metrifair.auditing.decisions import at_or_above
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.columns import (
     ColumnLevels,
@@ -23,6 +24,7 @@ from metrifair.auditing.out_of_core.columns import (
     check_values,
     levels_for,
     numbers,
+    precision_of,
     used_codes,
 )
 from metrifair.auditing.out_of_core.connections import answer_of
@@ -80,6 +82,7 @@ class TableRows:
     used: int = 0  # rows that count
     beyond: bool = False  # whether others have scores that lie beyond theirs
     secrets: tuple[str, ...] = ()  # that no message may show
+    kinds: Mapping[str, Any] = field(default_factory=dict)  # types of the columns of scores, which count as float64
     beside: tuple[str, ...] = ()  # scores of other models, which all_rows() has too: beside_0, beside_1, ...
 
     @classmethod
@@ -117,13 +120,14 @@ class TableRows:
         columns.append(known(roles.score).cast(nw.Float64).alias("score"))
         if roles.weight is not None:
             columns.append(known(roles.weight).cast(nw.Float64).alias("weight"))
+        kinds = {"score": schema[roles.score]} | {f"beside_{place}": schema[one] for place, one in enumerate(beside)}
         columns += [known(one).cast(nw.Float64).alias(f"beside_{place}") for place, one in enumerate(beside)]
         polars()  # in which answers come
         if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, and all alike
             wanted = list(dict.fromkeys((*roles.columns, *beside)))
             eager = frame
             frame = answer_of(name, lambda: eager.select(wanted).lazy("polars"))
-        return cls(name, frame.select(*columns), roles, most_groups, secrets=secrets, beside=beside)
+        return cls(name, frame.select(*columns), roles, most_groups, secrets=secrets, kinds=kinds, beside=beside)
 
     def __post_init__(self) -> None:
         self.levels = levels_for(self.roles, most_groups=self.most_groups)
@@ -156,7 +160,11 @@ class TableRows:
         counted = counted.sort(kinds)
         every = counted[np.repeat(np.arange(len(counted)), counted["rows"].to_numpy())]
         columns = *self.roles.columns, *self.beside
-        return every.select(**dict(zip(columns, (polars().col(kind) for kind in kinds), strict=True)))
+        wanted = {name: polars().col(kind) for name, kind in zip(columns, kinds, strict=True)}
+        for name, kind in zip((self.roles.score, *self.beside), self.kinds.values(), strict=True):
+            if kind == nw.Float32:  # they were cast to float64, to be counted
+                wanted[name] = wanted[name].cast(polars().Float32)
+        return every.select(**wanted)
 
     def sum_to_one(self, rounding: float) -> bool:
         """Whether the scores of all models, where none is missing, can be probabilities of one model's classes.
@@ -195,7 +203,8 @@ class TableRows:
                 self._cut(level, cuts)
 
     def _survey(self, threshold: float) -> Cells:
-        selected = nw.when(nw.col("score") >= threshold).then(1.0).otherwise(0.0)  # PostgreSQL casts no booleans
+        above = at_or_above(nw.col("score"), threshold, precision_of([self.kinds["score"]]))
+        selected = nw.when(above).then(1.0).otherwise(0.0)  # PostgreSQL casts no booleans
         by, ends = list(self._keys), {"low": nw.col("score").min(), "high": nw.col("score").max()}
         sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum(), **ends}
         frame = self._usable.with_columns(chosen=selected)
