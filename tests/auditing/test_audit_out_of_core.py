@@ -1,11 +1,15 @@
 """Distances from counts in bins: true values lie in their brackets, whatever the scores, however few the bins."""
 
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import distances
+from metrifair import AuditState, distances
+from metrifair.auditing.out_of_core import bins
 from metrifair.auditing.out_of_core.bins import Scale, bins_for
 from metrifair.auditing.out_of_core.brackets import CellSides, measured
 from metrifair.auditing.out_of_core.counting import (
@@ -217,3 +221,56 @@ def test_the_sample_is_bounded_and_spread_over_the_file():
     assert (survey.low, survey.high, survey.rows) == (0.0, 9999.0, 10_000)
     assert 50 <= len(survey.sample) <= 100
     assert np.diff(np.unique(survey.sample)).max() <= 2 * 10_000 / 50
+
+
+def exact_distances(scores, cell, weight=None):
+    """Distances by rational arithmetic: every float is a fraction."""
+    mass = [Fraction(1)] * len(scores) if weight is None else [Fraction(float(one)) for one in weight]
+    points = sorted({Fraction(float(score)) for score in scores})
+    place = {point: at for at, point in enumerate(points)}
+    sides = [[Fraction(0)] * len(points) for _ in range(2)]
+    for score, side, amount in zip(scores, cell, mass, strict=True):
+        sides[int(side)][place[Fraction(float(score))]] += amount
+    left, right = ([amount / sum(side) for amount in side] for side in sides)
+    apart = list(accumulate(a - b for a, b in zip(left, right, strict=True)))
+    lengths = [after - before for before, after in pairwise(points)]
+    square = sum((length * gap**2 for length, gap in zip(lengths, apart[:-1], strict=True)), Fraction(0))
+    return {
+        "kolmogorov": max(map(abs, apart)),
+        "wasserstein": sum((length * abs(gap) for length, gap in zip(lengths, apart[:-1], strict=True)), Fraction(0)),
+        "cramer": square,
+        "energy": 2 * square,
+        "total_variation": sum(abs(a - b) for a, b in zip(left, right, strict=True)) / 2,
+    }
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("looks", ["none", "some", "all"])
+def test_no_bracket_misses_the_exact_value_by_rounding(looks, weighted):
+    generator = np.random.default_rng(11)
+    for _ in range(60):
+        n = int(generator.integers(4, 60))
+        kind = generator.integers(3)
+        scores = [generator.random(n), np.round(generator.random(n), 1), 1e6 + generator.normal(size=n) / 7][kind]
+        cell = np.append([0, 1], generator.integers(2, size=n - 2))
+        weight = generator.random(n) + 0.1 if weighted else None
+        limits = {"none": {"exact_rows": 0, "tolerance": 1.0}, "some": {"exact_rows": 0}, "all": {}}[looks]
+        found, _ = out_of_core(scores, cell, weight, most_bins=4 if looks != "all" else None, **limits)
+        for metric, value in exact_distances(scores, cell, weight).items():
+            bracket = found.found[0].bracket(metric, found.scale)
+            assert Fraction(bracket.low) <= value <= Fraction(bracket.high), metric
+            if looks == "all":
+                assert bracket.high - bracket.low <= 1e-12 * max(1.0, float(np.ptp(scores)))
+            assert bracket.low <= found.found[0].value(metric, found.scale) <= bracket.high
+
+
+def test_no_bracket_of_a_state_misses_the_exact_value_by_rounding(monkeypatch):
+    generator = np.random.default_rng(12)
+    for atoms in (bins.MOST_ATOMS, 0):
+        monkeypatch.setattr(bins, "MOST_ATOMS", atoms)
+        for _ in range(30):
+            scores, cell = generator.random(40), generator.integers(2, size=40)
+            state = AuditState().add(scores, cell)
+            found = state.audit(metrics=list(exact_distances(scores, cell)), resamples=0, permutations=0)
+            for finding, value in zip(found.findings, exact_distances(scores, cell).values(), strict=True):
+                assert Fraction(finding.bracket.low) <= value <= Fraction(finding.bracket.high), finding.metric

@@ -1,4 +1,4 @@
-"""However predictions are handed over, in which order of columns and in which precision: the same number, or an error."""
+"""Predictions in any order of columns and in any precision: the same number, or an error."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def selected(found: Audit) -> list[int | None]:
 
 
 def at_or_above(threshold: float, favourable: str) -> list[int]:
-    chosen = TENTHS < threshold if favourable == "low" else TENTHS >= threshold
+    chosen = np.less(TENTHS, threshold) if favourable == "low" else np.greater_equal(TENTHS, threshold)
     return [int(chosen[group == GROUP].sum()) for group in (0, 1)]
 
 

@@ -353,8 +353,8 @@ class AuditState:
 
         Examples
         --------
-        >>> AuditState().add([0.2, 0.8, 0.4, 0.9], list("ffmm")).audit(random_state=0).worst("wasserstein").bracket
-        Interval(low=0.15, high=0.15)
+        >>> AuditState().add([0.2, 0.8, 0.4, 0.9], list("ffmm")).audit(random_state=0).worst("wasserstein").value
+        0.15
         """
         own = {"threshold": self.threshold, "score_range": self.range, "loss": None, "cuts": None}
         request = Request.of(AuditState.audit, options, **own)

@@ -131,7 +131,7 @@ def audit_of_counts(
     problem = with_bands(problem, request.least_count, weight=tally.weight, rows=tally.rows)
     problem = favoured(problem, request)
     check_groups(problem, tally.rows, groups_allowed(request.most_groups))
-    base, scale, finer = rows.counted()
+    base, scale, finer, position_error = rows.counted()
     sample = AuditSample(
         problem,
         cells.ends,
@@ -153,9 +153,16 @@ def audit_of_counts(
             return float(tally.weight[units].sum())
 
         sides = [CellSides(left, right, (total(left), total(right))) for left, right in (one.sides for one in compared)]
-        found = measured(base, scale, sides, metrics, finer=finer, tolerance=tolerance)
-        brackets = ({metric: one.bracket(metric, found.scale) for metric in metrics} for one in found.found)
-        return [Proven(one.gap, own) for one, own in zip(found.found, brackets, strict=True)], found.complete
+        found = measured(base, scale, sides, metrics, finer=finer, tolerance=tolerance, position_error=position_error)
+        proven = [
+            Proven(
+                one.gap,
+                {metric: one.value(metric, found.scale) for metric in metrics},
+                {metric: one.bracket(metric, found.scale) for metric in metrics},
+            )
+            for one in found.found
+        ]
+        return proven, found.complete
 
     return AuditResult(audit_record(sample, request, generator, selection, prove=prove, lows=base.low))
 

@@ -31,7 +31,7 @@ from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import EVERYONE, Criterion
-from metrifair.problem.predictions import predictions_of, scores_of
+from metrifair.problem.predictions import FLOAT64, predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table, columns
 from metrifair.report.audit.words import REST
@@ -56,7 +56,7 @@ class AuditSample:
     rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
     favourable: Favourable = "high"  # whether high scores are, or low ones
     classes: tuple[object, ...] = ()  # whose probabilities the predictions are, where there are three or more
-    precision: np.dtype[Any] = np.dtype(np.float64)  # in which scores are compared with a threshold
+    precision: np.dtype[Any] = FLOAT64  # in which scores are compared with a threshold
     order: Integers | None = None  # the place of each row among those handed over; None: as they stand
 
     @property
@@ -341,6 +341,7 @@ class Proven(NamedTuple):
     """What counting a file proves of a comparison: where the gap is largest, and bounds of each distance."""
 
     gap: LargestGap
+    values: Mapping[str, float]
     brackets: Mapping[str, Interval]
 
 
@@ -358,10 +359,9 @@ class Measured(NamedTuple):
 
 def counted(compared: Sequence[Compared], sample: AuditSample, proven: Sequence[Proven]) -> Iterator[Measured]:
     """Of rows that were counted in bins."""
-    for one, (gap, brackets) in zip(compared, proven, strict=True):
+    for one, (gap, values, brackets) in zip(compared, proven, strict=True):
         dealt, _ = one.two_samples(one.sides)
         found = _split_at(dealt, gap, whole=not sample.weighted)
-        values = {name: bounds.low / 2 + bounds.high / 2 for name, bounds in brackets.items()}
         yield Measured(found, dealt, gap, values, brackets)
 
 

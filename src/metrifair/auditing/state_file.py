@@ -381,4 +381,5 @@ class StateRows:
     def counted(self) -> Counted:
         """The bins; nobody can look into them any more."""
         grid = StateGrid.between(*self.parts.range)
-        return Counted(self.counts.bins(grid, len(self.parts.cells), weighted=self.weighted), grid.scale)
+        bins = self.counts.bins(grid, len(self.parts.cells), weighted=self.weighted)
+        return Counted(bins, grid.scale, position_error=2.0 ** -(FINE + 1 + grid.power))

@@ -27,6 +27,7 @@ from metrifair.problem.tables import (
 )
 from metrifair.problem.values import Value, canonical, place_among
 
+FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
 
@@ -35,7 +36,7 @@ class PredictedScores(NamedTuple):
 
     values: Floats  # (n,): one score for each row; (n, classes): probabilities of three classes or more
     classes: tuple[object, ...] = ()  # whose probabilities the columns are
-    precision: np.dtype[Any] = np.dtype(np.float64)  # in which scores are compared with a threshold
+    precision: np.dtype[Any] = FLOAT64  # in which scores are compared with a threshold
 
 
 def predictions_of(y_pred: Table, problem: Problem, *, pos_label: object = None) -> PredictedScores:
@@ -61,11 +62,10 @@ def predictions_of(y_pred: Table, problem: Problem, *, pos_label: object = None)
     classes, places = _class_columns(y_pred, given, problem, pos_label)
     if given.shape[1] > 2:
         return PredictedScores(given[:, places], classes, precision)
-    positive = 1  # the column of the last class, unless the labels or the names of the columns say otherwise
-    if len(problem.scheme.classes) == 2:
-        positive = problem.scheme.positive
-    elif pos_label is not None and (place := place_among(pos_label, classes)) is not None:
-        positive = place
+    # Of two classes that the labels do not show, the last one is positive.
+    named = None if pos_label is None else place_among(pos_label, classes)
+    shown = problem.scheme.positive if len(problem.scheme.classes) == 2 else named
+    positive = 1 if shown is None else shown
     return PredictedScores(np.ascontiguousarray(given[:, places[positive]]), precision=precision)
 
 
@@ -73,7 +73,7 @@ def _precision(column: Column, y_pred: Table) -> np.dtype[Any]:
     """The precision that scores came in: float64, unless they are shorter floats."""
     if isinstance(y_pred, list | tuple) and y_pred and isinstance(y_pred[0], np.floating):
         return np.result_type(*{type(value) for value in y_pred})
-    return column.dtype if column.dtype.kind == "f" else np.dtype(np.float64)
+    return column.dtype if column.dtype.kind == "f" else FLOAT64
 
 
 def models_of(y_pred: Table, y_true: Table | None = None) -> dict[str, Table] | None:

@@ -16,7 +16,12 @@ bound D, since at most all rows of one side come before those of the other. Inte
   sum / 2, and the former again for one distinct score.
 
 Between bins D is constant, so its integrals there are exact. So are they between the distinct scores of rows that are
-held in memory: steps prove one value, not two. Bounds hold up to rounding, about 1e-13 of the range.
+held in memory: steps prove one value, not two.
+
+All of this is computed in floats. Every sum comes with a bound of its rounding error, and brackets are widened by it.
+Relative to the unit roundoff, shares of counts are off by at most 4; shares of weights, and sums of positions within a
+bin, by as many more as rows were added up; a state's positions were rounded to 28 bits of a bin before.
+A sum over bins is as far off as its terms, by the Lipschitz constant of phi, and by the rounding of adding them up.
 """
 
 from __future__ import annotations
@@ -38,6 +43,10 @@ from metrifair.support.checks import check_known
 _MOST_PASSES = 16
 _MOST_STEPS = 2**30  # held rows x comparisons: some minutes
 _ROUNDING = 1e-13
+_UNIT = float(np.finfo(np.float64).eps) / 2  # of rounding
+_SHARES = 4  # units by which a difference of shares may be off
+_BEYOND = 2.0**-10  # beyond 1, where a slope is taken
+_TERMS = 64  # units by which a sum of terms may be off, however many of them are added up
 
 Sum: TypeAlias = "Convex | Literal['atoms']"
 """What is added up over bins: the integral of a convex function, or the differences at distinct scores."""
@@ -49,6 +58,8 @@ class CellSides(NamedTuple):
     left: Integers
     right: Integers
     totals: tuple[float, float]
+    rounding: float = _SHARES  # units of rounding by which a difference of shares may be off
+    position: float = 0.0  # by which positions of rows were rounded before they were added up
 
 
 class Bounds(NamedTuple):
@@ -59,6 +70,7 @@ class Bounds(NamedTuple):
     reachable: Floats
     low: dict[Sum, Floats]
     high: dict[Sum, Floats]
+    error: dict[Sum, float]  # of both sums over all bins, by rounding
 
     @property
     def attained(self) -> Floats:
@@ -91,10 +103,16 @@ def bounds(bins: Bins, sides: CellSides, scale: Scale, sums: Collection[Sum]) ->
         low[one] = course.length * one(course.mean) + between
         high[one] = np.maximum(course.length * _chord(one, course) + between, low[one])
     reachable = np.where(plain, np.abs(after), np.maximum(course.most, -course.least))
-    return Bounds(bins.high, upto, reachable, low, high)
+    both, loose = share[0] + share[1], ~bins.single
+    far = float(scale.positions(bins.high[-1:])[0])
+    area = float((both[loose] * (far * (bins.rows[loose] + _SHARES) + sides.position / _UNIT)).sum())
+    # In a bin of several scores, three more shares matter: both bounds of the difference, and its mean.
+    length = float((4 * course.length + bins.gap).sum())
+    rounding = _Rounding(sides.rounding, length, float(both.sum()), area, far)
+    return Bounds(bins.high, upto, reachable, low, high, {one: rounding.of_sum(one) for one in sums})
 
 
-def exact(steps: Steps, sides: CellSides, sums: Collection[Sum]) -> Bounds:
+def exact(steps: Steps, sides: CellSides, scale: Scale, sums: Collection[Sum]) -> Bounds:
     """What rows held in memory prove: both bounds are the value."""
     counts = [steps.scores.at(cells) for cells in sides[:2]]
     left, right = (
@@ -102,9 +120,33 @@ def exact(steps: Steps, sides: CellSides, sums: Collection[Sum]) -> Bounds:
     )
     after = left - right
     values: dict[Sum, Floats] = {one: one(after) * steps.gap for one in sums if one != "atoms"}
+    share = [own / total for own, total in zip(counts, sides.totals, strict=True)]
     if "atoms" in sums:
-        values["atoms"] = np.abs(counts[0] / sides.totals[0] - counts[1] / sides.totals[1]) / 2
-    return Bounds(steps.scores.values, (left, right), np.abs(after), values, values)
+        values["atoms"] = np.abs(share[0] - share[1]) / 2
+    far, mass = float(scale.positions(steps.scores.values[-1:])[0]), float((share[0] + share[1]).sum())
+    rounding = _Rounding(sides.rounding, float(steps.gap.sum()), mass, 0.0, far)
+    error = {one: rounding.of_sum(one) for one in sums}
+    return Bounds(steps.scores.values, (left, right), np.abs(after), values, values, error)
+
+
+class _Rounding(NamedTuple):
+    """What the rounding error of sums over some bins depends on."""
+
+    share: float  # units by which a difference of shares is off
+    length: float  # of the bins and the gaps between them, on the scale
+    mass: float  # the shares of both sides in the bins
+    area: float  # of the same, times the units by which the sums of their positions are off
+    far: float  # the largest position
+
+    def of_sum(self, name: Sum) -> float:
+        """A bound of the error of one sum."""
+        if name == "atoms":
+            return _UNIT * (self.share + _TERMS) * self.mass
+        # Convex functions are steepest at the ends: beyond 1 and -1, more so than anywhere between.
+        ends = name(np.array([1.0, 1 + _BEYOND, -1.0, -1 - _BEYOND]))
+        slope = float(max(ends[1] - ends[0], ends[3] - ends[2])) / _BEYOND
+        # The rounding of positions matters where the difference of the shares changes, which it does by at most 2.
+        return _UNIT * slope * ((self.share + _TERMS) * self.length + 4 * self.area + 8 * self.mass * self.far)
 
 
 def _course(bins: Bins, sides: CellSides, scale: Scale) -> tuple[list[Floats], tuple[Floats, Floats], _Course]:
@@ -139,21 +181,38 @@ class Measured:
     reachable: float = 0.0
     low: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
     high: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
+    error: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
 
     @property
     def attained(self) -> float:
         """The largest difference seen."""
         return abs(self.gap.shares[0] - self.gap.shares[1])
 
+    def value(self, metric: str, scale: Scale) -> float:
+        """The middle of the bounds, as computed."""
+        low, high = self._bounds(metric, scale, rounded=0)
+        return min(low / 2 + high / 2, facts(metric).most)
+
     def bracket(self, metric: str, scale: Scale) -> Interval:
-        """Bounds between which the distance of the two empirical distributions lies."""
+        """Bounds between which the distance of the two empirical distributions lies, rounded outwards."""
+        low, high = self._bounds(metric, scale, rounded=1)
+        # Factors, powers and the additions above are rounded, too.
+        return Interval(max(0.0, low * (1 - 8 * _UNIT)), min(facts(metric).most, high * (1 + 8 * _UNIT)))
+
+    def _bounds(self, metric: str, scale: Scale, *, rounded: int) -> tuple[float, float]:
+        """Bounds as computed (``rounded=0``), or moved outwards by their errors (1)."""
         known = facts(metric).bracket
-        if isinstance(known, Integral):
-            sums = (side[known.convex] / scale.inverse for side in (self.low, self.high))
-            return Interval(*((known.factor * integral) ** known.power for integral in sums))
-        if known == "atoms":
-            return Interval(self.low[known], self.high[known])
-        return Interval(self.attained, max(self.attained, self.reachable))
+        name: Sum | None = known.convex if isinstance(known, Integral) else known  # type: ignore[assignment]
+        if isinstance(known, Integral) or known == "atoms":
+            error = rounded * self.error[name]
+            low, high = max(0.0, self.low[name] - error), self.high[name] + error
+        else:
+            error = rounded * _UNIT * self.sides.rounding
+            low, high = max(0.0, self.attained - error), max(self.attained, self.reachable) + error
+        if not isinstance(known, Integral):
+            return low, high
+        low, high = ((known.factor * (one / scale.inverse)) ** known.power for one in (low, high))
+        return low, high
 
     def look(self, found: Bounds) -> None:
         """Remember the largest gap."""
@@ -169,6 +228,7 @@ class Measured:
         for name in found.low:
             self.low[name] += float(found.low[name].sum())
             self.high[name] += float(found.high[name].sum())
+            self.error[name] += found.error[name]
 
     def urgency(self, found: Bounds, tolerances: Mapping[Sum, float]) -> Floats:
         """How much every bin matters; 0 for bins that need not be cut."""
@@ -208,6 +268,7 @@ def measured(
     finer: Finer | None,
     tolerance: float = 1e-5,
     exact_rows: int | None = None,
+    position_error: float = 0.0,
 ) -> Result:
     """Bracket every metric for every comparison; ``tolerance`` is a share of the range of the scores.
 
@@ -218,7 +279,8 @@ def measured(
     check_brackets("metric", metrics)
     held = 0 if finer is None else finer.most_held if exact_rows is None else exact_rows
     most_held = min(held, _MOST_STEPS // max(1, len(sides)))
-    found = tuple(Measured(one) for one in sides)
+    rounding = _SHARES + (int(base.rows.sum()) if base.weighted else 0)
+    found = tuple(Measured(one._replace(rounding=rounding, position=position_error)) for one in sides)
     ends = scale.positions(np.array([base.low[0], base.high[-1]]))
     goal = _Goal(tuple(metrics), tolerance, float(np.ptp(ends)))
     bins, urgent = _still_urgent(base, found, scale, goal)
@@ -257,7 +319,7 @@ def _settle(rows: Bins | Steps, found: Sequence[Measured], scale: Scale, goal: _
     """Add up bins as they are, or rows that are held."""
     for one in found if len(rows) else ():
         if isinstance(rows, Steps):
-            proven = exact(rows, one.sides, goal.sums)
+            proven = exact(rows, one.sides, scale, goal.sums)
         else:
             proven = bounds(rows, one.sides, scale, goal.sums)
         one.look(proven)

@@ -45,6 +45,7 @@ class Counted(NamedTuple):
     bins: Bins
     scale: Scale
     finer: Finer | None = None
+    position_error: float = 0.0  # by which positions were rounded before they were added up
 
 
 class CountedRows(Protocol):
