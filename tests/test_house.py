@@ -1,0 +1,94 @@
+"""The shape of the package: one meaning for each class name, no circles of imports, few names at the top."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import metrifair
+
+ROOT = Path(metrifair.__file__).parent
+TREES = {
+    ".".join(("metrifair", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): ast.parse(
+        path.read_text()
+    )
+    for path in ROOT.rglob("*.py")
+}
+
+
+def imports(node: ast.AST) -> Iterator[str]:
+    """Modules of ours that a module imports anywhere, but for types alone."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(child, ast.ImportFrom) and child.module and child.level == 0:
+            names = [f"{child.module}.{alias.name}" for alias in child.names]
+            yield from (name if name in TREES else child.module for name in names)
+        elif isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        yield from imports(child)
+
+
+GRAPH = {name: {target for target in imports(tree) if target in TREES} - {name} for name, tree in TREES.items()}
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Strongly connected modules (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    result: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for target in sorted(graph[name]):
+            if target not in index:
+                visit(target)
+                low[name] = min(low[name], low[target])
+            elif target in stack:
+                low[name] = min(low[name], index[target])
+        if low[name] == index[name]:
+            members = stack[stack.index(name) :]
+            del stack[stack.index(name) :]
+            if len(members) > 1:
+                result.append(sorted(members))
+
+    for name in sorted(graph):
+        if name not in index:
+            visit(name)
+    return result
+
+
+def test_the_search_for_circles_finds_one() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [["b", "c"]]
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    # The package's own name stands for its version only, which is defined before anything is imported.
+    assert circles({name: targets - {"metrifair"} for name, targets in GRAPH.items()}) == []
+
+
+def test_no_class_name_means_two_things() -> None:
+    places = defaultdict(list)
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(name)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_few_names_stand_at_the_top() -> None:
+    assert len(metrifair.__all__) <= 45
+
+
+@pytest.mark.parametrize("room", ["auditing", "tradeoff", "figures", "metrics", "problem", "training"])
+def test_rooms_of_facts_import_no_words(room: str) -> None:
+    below = [name for name in GRAPH if name.startswith(f"metrifair.{room}")]
+    assert below
+    wordy = ("metrifair.wording", "metrifair.report", "metrifair.api", "metrifair.cli")
+    assert [(name, target) for name in below for target in GRAPH[name] if target.startswith(wordy)] == []
