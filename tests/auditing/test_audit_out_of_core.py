@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 from metrifair import AuditState, distances
 from metrifair.auditing.out_of_core import bins
 from metrifair.auditing.out_of_core.bins import Scale, bins_for
-from metrifair.auditing.out_of_core.brackets import CellSides, measured
+from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances
 from metrifair.auditing.out_of_core.counting import (
     Block,
-    Passes,
+    FilePasses,
     Survey,
     grid_of,
     ordered_keys,
     scores_of_keys,
 )
+from metrifair.auditing.out_of_core.rows import BinnedScores
 from metrifair.metrics.registry import METRICS as ALL
 
 LARGEST = 4e307  # the energy distance, up to twice the span of the scores, is still a float
@@ -47,16 +48,17 @@ def passes_over(scores, cell, weight=None, chunk=1000):
 
 def base_of(read, survey, cells, most_bins=None, *, weighted=False):
     grid = grid_of(survey.sample, survey.low, survey.high, most_bins or bins_for(cells))
-    passes = Passes(read, grid)
+    passes = FilePasses(read, grid)
     return passes, passes.counted(cells, weighted=weighted)
 
 
-def out_of_core(scores, cell, weight=None, *, metrics=METRICS, chunk=1000, most_bins=None, **limits):
+def out_of_core(scores, cell, weight=None, *, metrics=METRICS, chunk=1000, most_bins=None, tolerance=1e-5, **limits):
     read, count = passes_over(scores, cell, weight, chunk)
     mass = np.ones(len(scores)) if weight is None else weight
     sides = CellSides(np.array([0]), np.array([1]), (mass[cell == 0].sum(), mass[cell == 1].sum()))
     finer, base = base_of(read, surveyed(scores, chunk), int(cell.max()) + 1, most_bins, weighted=weight is not None)
-    return measured(base, finer.scale, [sides], metrics, finer=finer, **limits), len(count)
+    binned = BinnedScores(base, finer.scale, finer, tolerance=tolerance)
+    return bracket_distances(binned, [sides], metrics, **limits), len(count)
 
 
 def in_memory(scores, cell, weight=None):
@@ -163,7 +165,8 @@ def test_several_comparisons_share_the_passes():
     pairs = [(cells[0], cells[1]), (cells[0], cells[2]), (cells[1], cells[2])]
     sides = [CellSides(u, v, (np.isin(cell, u).sum(), np.isin(cell, v).sum())) for u, v in pairs]
     finer, base = base_of(read, surveyed(scores), 4, 64)
-    found = measured(base, finer.scale, sides, METRICS, finer=finer, exact_rows=3000, tolerance=1e-4)
+    binned = BinnedScores(base, finer.scale, finer, tolerance=1e-4)
+    found = bracket_distances(binned, sides, METRICS, exact_rows=3000)
     assert found.complete
     assert len(count) <= 10
     for one, (u, v) in zip(found.found, pairs, strict=True):

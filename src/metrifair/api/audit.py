@@ -12,8 +12,7 @@ from narwhals.stable.v2.typing import IntoDataFrame
 from metrifair.api.audit_result import Audit
 from metrifair.api.compare import AuditDifference, compare_models
 from metrifair.auditing.request import AuditOptions, Request
-from metrifair.auditing.result import audit_rows
-from metrifair.auditing.sample import sample_in_memory
+from metrifair.auditing.source import MemorySource, audit_source
 from metrifair.errors import DataError
 from metrifair.problem.attributes import in_groups
 from metrifair.problem.predictions import models_of
@@ -170,9 +169,9 @@ def audit(
     library = library_of(y_pred, sensitive_features, y_true, control_features, sample_weight)
     audits, origin = {}, object()
     for name, one in ({"": y_pred} if models is None else models).items():
-        sample = sample_in_memory(one, request, **rows)
-        columns = {"score": [name] if name else [], "group": [own.name for own in sample.problem.scheme.attributes]}
-        result = audit_rows(sample, request, generator, origin)
+        result = audit_source(MemorySource(one, **rows), request, generator, origin)
+        attributes = () if result.rows is None else result.rows.sample.problem.scheme.attributes
+        columns = {"score": [name] if name else [], "group": [attribute.name for attribute in attributes]}
         result = result.with_provenance(audit, given, seed=seed, columns=columns, source="rows in memory")
         audits[name] = Audit(result.record, result.rows, library)
     return audits[""] if models is None else compare_models(audits)

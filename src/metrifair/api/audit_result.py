@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import narwhals.stable.v2 as nw
 
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
-from metrifair.auditing.result import AuditedRows
+from metrifair.auditing.source import AuditedRows
 from metrifair.errors import DataError
 from metrifair.figures.selection_rates import GroupRates
 from metrifair.problem.tables import Backend, frame, frame_of

@@ -12,11 +12,11 @@ import numpy as np
 
 from metrifair.api.audit import audit
 from metrifair.api.audit_result import Audit
-from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import at_or_above, number_or_default
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.bins import StateCounts, StateGrid
 from metrifair.auditing.request import CountedOptions, Request
+from metrifair.auditing.source import BinnedSource, audit_source
 from metrifair.auditing.state_file import (
     Shape,
     StateParts,
@@ -365,7 +365,7 @@ class AuditState:
             raise DataError("this state holds no rows; add some, or merge it with others")
         check_last(self._parts, request)
         rows = StateRows(self._parts, self.shape, self.counts)
-        found = audit_of_counts(rows, request, np.random.default_rng(seed), tolerance=1e-5)
+        found = audit_source(BinnedSource(rows), request, np.random.default_rng(seed))
         groups, controls, label = self.shape.groups, self.shape.controls, filter(None, [self.shape.label])
         columns = {"group": list(groups), "control": list(controls), "label": list(label)}
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from metrifair.auditing.differences import correlations, counterparts, difference_of, figures_of, judged, meant
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord, Pairing
-from metrifair.auditing.result import AuditResult
+from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
 from metrifair.support.checks import check_switches
 from metrifair.support.provenance import Provenance, files_of

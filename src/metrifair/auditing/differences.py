@@ -21,8 +21,8 @@ from metrifair.auditing.by_group import SMALLEST, reliability_bin
 from metrifair.auditing.decisions import are_decisions, selection_of
 from metrifair.auditing.distribution import Floats, Integers, utility_of
 from metrifair.auditing.records import AuditRecord, Difference, Verdict
-from metrifair.auditing.result import AuditedRows, AuditResult
 from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
+from metrifair.auditing.source import AuditedRows, AuditResult
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS, facts

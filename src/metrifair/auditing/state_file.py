@@ -17,7 +17,7 @@ from msgspec import Meta
 from metrifair.auditing.distribution import Floats
 from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
 from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded, levels_for
-from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, Cells, Counted, Tally
+from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, BinnedScores, CellTable, Tally
 from metrifair.auditing.request import Request
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError
 from metrifair.figures.intervals import FEW
@@ -360,7 +360,7 @@ class StateRows:
         """True where rows have weights."""
         return self.shape.weighted
 
-    def surveyed(self, threshold: float) -> Cells:  # noqa: ARG002
+    def survey(self, threshold: float) -> CellTable:  # noqa: ARG002
         """What the cells hold."""
         counts, cells = self.counts, len(self.parts.cells)
         rows = np.bincount(counts.cell, counts.rows, cells).astype(np.int64)
@@ -376,10 +376,10 @@ class StateRows:
         ends = float(counts.low.min()), float(counts.high.max())
         left_out = {UNUSABLE: self.parts.left_out - self.parts.withheld, WITHHELD: self.parts.withheld}
         tally = Tally(rows, weight, self.parts.selected)
-        return Cells(arguments, tally, ends, left_out, withheld=self.parts.withheld)
+        return CellTable(arguments, tally, ends, left_out, withheld=self.parts.withheld)
 
-    def counted(self) -> Counted:
+    def count(self) -> BinnedScores:
         """The bins; nobody can look into them any more."""
         grid = StateGrid.between(*self.parts.range)
         bins = self.counts.bins(grid, len(self.parts.cells), weighted=self.weighted)
-        return Counted(bins, grid.scale, position_error=2.0 ** -(FINE + 1 + grid.power))
+        return BinnedScores(bins, grid.scale, position_error=2.0 ** -(FINE + 1 + grid.power))

@@ -37,6 +37,7 @@ from metrifair.problem.tables import (
     one_column,
     same_rows,
 )
+from metrifair.problem.values import place_among
 from metrifair.support.checks import check_switches, is_number
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -320,16 +321,17 @@ def _rows_that_count(given: Given) -> _Rows:
 def positive_of(classes: Sequence[object], pos_label: object) -> int:
     """The place of the positive class: the last one unless told.
 
-    >>> positive_of(("no", "yes"), None), positive_of((0, 1), False)
-    (1, 0)
+    >>> positive_of(("no", "yes"), None), positive_of((0, 1), False), positive_of((0, 1), "0")
+    (1, 0, 0)
     """
     if pos_label is None:
         return len(classes) - 1
     if not classes:
         raise DataError(f"pos_label names a class, and there are none here, got {pos_label!r}; leave it out")
-    if pos_label not in classes:
+    place = place_among(pos_label, classes)
+    if place is None:
         raise DataError(f"pos_label must be one of the classes {list(classes)}, got {pos_label!r}")
-    return list(classes).index(pos_label)
+    return place
 
 
 def weights_of(name: str, sample_weight: Table | None, count: int) -> Floats | None:

@@ -35,7 +35,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from metrifair.auditing.distribution import Floats, Integers, LargestGap
-from metrifair.auditing.out_of_core.bins import Bins, Finer, Scale, Steps, joined
+from metrifair.auditing.out_of_core.bins import Bins, Scale, Steps, joined
+from metrifair.auditing.out_of_core.rows import BinnedScores
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS, Convex, Integral, facts
 from metrifair.support.checks import check_known
@@ -173,7 +174,7 @@ def _chord(convex: Convex, course: _Course) -> Floats:
 
 
 @dataclass
-class Measured:
+class Bracketing:
     """What is known of one comparison, once bins need not be looked into any more."""
 
     sides: CellSides
@@ -244,11 +245,11 @@ class Measured:
         return urgent
 
 
-class Result(NamedTuple):
+class Brackets(NamedTuple):
     """The scale, what was found for each comparison, and whether every bracket is narrow enough."""
 
     scale: Scale
-    found: tuple[Measured, ...]
+    found: tuple[Bracketing, ...]
     complete: bool
 
 
@@ -259,49 +260,42 @@ def check_brackets(argument: str, metrics: Sequence[str]) -> None:
         check_known(argument, metric, known, otherwise="a smaller file")
 
 
-def measured(
-    base: Bins,
-    scale: Scale,
-    sides: Sequence[CellSides],
-    metrics: Sequence[str],
-    *,
-    finer: Finer | None,
-    tolerance: float = 1e-5,
-    exact_rows: int | None = None,
-    position_error: float = 0.0,
-) -> Result:
-    """Bracket every metric for every comparison; ``tolerance`` is a share of the range of the scores.
+def bracket_distances(
+    binned: BinnedScores, sides: Sequence[CellSides], metrics: Sequence[str], *, exact_rows: int | None = None
+) -> Brackets:
+    """Bracket every metric for every comparison, to the tolerance of the bins.
 
     The base bins hold all rows. Each further pass cuts up only the bins that matter: those which may hold a larger gap
     than any attained so far (until none is left: the Kolmogorov distance is exact), and those that contribute most to
-    a bracket wider than the tolerance. Without anyone to look closer, the base bins are all there is.
+    a bracket wider than the tolerance. Without a refiner, the base bins are all there is.
     """
+    base, scale, refiner = binned.bins, binned.scale, binned.refiner
     check_brackets("metric", metrics)
-    held = 0 if finer is None else finer.most_held if exact_rows is None else exact_rows
+    held = 0 if refiner is None else refiner.most_held if exact_rows is None else exact_rows
     most_held = min(held, _MOST_STEPS // max(1, len(sides)))
     rounding = _SHARES + (int(base.rows.sum()) if base.weighted else 0)
-    found = tuple(Measured(one._replace(rounding=rounding, position=position_error)) for one in sides)
+    found = tuple(Bracketing(one._replace(rounding=rounding, position=binned.position_error)) for one in sides)
     ends = scale.positions(np.array([base.low[0], base.high[-1]]))
-    goal = _Goal(tuple(metrics), tolerance, float(np.ptp(ends)))
+    goal = _Goal(tuple(metrics), binned.tolerance, float(np.ptp(ends)))
     bins, urgent = _still_urgent(base, found, scale, goal)
     for _ in range(_MOST_PASSES):
-        if len(bins) == 0 or finer is None:
+        if len(bins) == 0 or refiner is None:
             break
         # The most urgent bins, as long as they hold at most so many rows together.
         order = np.argsort(-urgent, kind="stable")
         few = np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most_held])
-        if few.all() or (few.any() and len(bins) > finer.most):
-            _settle(finer.held(bins[few]), found, scale, goal)
+        if few.all() or (few.any() and len(bins) > refiner.most):
+            _settle(refiner.held(bins[few]), found, scale, goal)
             bins = bins[~few]
         else:
-            worst = np.isin(np.arange(len(bins)), order[: max(1, finer.most // 4)])
-            bins = joined(bins[~worst], finer.recounted(bins[worst], finer.most))
+            worst = np.isin(np.arange(len(bins)), order[: max(1, refiner.most // 4)])
+            bins = joined(bins[~worst], refiner.recount(bins[worst], refiner.most))
         bins, urgent = _still_urgent(bins, found, scale, goal)
     _settle(bins, found, scale, goal)
-    return Result(scale, found, len(bins) == 0)
+    return Brackets(scale, found, len(bins) == 0)
 
 
-def _still_urgent(bins: Bins, found: Sequence[Measured], scale: Scale, goal: _Goal) -> tuple[Bins, Floats]:
+def _still_urgent(bins: Bins, found: Sequence[Bracketing], scale: Scale, goal: _Goal) -> tuple[Bins, Floats]:
     """The bins that have to be cut, and how urgently; the others are added up."""
     urgent = np.zeros(len(bins))
     if len(bins) == 0:
@@ -315,7 +309,7 @@ def _still_urgent(bins: Bins, found: Sequence[Measured], scale: Scale, goal: _Go
     return bins[urgent > 0], urgent[urgent > 0]
 
 
-def _settle(rows: Bins | Steps, found: Sequence[Measured], scale: Scale, goal: _Goal) -> None:
+def _settle(rows: Bins | Steps, found: Sequence[Bracketing], scale: Scale, goal: _Goal) -> None:
     """Add up bins as they are, or rows that are held."""
     for one in found if len(rows) else ():
         if isinstance(rows, Steps):

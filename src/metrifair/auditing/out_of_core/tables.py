@@ -30,7 +30,15 @@ from metrifair.auditing.out_of_core.columns import (
 from metrifair.auditing.out_of_core.connections import answer_of
 from metrifair.auditing.out_of_core.files import check_columns
 from metrifair.auditing.out_of_core.formats import absent_words, polars
-from metrifair.auditing.out_of_core.rows import MOST_CELLS, UNUSABLE, Cells, Counted, Tally, cells_of, too_many_cells
+from metrifair.auditing.out_of_core.rows import (
+    MOST_CELLS,
+    UNUSABLE,
+    BinnedScores,
+    CellTable,
+    Tally,
+    cells_of,
+    too_many_cells,
+)
 from metrifair.auditing.out_of_core.table_bins import TableBins
 from metrifair.auditing.request import MOST_LEVELS
 from metrifair.errors import DataError
@@ -184,14 +192,14 @@ class TableRows:
         *least, most, low, high = found
         return bool(most > least[0] and min(least) >= -rounding and max(1 - low, high - 1) <= rounding)
 
-    def surveyed(self, threshold: float) -> Cells:
+    def survey(self, threshold: float) -> CellTable:
         """Ask for the cells there are, what they hold, and where the scores lie.
 
         A number with very many values shows itself in the answer: it is then cut into levels, by the engine.
         """
         while True:
             try:
-                return self._survey(threshold)
+                return self._survey_once(threshold)
             except ManyNumbers as many:
                 level, key = many.level, f"key_{self.levels.index(many.level)}"
                 found = self.answer(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
@@ -202,7 +210,7 @@ class TableRows:
                 cuts = level.cut_into_levels(values, rows, rows=int(rows.sum()), ends=ends)
                 self._cut(level, cuts)
 
-    def _survey(self, threshold: float) -> Cells:
+    def _survey_once(self, threshold: float) -> CellTable:
         above = at_or_above(nw.col("score"), threshold, precision_of([self.kinds["score"]]))
         selected = nw.when(above).then(1.0).otherwise(0.0)  # PostgreSQL casts no booleans
         by, ends = list(self._keys), {"low": nw.col("score").min(), "high": nw.col("score").max()}
@@ -260,10 +268,10 @@ class TableRows:
             frame = frame.filter((nw.col("score") >= self.ends[0]) & (nw.col("score") <= self.ends[1]))
         return frame
 
-    def counted(self) -> Counted:
+    def count(self) -> BinnedScores:
         """Ask for counts by cell and bin; the same bins can be looked into later."""
         bins = TableBins(self, self.counting, self.ends, self.used, len(self.cells), weighted=self.weighted)
-        return Counted(bins.counted(), bins.scale, bins)
+        return BinnedScores(bins.counted(), bins.scale, bins)
 
     def by_cell(
         self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr]
