@@ -16,7 +16,7 @@ from metrifair.auditing.out_of_core.counting import FileRows
 from metrifair.auditing.out_of_core.files import FileTable, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.auditing.request import AuditOptions, ColumnOptions, Request, groups_allowed
-from metrifair.auditing.source import BinnedSource, ColumnSource, Source, audit_source
+from metrifair.auditing.source import AuditSource, BinnedSource, ColumnSource, audit_source
 from metrifair.errors import DataError
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import source_files
@@ -160,7 +160,7 @@ def audit_file(
         files = source_files(source.paths, source.name if source.is_copy else None)
         audits = {}
         for name, roles in every.items():
-            rows: Source = BinnedSource(FileRows(source, roles, groups_allowed(request.most_groups)), tolerance)
+            rows: AuditSource = BinnedSource(FileRows(source, roles, groups_allowed(request.most_groups)), tolerance)
             if head is not None:
                 rows = ColumnSource(source.name, roles, head, scores, source.is_text)
             found = audit_source(rows, request, generator)

@@ -35,7 +35,7 @@ from metrifair.auditing.out_of_core.formats import AS_USUAL, FileOptions
 from metrifair.auditing.out_of_core.rows import check_some
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import AuditOptions, ColumnOptions, Request, groups_allowed
-from metrifair.auditing.source import BinnedSource, ColumnSource, Source, audit_source
+from metrifair.auditing.source import AuditSource, BinnedSource, ColumnSource, audit_source
 from metrifair.auditing.state_file import Shape, Value, check_within, plain
 from metrifair.errors import DataError
 from metrifair.problem.attributes import band_names
@@ -142,7 +142,7 @@ def audit_table(
         raise not_models(scores)
     audits = {}
     for name, roles in every.items():
-        counted: Source = BinnedSource(rows[name], tolerance)
+        counted: AuditSource = BinnedSource(rows[name], tolerance)
         found = audit_source(
             counted if held is None else ColumnSource(place.name, roles, held, scores), request, generator
         )

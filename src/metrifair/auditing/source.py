@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class Source(Protocol):
+class AuditSource(Protocol):
     """Rows that can be audited, wherever they are."""
 
     def counts(self, request: Request) -> AuditSample:
@@ -73,7 +73,7 @@ class AuditResult:
 
 
 def audit_source(
-    source: Source, request: Request, generator: np.random.Generator, origin: object = None
+    source: AuditSource, request: Request, generator: np.random.Generator, origin: object = None
 ) -> AuditResult:
     """The audit of the rows of any source."""
     sample = source.counts(request)

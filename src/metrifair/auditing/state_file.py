@@ -22,6 +22,7 @@ from metrifair.auditing.request import Request
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError
 from metrifair.figures.intervals import FEW
 from metrifair.problem.criteria import criterion_named
+from metrifair.problem.values import place_among
 from metrifair.saving.modelfile import Content
 from metrifair.saving.records import Arrays, Count, Record, record_of
 
@@ -339,7 +340,7 @@ def check_last(parts: StateParts, request: Request) -> None:
     if parts.shape is None or not parts.shape.of_last or parts.shape.label is None or request.pos_label is None:
         return
     labels = sorted({cell[-1] for cell in parts.cells if cell[-1] is not None}, key=rank_of)
-    is_last = str(request.pos_label) == str(labels[-1])
+    is_last = place_among(request.pos_label, labels) == len(labels) - 1
     if len(labels) > 1 and is_last != (request.favourable == "high"):
         raise DataError(
             f"the scores that were counted are the probabilities of the label {labels[-1]!r}, the last of two columns; "
