@@ -340,7 +340,12 @@ def test_only_as_many_rows_are_read_as_are_held(tmp_path, monkeypatch):
     for place in range(5):
         table(100, seed=place).write_csv(tmp_path / f"part-{place}.csv")
     read, uniform = [], files.FileTable._uniform
-    monkeypatch.setattr(files.FileTable, "_uniform", lambda self, batch: read.append(len(batch)) or uniform(self, batch))
+
+    def noted(self, batch):
+        read.append(len(batch))
+        return uniform(self, batch)
+
+    monkeypatch.setattr(files.FileTable, "_uniform", noted)
     with files.opened(tmp_path / "part-*.csv") as source:
         head = source.head(("p", "sex"), 150)
     assert read == [100, 50]

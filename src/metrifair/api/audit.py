@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 from narwhals.stable.v2.typing import IntoDataFrame
@@ -157,7 +157,7 @@ def audit(
             f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
         )
     generator = np.random.default_rng(seed)
-    rows = {
+    rows: dict[str, Any] = {
         "sensitive_features": sensitive_features
         if request.cuts is None
         else in_groups(sensitive_features, request.cuts),

@@ -203,16 +203,14 @@ class Bracketing:
     def _bounds(self, metric: str, scale: Scale, *, rounded: int) -> tuple[float, float]:
         """Bounds as computed (``rounded=0``), or moved outwards by their errors (1)."""
         known = facts(metric).bracket
-        name: Sum | None = known.convex if isinstance(known, Integral) else known  # type: ignore[assignment]
-        if isinstance(known, Integral) or known == "atoms":
-            error = rounded * self.error[name]
-            low, high = max(0.0, self.low[name] - error), self.high[name] + error
-        else:
+        if not isinstance(known, Integral) and known != "atoms":
             error = rounded * _UNIT * self.sides.rounding
-            low, high = max(0.0, self.attained - error), max(self.attained, self.reachable) + error
-        if not isinstance(known, Integral):
-            return low, high
-        low, high = ((known.factor * (one / scale.inverse)) ** known.power for one in (low, high))
+            return max(0.0, self.attained - error), max(self.attained, self.reachable) + error
+        name: Sum = known.convex if isinstance(known, Integral) else known
+        error = rounded * self.error[name]
+        low, high = max(0.0, self.low[name] - error), self.high[name] + error
+        if isinstance(known, Integral):
+            low, high = ((known.factor * (one / scale.inverse)) ** known.power for one in (low, high))
         return low, high
 
     def look(self, found: Bounds) -> None:
