@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.stack import GROUPS, data
 from benchmarks.timing import Claim, print_table
-from metrifair.batches.stratified import Passes, layout
+from metrifair.batches.stratified import StratifiedPasses, layout
 from metrifair.problem.cells import Samples, rows_by_cell
 from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train
@@ -37,7 +37,7 @@ def plain_seconds(samples: Samples, *, batch: int, steps: int) -> float:
     loss = torch.nn.BCEWithLogitsLoss()
     rows = rows_by_cell(samples.cell, 2)
     plan = layout([len(own) for own in rows], GROUPS, size=batch)
-    generator, passes = torch.Generator().manual_seed(0), Passes([rows], plan, len(samples) // batch)
+    generator, passes = torch.Generator().manual_seed(0), StratifiedPasses([rows], plan, len(samples) // batch)
 
     def run(count: int) -> float:
         start = time.perf_counter()

@@ -22,17 +22,21 @@ from experiments.mfl import schedule
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import PUBLISHED, Case, Effort
-from metrifair.baselines.berk import BerkRegressor, Penalty, fit_path
-from metrifair.baselines.fairbatch import FairBatchClassifier
-from metrifair.baselines.fairkde import FairKDEClassifier
-from metrifair.baselines.kamiran import MassagingClassifier, ReweighingClassifier
-from metrifair.baselines.labelbias import LabelBiasClassifier
-from metrifair.baselines.sinkhorn import SinkhornClassifier
-from metrifair.baselines.xian import XianPostprocessor
-from metrifair.baselines.zafar import ZafarClassifier
+from metrifair.baselines import (
+    BerkRegressor,
+    FairBatchClassifier,
+    FairKDEClassifier,
+    LabelBiasClassifier,
+    MassagingClassifier,
+    ReweighingClassifier,
+    SinkhornClassifier,
+    XianPostprocessor,
+    ZafarClassifier,
+)
+from metrifair.baselines.berk import Penalty
+from metrifair.baselines.stacked import fit_stack
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.settings import device_of
-from metrifair.postprocessing.network import fit_stack
 
 Work = Callable[[Case, Splits, Effort], list[ModelResult]]
 Index = NDArray[np.int64]  # positions of rows
@@ -128,7 +132,7 @@ def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: Penalty) -> li
     model = BerkRegressor(penalty=penalty, variant=_variant(case))
 
     def scores(train: Index, test: Index) -> list[ArrayLike]:
-        models = fit_path(model, splits.x[train], splits.y[train], strengths, sensitive_features=splits.a[train])
+        models = fit_stack(model, splits.x[train], splits.y[train], splits.a[train], strengths=strengths)
         return [one.predict(splits.x[test]) for one in models]
 
     return _by_seed(case, splits, effort, method=f"berk-{penalty}", strengths=strengths, scores=scores)

@@ -28,7 +28,7 @@ from experiments.data import Source, source
 from experiments.page import Page, TextTable, circumstances, write_page
 from experiments.runs import sources
 from experiments.settings import Effort, Protocol
-from metrifair import BarycentrePostprocessor, FairClassifier, ThresholdPostprocessor, kolmogorov_distance
+from metrifair import BarycenterPostprocessor, FairClassifier, ThresholdPostprocessor, kolmogorov_distance
 from metrifair.estimators import fit_stack
 from metrifair.support.files import write_file
 from metrifair.support.parallel import spread
@@ -38,10 +38,10 @@ PACKAGES = ("torch", "scikit-learn", "pandas", "fairlearn", "fairret", "equipy",
 STRENGTHS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1_000.0)
 ASIDE = 0.25  # of the training rows, to choose by
 NEEDS_GROUP = frozenset(
-    {"fairlearn ThresholdOptimizer", "error-parity", "equipy", "ours, barycentre", "ours, thresholds"}
+    {"fairlearn ThresholdOptimizer", "error-parity", "equipy", "ours, barycenter", "ours, thresholds"}
 )
 PLAIN = "logistic regression"
-OURS = ("ours, linear", "ours, network", "ours, barycentre, blind", "ours, thresholds, blind")
+OURS = ("ours, linear", "ours, network", "ours, barycenter, blind", "ours, thresholds, blind")
 
 
 _RULES = (
@@ -214,7 +214,7 @@ def _ours(x: Any, y: Any, a: Any, train: Any) -> Iterator[tuple[str, float, Any,
                 if model is not None:
                     yield method, strength, model.predict_proba(unseen)[:, 1], model.predict(unseen)
         ways = {
-            "barycentre": (BarycentrePostprocessor, peers.SHARES),
+            "barycenter": (BarycenterPostprocessor, peers.SHARES),
             "thresholds": (ThresholdPostprocessor, peers.TOLERANCES),
         }
         for name, (moved, tolerances) in ways.items():
@@ -225,7 +225,7 @@ def _ours(x: Any, y: Any, a: Any, train: Any) -> Iterator[tuple[str, float, Any,
                     model.fit(**rows, sensitive_features=groups)
                     told = {"sensitive_features": known} if needs_group else {}
                     decision = model.predict(unseen, **told)
-                    score = model.predict_proba(unseen, **told)[:, 1] if name == "barycentre" else decision
+                    score = model.predict_proba(unseen, **told)[:, 1] if name == "barycenter" else decision
                     yield f"ours, {name}{'' if needs_group else ', blind'}", tolerance, score, decision
 
 

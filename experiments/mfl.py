@@ -18,7 +18,7 @@ from experiments.data import Source, Splits
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import Case, Effort, Protocol, cases
-from metrifair.batches.stratified import Layout, Passes
+from metrifair.batches.stratified import Layout, StratifiedPasses
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.problem.cells import Attribute, Comparison, Samples, compiled
@@ -176,7 +176,7 @@ def floored_epochs(
     """The published batches: fixed counts of each group, whose samples all weigh the same; leftovers are dropped."""
     own = cells_of_seeds(samples.cell, rows, len(plan.counts))
     steps = max(1, min(len(part) for part in rows) // plan.size)
-    shares, passes = torch.tensor(plan.counts) / plan.size, Passes(own, plan, steps, device=device)
+    shares, passes = torch.tensor(plan.counts) / plan.size, StratifiedPasses(own, plan, steps, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         return Epoch(passes(generators), torch.ones(len(own), 1, plan.size))

@@ -19,12 +19,13 @@ import torch
 from experiments import streams
 from experiments.data import Splits, load
 from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
+from experiments.populations import reference_slopes
 from experiments.results import measured, write_csv
 from experiments.runs import Records, remembered
 from experiments.settings import Effort, Protocol
 from experiments.streams import Learners
 from experiments.tables import Mean
-from metrifair.datasets.synthetic import OnlineRegression, Sample, reference_slopes
+from metrifair.datasets.synthetic import OnlineRegression, Sample
 from metrifair.metrics.distances import energy_distance
 from metrifair.problem.cells import Samples
 from metrifair.problem.criteria import BINARY, regression

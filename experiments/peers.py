@@ -99,8 +99,8 @@ def relaxed(rows: Rows, _: str) -> Iterator[Said]:
         yield Said(tolerance, decision, decision)
 
 
-def barycentre(rows: Rows, _: str) -> Iterator[Said]:
-    """equipy's Wasserstein barycentre, which asks for the group."""
+def barycenter(rows: Rows, _: str) -> Iterator[Said]:
+    """equipy's Wasserstein barycenter, which asks for the group."""
     from equipy.fairness import FairWasserstein  # noqa: PLC0415
 
     score, groups = _logistic(rows).predict_proba(rows.x)[:, 1], rows.a[:, None]
@@ -193,7 +193,7 @@ METHODS: dict[str, tuple[str, Callable[[Rows, str], Iterator[Said]]]] = {
     "fairlearn GridSearch": ("linear", grid),
     "fairlearn ThresholdOptimizer": ("linear", thresholds),
     "error-parity": ("linear", relaxed),
-    "equipy": ("linear", barycentre),
+    "equipy": ("linear", barycenter),
     "fairret, linear": ("linear", fairret_norm),
     "fairret, network": ("network", fairret_norm),
     "DiffDP, network": ("network", diff_dp),

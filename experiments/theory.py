@@ -12,17 +12,19 @@ from typing import Any
 import numpy as np
 
 from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
-from experiments.populations import FiniteSpace, ShiftedTarget
+from experiments.populations import (
+    BiasedRegression,
+    Example1,
+    FiniteSpace,
+    IndependentLabels,
+    ShiftedTarget,
+    atomic_distances,
+    table_distances,
+)
 from experiments.results import write_csv
 from experiments.runs import Records
 from experiments.settings import Effort, Protocol
-from metrifair.datasets.synthetic import (
-    BiasedClassification,
-    BiasedRegression,
-    HiddenExperience,
-    IndependentLabels,
-    atomic_distances,
-)
+from metrifair.datasets.synthetic import BiasedClassification
 
 _NOTES = (
     "Example 1: parity costs p0 p1 / 12. The printed formula exceeds even the risk 1/12 of a constant.",
@@ -74,15 +76,15 @@ def exact_values(count: int) -> dict[str, Records]:
         figures[name] += [{"x": x, "what": what.replace("_", " "), "value": value} for what, value in values.items()]
 
     for p1 in np.linspace(0.3, 0.98, count).tolist():
-        first = HiddenExperience(p1=p1)
+        first = Example1(p1=p1)
         risks = {"optimum": first.optimal_risk, "best_fair": first.fair_risk, "constant": 1 / 12}
         add("example 1", p1, **risks, printed_formula=first.printed_fair_risk)
     for p1 in np.linspace(0.02, 0.98, count).tolist():
         second = IndependentLabels(p1=p1)
         add("example 2", p1, optimum=second.optimal_risk, best_fair=second.fair_risk)
     for delta in np.linspace(0.0, 0.95, count).tolist():  # the bias: without any, the unpenalised optimum is fair
-        classifier = BiasedClassification(delta=delta, m=51).optimal_distances.kolmogorov
-        regressor = BiasedRegression("shift", delta=delta, m=51).optimal_distances.kolmogorov
+        classifier = table_distances(BiasedClassification(delta=delta, m=51).optimal_table).kolmogorov
+        regressor = table_distances(BiasedRegression("shift", delta=delta, m=51).optimal_table).kolmogorov
         add("proposition", delta, classification=classifier, regression=regressor)
         # True risks of the unpenalised optimum and of the best fair hypothesis, both found on the biased target.
         for name, one in (
@@ -129,7 +131,7 @@ def theory_page(figures: dict[str, Records], *, notes: Sequence[str] = ()) -> Pa
 
 def values_table(figures: dict[str, Records]) -> TextTable:
     """What the paper prints, and what is so; groups of equal size."""
-    first, second = HiddenExperience(p1=0.5), IndependentLabels(p1=0.5)
+    first, second = Example1(p1=0.5), IndependentLabels(p1=0.5)
     mass = np.array([0.8, 0.2])  # of X1 = 0 and of X1 = 1 in Example 2, in either group
     unsure = float(mass @ np.isclose(second.probability_table[1], 0.4))
     fair = [record["value"] for record in figures["proposition"] if record["x"] == 0]

@@ -25,7 +25,7 @@ def two_workers(*modules: str) -> Iterator[Any]:
         patch.dict(os.environ),  # where Dask leaves what it set for its workers, the seed of hashes among it
         dask.config.set(settings),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

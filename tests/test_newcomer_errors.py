@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from metrifair import (
-    BarycentrePostprocessor,
+    BarycenterPostprocessor,
     FairClassifier,
     FairLGBMClassifier,
     FairRegressor,
@@ -21,12 +21,12 @@ from metrifair import (
     FairXGBRegressor,
     TableEncoder,
     TableModel,
-    ZafarClassifier,
     audit,
     frontier,
     load,
     monitor,
 )
+from metrifair.baselines import ZafarClassifier
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, TooFewSamples
 
 _X = np.random.default_rng(0).normal(size=(40, 2))
@@ -61,7 +61,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "no groups where the model asks for them": (
         lambda: (
-            BarycentrePostprocessor(FairClassifier(0, model="linear")).fit(_X, _Y, sensitive_features=_A).predict(_X)
+            BarycenterPostprocessor(FairClassifier(0, model="linear")).fit(_X, _Y, sensitive_features=_A).predict(_X)
         ),
         DataError,
         "sensitive_features is missing, although the rows of fit came with it; pass one value per row",
@@ -141,12 +141,12 @@ def _labels(**given: Any) -> list[str]:
 
 def test_the_positive_label_is_told_unless_it_is_plain_or_given() -> None:
     words = np.where(_Y == 1, "denied", "approved")
-    told = "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it."
+    told = "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it."
     assert _labels(y_true=words) == [told]
     assert _labels(y_true=words, pos_label="denied") == []
     for plain in (_Y, _Y == 1, 2 * _Y - 1, None):
         assert _labels(y_true=plain) == []
-    assert _labels(y_true=_Y + 1) == ["Positive label: 2 (the last of 1, 2); pass pos_label= to change it."]
+    assert _labels(y_true=_Y + 1) == ["Positive label: 2 (the last of 1, 2); name another positive label to change it."]
 
 
 def test_scores_that_rank_worse_than_chance_are_told() -> None:
@@ -186,7 +186,7 @@ _ROWS = np.repeat(_X, 3, 0), np.repeat(_Y, 3), np.repeat(np.where(_Y == 1, "good
         FairLGBMClassifier(n_estimators=2, n_jobs=1, verbose=-1),
         FairXGBClassifier(n_estimators=2, n_jobs=1),
         FairXGBRegressor(n_estimators=2, n_jobs=1),
-        BarycentrePostprocessor(LogisticRegression()),
+        BarycenterPostprocessor(LogisticRegression()),
         ZafarClassifier(),
     ],
     ids=lambda model: type(model).__name__,

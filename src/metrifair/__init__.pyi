@@ -1,6 +1,6 @@
 __version__: str
 
-from . import batches, datasets, errors, mlflow, nn
+from . import baselines, datasets, mlflow, nn
 from .api.audit import audit
 from .api.audit_file import audit_file
 from .api.audit_result import Audit
@@ -10,17 +10,8 @@ from .api.loading import load, save
 from .api.model_card import to_card
 from .api.monitor import AuditSeries, monitor
 from .api.state import AuditState
-from .auditing.contributions import FeatureContribution, GapContributions, gap_contributions
+from .auditing.contributions import gap_contributions
 from .auditing.unfairness import unfairness
-from .baselines.berk import BerkRegressor
-from .baselines.chzhen import ChzhenPostprocessor
-from .baselines.fairbatch import FairBatchClassifier
-from .baselines.fairkde import FairKDEClassifier
-from .baselines.kamiran import MassagingClassifier, ReweighingClassifier
-from .baselines.labelbias import LabelBiasClassifier
-from .baselines.sinkhorn import SinkhornClassifier
-from .baselines.xian import XianPostprocessor
-from .baselines.zafar import ZafarClassifier
 from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor
 from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from .encoding.encoder import TableEncoder
@@ -41,7 +32,7 @@ from .metrics.distances import (
 from .metrics.kernels import median_distance
 from .metrics.vectors import sliced_energy_distance, sliced_wasserstein_distance
 from .metrics.witness import Witness, witness
-from .postprocessing.barycenter import BarycentrePostprocessor
+from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
 from .problem import criteria
 from .problem.criteria import Criterion
@@ -53,40 +44,28 @@ __all__ = [
     "AuditDifference",
     "AuditSeries",
     "AuditState",
-    "BarycentrePostprocessor",
-    "BerkRegressor",
-    "ChzhenPostprocessor",
+    "BarycenterPostprocessor",
     "Criterion",
     "DataError",
-    "FairBatchClassifier",
     "FairClassifier",
-    "FairKDEClassifier",
     "FairLGBMClassifier",
     "FairLGBMRegressor",
     "FairRegressor",
     "FairXGBClassifier",
     "FairXGBRegressor",
-    "FeatureContribution",
     "Frontier",
-    "GapContributions",
-    "LabelBiasClassifier",
-    "MassagingClassifier",
     "MissingExtra",
     "ModelFileError",
     "Objective",
-    "ReweighingClassifier",
-    "SinkhornClassifier",
     "TableEncoder",
     "TableModel",
     "ThresholdPostprocessor",
     "TooFewSamples",
     "Witness",
-    "XianPostprocessor",
-    "ZafarClassifier",
     "audit",
     "audit_file",
     "audit_table",
-    "batches",
+    "baselines",
     "compare",
     "cramer_distance",
     "criteria",
@@ -96,7 +75,6 @@ __all__ = [
     "distances",
     "energy_dependence",
     "energy_distance",
-    "errors",
     "frontier",
     "gap_contributions",
     "kolmogorov_distance",

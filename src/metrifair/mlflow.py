@@ -21,12 +21,13 @@ import torch
 from metrifair import __version__
 from metrifair.api.audit_result import Audit
 from metrifair.api.loading import load, save
+from metrifair.auditing.ranking import most_certain_first
 from metrifair.errors import DataError, ModelFileError
-from metrifair.report.audit.words import most_certain_first
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import check_known, require
 from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.result import Frontier
+from metrifair.wording.provenance import provenance_lines
 
 __all__ = ["load_model", "log_audit", "log_frontier", "log_model", "save_model"]
 
@@ -98,8 +99,8 @@ def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
         "rows": record.rows,
         "left_out": record.left_out,
         "confidence": record.confidence,
-        "pos_label": record.pos_label,
-        "favourable": record.favourable,
+        "pos_label": record.settings.pos_label,
+        "favourable": record.settings.favourable,
         "seed": origin.seed,
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -368,7 +369,7 @@ def _key(*parts: str) -> str:
 
 
 def _origin(provenance: Provenance) -> dict[str, str]:
-    return {"title": provenance.title, **{_key(what): said for what, said in provenance.lines()}}
+    return {"title": provenance.title, **{_key(what): said for what, said in provenance_lines(provenance)}}
 
 
 def _keep(metrics: dict[str, float], key: str, value: float | None, worse: Any) -> None:

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 
 from metrifair import (
     Audit,
-    BarycentrePostprocessor,
+    BarycenterPostprocessor,
     DataError,
     FairClassifier,
     FairLGBMClassifier,
@@ -33,7 +33,7 @@ from metrifair import (
 )
 from metrifair.auditing.records import AuditRecord, ByGroup, GroupFigures, Measure
 from metrifair.estimators.table_model import TableModel
-from metrifair.report.numbers import number_text
+from metrifair.wording.numbers import number_text
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=400)
@@ -201,7 +201,7 @@ def test_of_a_pipeline_the_last_step_is_described() -> None:
     assert (facts["Sensitive attribute sex"], facts["Features"]) == ("men, women", "2: a, b")
     assert facts["Needs the group to predict"] == "no"
     assert "metrifair.load(" in card
-    post = BarycentrePostprocessor(FairClassifier(0.0, model="linear"), folds=1)
+    post = BarycenterPostprocessor(FairClassifier(0.0, model="linear"), folds=1)
     card = to_card(Pipeline([("none", "passthrough"), ("post", post)]).fit(X, HIRED, post__sensitive_features=SEX))
     assert dict(tables_of(card)[0])["Needs the group to predict"] == "yes"
     assert "metrifair.load(" in card
@@ -243,13 +243,13 @@ def kinds() -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         line = FairRegressor(1.0, model="linear").fit(X, X[:, 0], sensitive_features=SEX)
-        moved = BarycentrePostprocessor(LogisticRegression()).fit(X, SEX, sensitive_features=SEX)
+        moved = BarycenterPostprocessor(LogisticRegression()).fit(X, SEX, sensitive_features=SEX)
         encoder = TableEncoder().fit({"a": X[:, 0], "b": X[:, 1]})
         steps = [("encode", TableEncoder()), ("model", FairLGBMClassifier(1.0, n_estimators=3, verbose=-1))]
         joined = Pipeline(steps).fit({"a": X[:, 0], "b": X[:, 1]}, HIRED, model__sensitive_features=SEX)
         raw = FairClassifier(0.0, model="linear").fit(encoder.transform({"a": X[:, 0], "b": X[:, 1]}), HIRED)
     return {
-        "FairRegressor": line, "FairLGBMClassifier": joined, "BarycentrePostprocessor": moved,
+        "FairRegressor": line, "FairLGBMClassifier": joined, "BarycenterPostprocessor": moved,
         "FairClassifier": TableModel(encoder, raw, "hired"),
     }  # fmt: skip
 
@@ -265,7 +265,7 @@ def test_every_kind_of_model_has_one() -> None:
         if name == "FairClassifier":
             assert (facts["Predicts"], facts["Features"]) == ("hired", "2: a, b")
             assert "made fair towards" not in card  # its strength is 0
-        elif name == "BarycentrePostprocessor":
+        elif name == "BarycenterPostprocessor":
             assert "metrifair.load" not in card  # its base is not ours, so that no file holds it
             assert "model.predict(rows, sensitive_features=groups)" in card
             assert facts["Needs the group to predict"] == "yes"

@@ -60,8 +60,8 @@ def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("cuts", "message"),
     [
-        ({"pay": [1]}, "cuts name 'pay', which is none of the sensitive features ['age', 'sex']"),
-        ([25], "cuts must map columns to numbers, as in {'age': [...]}, where there are several"),
+        ({"pay": [1]}, "cuts names 'pay', which is none of the sensitive features ['age', 'sex']"),
+        ([25], "cuts must name the column that is cut, where there are several, got [25]; pass cuts={'age': ...}"),
         ({"age": []}, "the cuts of 'age' must be finite numbers, at least one, got []"),
         ({"age": ["x"]}, "the cuts of 'age' must be finite numbers, at least one, got ['x']"),
         ({"age": [float("nan")]}, "the cuts of 'age' must be finite numbers, at least one, got [nan]"),

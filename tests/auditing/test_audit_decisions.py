@@ -142,7 +142,7 @@ def test_rates_of_continuous_scores_are_left_out() -> None:
     margins, groups = [-3.0, 0.2, 5.0, 8.0], list("aabb")
     silent = audit(margins, sensitive_features=groups, **QUICK)
     assert not silent.decisions
-    assert "threshold=..." in silent.notes[-1].text or "threshold=..." in silent.notes[0].text
+    assert any("Pass a threshold" in note.text for note in silent.notes)
     assert audit(margins, sensitive_features=groups, threshold=1.0, **QUICK).decisions[0].selection_ratio == 0.0
     given = audit(margins, sensitive_features=groups, threshold=0.5, **QUICK)
     assert given.decisions[0].threshold == 0.5

@@ -60,8 +60,8 @@ def test_a_missing_column_is_named_and_the_others_are_listed(role, options, good
     [
         ("", "is empty"),
         ("p,sex\n", "has no rows"),
-        ("p;sex\n0.1;f\n0.2;m\n", r"separated by ';'\? pass separator=';'"),
-        ("p,sex\n0.1,f\nhigh,m\n0.3,m\n", "score column 'p' holds 'high'; it must hold numbers"),
+        ("p;sex\n0.1;f\n0.2;m\n", "pass separator=';' if that separates its columns: its only column is 'p;sex'"),
+        ("p,sex\n0.1,f\nhigh,m\n0.3,m\n", "score column 'p' must hold numbers, got 'high'"),
         ("p,sex\n0.1,f\n0.2,f\n0.3,f\n", "at least two groups, got 1"),
         ("p,sex\n0.1,f\ninf,m\n0.3,m\n", "holds an infinite value"),
         ("p,sex\n0.1,f\n0.2,m,x\n0.3,m\n", "more fields than its header"),
@@ -98,7 +98,7 @@ def test_junk_and_damaged_files(ending, tmp_path):
 @pytest.mark.parametrize("how", [{}, STREAMED])
 @pytest.mark.parametrize(
     ("weight", "match"),
-    [("-1", "not negative"), ("inf", "finite"), ("heavy", "weight column 'w' holds 'heavy'")],
+    [("-1", "not negative"), ("inf", "finite"), ("heavy", "weight column 'w' must hold numbers, got 'heavy'")],
 )
 def test_weights_that_are_none(weight, match, how, tmp_path):
     (tmp_path / "weights.csv").write_text(GOOD.replace("f,1,2", f"f,1,{weight}"))
@@ -108,9 +108,9 @@ def test_weights_that_are_none(weight, match, how, tmp_path):
 def test_columns_that_hold_no_numbers(tmp_path):
     frame = pl.DataFrame({"p": ["2020-01-01", "2020-01-02"], "sex": ["f", "m"]}).with_columns(pl.col("p").str.to_date())
     frame.write_parquet(tmp_path / "dates.parquet")
-    refused(tmp_path / "dates.parquet", "score column 'p' holds '2020-01-01'")
+    refused(tmp_path / "dates.parquet", "score column 'p' must hold numbers, got '2020-01-01'")
     pl.DataFrame({"p": ["0.1", "much"], "sex": ["f", "m"]}).write_parquet(tmp_path / "text.parquet")
-    refused(tmp_path / "text.parquet", "holds 'much'")
+    refused(tmp_path / "text.parquet", "must hold numbers, got 'much'")
 
 
 def test_too_many_groups(tmp_path):

@@ -162,7 +162,7 @@ def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeyp
 
 def test_a_table_with_scores_beyond_the_range_is_not_counted():
     roles = Roles.named(score="p", group="sex")
-    with pytest.raises(DataError, match=r"the score 1\.5 lies beyond the range from 0 to 1; count with a range"):
+    with pytest.raises(DataError, match=r"the score 1\.5 lies beyond the range from 0 to 1; pass range="):
         count_table(AuditState(), Connected("the table", pl.DataFrame({"p": [1.5], "sex": ["f"]})), roles)
 
 
@@ -304,7 +304,7 @@ def test_dates_categories_and_booleans_are_groups_as_in_files(how, tmp_path):
             r"^the score column 'region' of the table holds String, not numbers; cast it in a qu",
         ),
         ({}, {"weight": "region"}, "^the weight column 'region' of the table holds String, not numbers"),
-        ({}, {"weight": "sex"}, "^weight and group both name the column 'sex'; they must be two columns"),
+        ({}, {"weight": "sex"}, "^weight and group both name the column 'sex'; name two columns"),
         ({}, {"label": "p"}, "^score and label both name the column 'p'"),
         ({}, {"tolerance": -1}, "^tolerance must be a number from 0 upwards, got -1"),
         ({"p": pl.lit(None, pl.Float64)}, {}, "^no row of the table has a score in 'p' and a value in every other"),
@@ -364,9 +364,7 @@ def test_probabilities_of_classes_are_no_models_in_any_way_in(engine, tmp_path):
         ways = [(audit_table, rows)] + ([(audit_file, tmp_path / "p.csv")] if engine == "polars" else [])
         for (audited, place), limit in ((way, limit) for way in ways for limit in (10, 100)):
             for scores in (["a", "b", "c"], ["d", "s"]):
-                with pytest.raises(
-                    DataError, match=r"add up to 1 in every row.* audit each by itself, and compare the"
-                ):
+                with pytest.raises(DataError, match=r"add up to 1 in every row.* audit each by itself and compare the"):
                     audited(place, score=scores, **asked, in_memory_rows=limit)
             if engine in {"polars", "DuckDB"}:
                 audited(place, score=["a", "b", "d"], **asked, in_memory_rows=limit)

@@ -9,7 +9,10 @@ import pytest
 from scipy.special import expit
 
 from metrifair import Audit, AuditState, DataError, audit, compare, monitor
-from metrifair.auditing.differences import Figure, correlations, counterparts, difference_of, figures_of
+from metrifair.auditing.compare import compared_figures
+from metrifair.auditing.differences import ComparedFigure, change
+from metrifair.auditing.paired import correlations
+from metrifair.auditing.source import AuditResult
 from metrifair.figures.intervals import Interval
 
 QUICK: dict[str, Any] = {
@@ -62,12 +65,18 @@ def test_the_same_rows_are_pairs_where_text_sorts_otherwise_than_numbers(weighte
     options: dict[str, Any] = {"sample_weight": weight, **QUICK}
     before = audit(scores[0], sensitive_features=group, y_true=label, **options)
     audits = [audit(scores[1], sensitive_features=group.astype(kind), y_true=label, **options) for kind in (int, str)]
-    pairs = [counterparts(figures_of(before.record), figures_of(one.record)) for one in audits]
+    figures = compared_figures(before.record)
+    matches = []
+    for one in audits:
+        others = compared_figures(one.record)
+        assert others.keys() == figures.keys()
+        matches.append([(figure, others[key]) for key, figure in figures.items()])
     assert {one.groups for one in audits[1].findings} >= {("10", "2")}
-    told = [correlations([before, one], own) for one, own in zip(audits, pairs, strict=True)]
-    assert told[0] is not None
-    assert len(told[0]) == len(figures_of(before.record))
-    assert told[1] == pytest.approx(told[0], abs=1e-9)
+    results = [AuditResult(one.record, one.rows) for one in (before, *audits)]
+    by_names = [correlations(results[0], one, pairs) for one, pairs in zip(results[1:], matches, strict=True)]
+    assert by_names[0] is not None
+    assert len(by_names[0]) == len(figures)
+    assert by_names[1] == pytest.approx(by_names[0], abs=1e-9)
     found = compare(before, audits[1], paired=True)
     assert (found.record.pairing, found.record.unmatched) == ("rows", 0)
     elsewhere = np.where(np.arange(600) == 7, group[group != group[7]][0], group).astype(str)
@@ -90,15 +99,15 @@ def test_groups_whose_names_mean_the_same_are_compared_each_with_itself() -> Non
     several = audit(generator.random(800), sensitive_features=np.where(group == "1.0", "1", group), **options)
     single = audit(generator.random(800), sensitive_features=np.where(group == "2", "2.0", "1.0"), **options)
     found = compare(several, single)
-    assert {each.groups for each in found.differences if each.criterion == "by group"} == {("2.0",)}
-    assert {each.metric for each in found.differences if each.criterion != "by group"} == {"selection_ratio"}
-    figures = sum(len(figures_of(each.record)) for each in (several, single))
+    assert {each.groups for each in found.differences if each.criterion == "by_group"} == {("2.0",)}
+    assert {each.metric for each in found.differences if each.criterion != "by_group"} == {"selection_ratio"}
+    figures = sum(len(compared_figures(each.record)) for each in (several, single))
     assert found.record.unmatched == figures - 2 * 5
 
 
 def test_intervals_have_no_negative_zero() -> None:
-    figure = Figure("sex", "decisions", "everyone", (), "selection_ratio", 1.0, Interval(1.0, 1.0), True)
-    interval = difference_of("new", figure, figure, 0.0, 0.95).interval
+    figure = ComparedFigure("sex", "decisions", "everyone", (), "selection_ratio", 1.0, Interval(1.0, 1.0), True)
+    interval = change(figure, figure, 0.0, 0.95).interval
     assert interval is not None
     assert [str(interval.low), str(interval.high)] == ["0.0", "0.0"]
 

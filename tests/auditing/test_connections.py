@@ -53,7 +53,7 @@ def test_an_address_of_ibis(tmp_path):
 
 def test_what_is_not_there_is_named(database, tmp_path):
     for address, name, match in (
-        (f"duckdb:{database}", None, "pass table, the name of a table of .*; its tables are 'scores', 'other.more'"),
+        (f"duckdb:{database}", None, "is a database; pass table=...; its tables are 'scores', 'other.more'"),
         (f"duckdb:{database}", "score", "has no table 'score'; its tables are 'scores', 'other.more'"),
         (f"duckdb:{tmp_path / 'no.db'}", "scores", "^there is no file .*no.db$"),
         ("duckdb:///no/such/folder/x.db", "scores", "^the duckdb database cannot be read: IOException: "),

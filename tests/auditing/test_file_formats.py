@@ -122,17 +122,17 @@ def test_what_is_written_otherwise_says_how_to_read_it(tmp_path: Path) -> None:
     path, text = tmp_path / "s.csv", "p;sex\n0,5;Zoë\n0,25;m\n"
     path.write_bytes(text.encode("cp1252"))
     refused(path, r"s\.csv is not UTF-8 text; pass encoding='cp1252' \(Windows\), or", separator=";")
-    refused(path, "is not ascii text; pass encoding= as it was saved", separator=";", encoding="ascii")
+    refused(path, "is not ascii text; pass encoding=..., the one in which", separator=";", encoding="ascii")
     refused(path, "encoding must be one that Python knows, such as 'cp1252'.* got 'klingon'", encoding="klingon")
     refused(path, "encoding must be one that Python knows", encoding="base64")
-    refused(path, "score column 'p' holds '0,5'; it must hold numbers; pass decimal=','", separator=";", encoding="l1")
+    refused(path, "score column 'p' must hold numbers, got '0,5'; pass decimal=','", separator=";", encoding="l1")
     refused(path, "decimal must be one of '.', ',', got ';'", decimal=";")
     path.write_text("p;sex\n0,5;f\n1.234;m\n")
     refused(path, "column 'p' holds '0,5' and '1.234': numbers with a comma and with a point; write all", decimal=",")
     pl.DataFrame({"p": [0.5, 0.6], "sex": ["f", "m"]}).write_parquet(tmp_path / "s.parquet")
     for options, what in (
         ({"encoding": "cp1252"}, "is parquet, which has no encoding of its own; leave encoding out"),
-        ({"header": False}, "is parquet, which always names its columns; leave header=False out"),
+        ({"header": False}, "is parquet, which always names its columns; leave header out"),
         ({"sheet": "a"}, "is parquet, which has no sheets; leave sheet out"),
     ):
         refused(tmp_path / "s.parquet", what, **options)
@@ -163,14 +163,17 @@ def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path:
         getattr(frame, write)(path)
         found = audit_file(path, score="d", group="sex", replace={"Approved": 1, "Declined": 0}, missing="N/A")
         assert {one.group: one.selection_rate for one in found.decisions[0].rates} == {"f": 0.5, "m": 0.0}
-    with pytest.raises(DataError, match=r"holds 'Approved'; it must hold .* 1 and 0; pass replace=\{'Approved': 1\}"):
+    with pytest.raises(
+        DataError, match=r"got 'Approved'; pass replace=\{'Approved': \.\.\., 'Declined': \.\.\.\} with 1"
+    ):
         audit_file(tmp_path / "s.csv", score="d", group="sex")
     frame.with_columns(p=pl.lit("43.0%")).write_csv(tmp_path / "s.csv")
-    refused(tmp_path / "s.csv", "holds '43.0%'; it must hold numbers: write shares, such as 43.0/100")
+    refused(tmp_path / "s.csv", "must hold numbers, got '43.0%'; write shares, such as 43.0/100")
     for wrong in (["Approved"], {"N/A": ""}, {}, {1: 2}):
-        refused(tmp_path / "s.csv", "replace must say what is read in place of which text", replace=wrong)
+        refused(tmp_path / "s.csv", "replace must map text to what is read in its place", replace=wrong)
     for absent in (None, float("nan")):
-        refused(tmp_path / "s.csv", "a missing value is named by missing='N/A'", replace={"f": 1, "N/A": absent})
+        message = "must not read 'N/A' as .*; pass missing='N/A' instead"
+        refused(tmp_path / "s.csv", message, replace={"f": 1, "N/A": absent})
     refused(tmp_path / "s.csv", "replace names 'f' twice", replace={"f": 1, " f ": 0})
 
 
@@ -188,7 +191,7 @@ def test_nothing_is_left_unreplaced_in_silence(tmp_path: Path) -> None:
             audit_file(tmp_path / path, **asked, replace=said | {"F": "women", "on": 1})
     for group, old in (("k", "9.0"), ("ok", "False")):
         asked = {"score": "d", "group": group, "continuous": False, "replace": said | {old: "x"}}
-        with pytest.raises(DataError, match=f"replace names .* which the column '{group}' holds as .* is for text"):
+        with pytest.raises(DataError, match=f"replace is for text, and names .* which the column '{group}' holds as"):
             audit_file(tmp_path / "s.parquet", **asked)
     with opened(tmp_path / "s.parquet", FileOptions(replace={"f": "women"})) as source:
         assert source.table()["sex"].to_list() == ["women", "women", "m", "m"] * 10
@@ -208,7 +211,7 @@ def test_what_is_wrong_with_a_workbook(tmp_path: Path, monkeypatch: pytest.Monke
         frame.write_excel(book, worksheet="first")
         frame.write_excel(book, worksheet="second")
         book.add_worksheet("nothing")
-    refused(path, "has several sheets; pass sheet, one of 'first', 'second', 'nothing'")
+    refused(path, "has several sheets; pass sheet=..., one of 'first', 'second', 'nothing'")
     refused(path, "sheet must be one of 'first', 'second', 'nothing', got 'third'", sheet="third")
     refused(path, "two.xlsx has no columns", sheet="nothing")
     assert audit_file(path, score="p", group="sex", sheet="second", **QUICK).record.rows == 3

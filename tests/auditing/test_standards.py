@@ -166,7 +166,9 @@ def test_it_is_said_which_label_low_scores_are_of() -> None:
     label = (generator.random(400) < score).astype(int)
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, **ALL}
     low = audit(score, favourable="low", **options)
-    assert "Positive label: 0 (the first of 0, 1); pass pos_label= to change it." in [note.text for note in low.notes]
+    assert "Positive label: 0 (the first of 0, 1); name another positive label to change it." in [
+        note.text for note in low.notes
+    ]
     assert not any("worse than chance" in note.text for note in low.notes)
     wrong = audit(score, favourable="low", pos_label=1, **options)
     assert any("ranks the positive label higher" in note.text for note in wrong.notes)
@@ -292,16 +294,19 @@ def test_the_table_of_rates_and_json_hold_everything() -> None:
         ({"standard": ""}, "standard must be one of 'll144', 'four-fifths', 'credit', got ''"),
         (
             {"standard": "credit", "threshold": 3},
-            "standard='credit' compares with a reference; pass reference=..., one of the groups",
+            "standard compares with a reference group, got 'credit'; pass reference=..., one of the groups",
         ),
-        ({"standard": "ll144", "reference": "m"}, "standard='ll144' divides by the highest rate; leave reference out"),
+        (
+            {"standard": "ll144", "reference": "m"},
+            "reference does not go with the standard 'll144', which divides by the highest rate, got 'm'; leave",
+        ),
         (
             {"standard": "four-fifths"},
-            "these scores are no probabilities; pass threshold=..., from which score on people",
+            "these scores are not probabilities, got 'four-fifths'; pass threshold=..., the lowest score",
         ),
         (
             {"standard": "ll144", "threshold": None},
-            "threshold=None selects nobody; pass threshold=..., from which score",
+            "no threshold selects anybody, got 'll144'; pass threshold=..., the lowest score",
         ),
         ({"reference": "x", "threshold": 3}, "reference must be one of the groups of sex, such as 'f', or 'highest'"),
         ({"reference": {"age": "x"}, "threshold": 3}, "reference names 'age', which is none of ['sex']"),

@@ -403,7 +403,7 @@ MANY = [
     (
         {"criterion": "risk_parity"},
         (
-            "risk_parity compares losses; say which: loss='log_loss' for probabilities, or 'squared_error', "
+            "risk_parity compares losses; pass loss=...: 'log_loss' for probabilities, or 'squared_error', "
             "'absolute_error', 'huber'"
         ),
     ),
@@ -411,14 +411,14 @@ MANY = [
         {"y_true": [np.inf] * 6, "criterion": "risk_parity", "loss": "huber"},
         "y_true holds infinite values; leave those samples out",
     ),
-    ({"y_true": None, **ODDS}, "equalized_odds looks at the true labels; pass y_true, got None"),
+    ({"y_true": None, **ODDS}, "equalized_odds looks at the true labels; pass y_true=..."),
     (
         {"y_true": None, "criterion": "risk_parity", "loss": "huber"},
-        "risk_parity looks at the true labels; pass y_true, got None",
+        "risk_parity looks at the true labels; pass y_true=...",
     ),
     (
         {"y_true": None, "criterion": Criterion("mine", score=lambda p, y: p)},
-        "mine looks at the true labels; pass y_true, got None",
+        "mine looks at the true labels; pass y_true=...",
     ),
     ({"y_true": np.zeros((6, 2)), **ODDS}, "y_true must be one column, got 2"),
     ({"pos_label": "yes", **ODDS}, "pos_label must be one of the classes [0, 1], got 'yes'"),

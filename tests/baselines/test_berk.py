@@ -16,9 +16,10 @@ from sklearn.linear_model import LinearRegression
 
 from metrifair import datasets, kolmogorov_distance
 from metrifair.baselines import berk
-from metrifair.baselines.berk import BerkRegressor, fit_path, pair_moments, penalty_root
+from metrifair.baselines.berk import BerkRegressor, pair_moments, penalty_root
+from metrifair.baselines.stacked import fit_stack
+from metrifair.baselines.training_data import TrainingData
 from metrifair.errors import DataError
-from metrifair.postprocessing.training_data import TrainingData
 
 X = np.array([[0.0], [1.0], [1.0], [3.0], [2.0]])
 Y = np.array([0.0, 1.0, 1.0, 2.0, 0.0])
@@ -121,9 +122,7 @@ def test_the_group_penalty_is_at_most_the_individual_one(seed: int) -> None:
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_more_strength_less_penalty_more_loss(penalty: Any) -> None:
     rows = some_rows(5)
-    models = fit_path(
-        BerkRegressor(penalty=penalty), rows.x, rows.y, np.logspace(-2, 5, 20), sensitive_features=rows.group
-    )
+    models = fit_stack(BerkRegressor(penalty=penalty), rows.x, rows.y, rows.group, strengths=np.logspace(-2, 5, 20))
     penalties = [brute_force(model.coef_, rows, penalty) for model in models]
     losses = [((model.predict(rows.x) - rows.y) ** 2).mean() for model in models]
     assert all(later < earlier for earlier, later in pairwise(penalties))
@@ -184,7 +183,7 @@ def test_the_reference_reaches_the_published_areas_on_communities(penalty: Any, 
     for seed in range(10):
         train, test = data.split(seed)
         reference = BerkRegressor(penalty=penalty, variant="reference")
-        models = fit_path(reference, X[train], y[train], np.logspace(-2, 5, 50), sensitive_features=a[train])
+        models = fit_stack(reference, X[train], y[train], a[train], strengths=np.logspace(-2, 5, 50))
         found = [model.predict(X[test]) for model in models]
         gaps = [float(kolmogorov_distance(p[a[test] == 0], p[a[test] == 1])) for p in found]
         scores = [max(0.0, 1 - ((p - y[test]) ** 2).mean() / y[test].var()) for p in found]
@@ -196,7 +195,7 @@ def test_the_reference_reaches_the_published_areas_on_communities(penalty: Any, 
 
 def test_a_path_is_its_fits_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = some_rows(10)
-    path = fit_path(BerkRegressor(ridge=0.1), rows.x, rows.y, [0.5, 2.0], sensitive_features=rows.group)
+    path = fit_stack(BerkRegressor(ridge=0.1), rows.x, rows.y, rows.group, strengths=[0.5, 2.0])
     monkeypatch.setattr(berk, "_BLOCK", 7)
     for strength, model in zip([0.5, 2.0], path, strict=True):
         assert model.strength == strength

@@ -1,10 +1,11 @@
-"""Chzhen's map to the barycentre: worked numbers and properties."""
+"""Chzhen's map to the barycenter: worked numbers and properties."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from sklearn.linear_model import LinearRegression
 from metrifair import kolmogorov_distance
 from metrifair.baselines.chzhen import ChzhenPostprocessor
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.postprocessing.training_data import dealt_folds
+from metrifair.postprocessing.cross_fitting import assign_folds
 
 
 class FirstColumn(RegressorMixin, BaseEstimator):
@@ -92,17 +93,42 @@ def test_the_way_there_is_a_line() -> None:
         np.testing.assert_allclose(found, (1 - t) * values + t * fair)
 
 
-def test_a_jitter_tells_ties_apart() -> None:
+def tied_rows() -> tuple[np.ndarray, np.ndarray]:
+    """Rows of two groups whose first columns, the predictions, are tied; no two rows are equal."""
     values, group = np.repeat([0.0, 0.0, 1.0, 2.0], [50, 50, 50, 50]), np.tile([0, 1], 100)
-    values = values + group  # two atoms of different weight in each group
+    return np.column_stack([values + group, np.arange(200.0)]), group
+
+
+def test_a_jitter_breaks_ties() -> None:
+    rows, group = tied_rows()  # two atoms of different weight in each group
     plain, jittered = (
-        mapped(values, group, sigma=sigma, random_state=0).predict(column(values), sensitive_features=group)
+        ChzhenPostprocessor(FirstColumn(), prefit=True, sigma=sigma, random_state=0)
+        .fit(rows, sensitive_features=group)
+        .predict(rows, sensitive_features=group)
         for sigma in (0.0, 1e-6)
     )
     gaps = [float(kolmogorov_distance(found[group == 0], found[group == 1])) for found in (plain, jittered)]
     assert gaps[0] == pytest.approx(0.0)
     assert len(np.unique(plain)) == 3
     assert len(np.unique(jittered)) >= 100
+
+
+@pytest.mark.parametrize(
+    "frame", [np.asarray, np.ndarray.tolist, pd.DataFrame, lambda rows: pd.DataFrame(rows).assign(name="a")]
+)
+@pytest.mark.parametrize("seed", [0, None])
+def test_a_jittered_prediction_does_not_depend_on_the_other_rows(frame: Any, seed: int | None) -> None:
+    rows, group = tied_rows()
+    model = ChzhenPostprocessor(FirstColumn(), prefit=True, sigma=0.5, random_state=seed)
+    model.fit(rows, sensitive_features=group)
+
+    def predict(which: Any) -> np.ndarray:
+        return model.predict(frame(rows[which]), sensitive_features=group[which])
+
+    together, order = predict(slice(None)), np.random.default_rng(0).permutation(len(rows))
+    np.testing.assert_array_equal(predict(order), together[order])
+    in_batches = np.concatenate([predict(slice(start, start + 7)) for start in range(0, len(rows), 7)])
+    np.testing.assert_array_equal(in_batches, together)
 
 
 def test_halves_rank_with_one_and_value_with_the_other() -> None:
@@ -124,15 +150,13 @@ def test_rows_are_kept_from_the_estimator_in_turn() -> None:
     everything = ChzhenPostprocessor(LinearRegression()).fit(x, y, sensitive_features=group)
     assert [len(part) for part in model.valued_] == [len(part) for part in everything.valued_] == [60, 40]
     assert np.array_equal(model.base_.coef_, everything.base_.coef_)  # which serves new rows
-    folds = dealt_folds(4, np.zeros_like(group), group, 0)
+    folds = assign_folds(4, np.zeros_like(group), group, 0)
     apart = np.empty(100)
     for fold in range(4):
         others = LinearRegression().fit(x[folds != fold], y[folds != fold])
         apart[folds == fold] = others.predict(x[folds == fold])
     for code in (0, 1):
         np.testing.assert_allclose(model.valued_[code], np.sort(apart[group == code]))
-    with pytest.raises(DataError, match="holdout is now folds"):
-        ChzhenPostprocessor(LinearRegression(), holdout=0.25)
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:

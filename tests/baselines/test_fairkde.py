@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.baselines.fairkde import FairKDEClassifier, SmoothedRates, compared_cells, members, smoothed_acceptance
+from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.postprocessing.network import fit_stack
 from metrifair.problem.criteria import BINARY
 from metrifair.training.models import Network
 

@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from test_fairkde import simulated
 
 from metrifair.baselines.labelbias import LabelBiasClassifier, tilted_weights, violations
+from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.postprocessing.network import fit_stack
 
 CRITERIA = ["statistical_parity", "equal_opportunity", "equalized_odds"]
 

@@ -14,9 +14,9 @@ from sklearn.svm import LinearSVC
 from test_fairkde import simulated
 
 from metrifair.baselines.kamiran import MassagingClassifier, massaged
+from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.postprocessing.network import fit_stack
 
 Y = np.array([1, 0, 0, 0, 1, 1, 1, 1, 0, 0])
 DEPRIVED = np.array([1] * 4 + [0] * 6)

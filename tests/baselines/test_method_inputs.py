@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import is_regressor
+from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError
@@ -21,12 +21,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from test_method_checks import KNOBS, METHODS
+from test_method_checks import KNOBS, METHODS, method_class
 
 import metrifair
 from metrifair.errors import DataError
 
-REGRESSORS = {name for name in METHODS if is_regressor(getattr(metrifair, name)())}
+REGRESSORS = {name for name in METHODS if is_regressor(method_class(name)())}
 Faulty = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -74,7 +74,7 @@ OF_TWO_CLASSES: dict[str, tuple[Faulty, str]] = {
 THREE_GROUPS: dict[str, tuple[Faulty, str]] = {
     "three groups": (changed(sensitive_features=lambda a: a + (np.arange(60) < 20) * a), "two groups"),
 }
-OURS = {"BarycentrePostprocessor", "ThresholdPostprocessor"}  # several attributes, unknown groups, any two labels
+OURS = {"BarycenterPostprocessor", "ThresholdPostprocessor"}  # several attributes, unknown groups, any two labels
 ANY_CLASSES = {"XianPostprocessor", "ReweighingClassifier"}
 ANY_GROUPS = ANY_CLASSES | OURS
 ANY_GROUPS |= {"BerkRegressor", "ChzhenPostprocessor", "FairKDEClassifier", "LabelBiasClassifier"}
@@ -92,13 +92,13 @@ def faults(name: str) -> dict[str, tuple[Faulty, str]]:
 def test_it_refuses_what_it_cannot_use_and_names_it(name: str, fault: str) -> None:
     spoil, message = faults(name)[fault]
     with pytest.raises(ValueError, match=message):
-        getattr(metrifair, name)(**METHODS[name]).fit(**spoil(sample(name)))
+        method_class(name)(**METHODS[name]).fit(**spoil(sample(name)))
 
 
 @pytest.mark.parametrize("name", sorted(ANY_GROUPS))
 def test_it_takes_three_groups(name: str) -> None:
     spoil, _ = THREE_GROUPS["three groups"]
-    assert getattr(metrifair, name)(**METHODS[name]).fit(**spoil(sample(name))).groups_ == (0, 1, 2)
+    assert method_class(name)(**METHODS[name]).fit(**spoil(sample(name))).groups_ == (0, 1, 2)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -107,7 +107,7 @@ def test_groups_may_be_any_two_values(name: str, spelling: tuple[Any, Any]) -> N
     """The one of code 0 first, and they are stored."""
     given = sample(name)
     named = given | {"sensitive_features": [spelling[code] for code in given["sensitive_features"]]}
-    fitted = getattr(metrifair, name)(**METHODS[name]).fit(**named)
+    fitted = method_class(name)(**METHODS[name]).fit(**named)
     assert fitted.groups_ == tuple(sorted(spelling))
 
 
@@ -116,7 +116,7 @@ def test_groups_may_be_any_two_values(name: str, spelling: tuple[Any, Any]) -> N
 def test_labels_may_be_signs_or_booleans(name: str, spelling: tuple[Any, Any]) -> None:
     given = sample(name)
     plain, spelt = (
-        getattr(metrifair, name)(**METHODS[name]).fit(**given | {"y": np.array(labels)[given["y"]]})
+        method_class(name)(**METHODS[name]).fit(**given | {"y": np.array(labels)[given["y"]]})
         for labels in ((0, 1), spelling)
     )
     asked = {key: given[key] for key in inspect.signature(plain.predict).parameters}
@@ -126,7 +126,7 @@ def test_labels_may_be_signs_or_booleans(name: str, spelling: tuple[Any, Any]) -
 @pytest.mark.parametrize("name", METHODS)
 def test_predicting_is_refused_before_fit_and_for_other_columns_or_groups(name: str) -> None:
     given = sample(name)
-    model = getattr(metrifair, name)(**METHODS[name])
+    model = method_class(name)(**METHODS[name])
     asked = {key: given[key] for key in inspect.signature(model.predict).parameters}
     with pytest.raises(NotFittedError):
         model.predict(**asked)
@@ -141,7 +141,7 @@ def test_predicting_is_refused_before_fit_and_for_other_columns_or_groups(name: 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_same_seed_gives_the_same_model(name: str) -> None:
     given = sample(name)
-    kind, parameters = getattr(metrifair, name), METHODS[name]
+    kind, parameters = method_class(name), METHODS[name]
     if "random_state" in inspect.signature(kind).parameters:
         parameters = parameters | {"random_state": 3}
     first, second = (kind(**parameters).fit(**given) for _ in range(2))
@@ -169,15 +169,15 @@ def test_a_cell_on_which_the_criterion_conditions_must_not_be_empty(name: str, c
     y[(a == 1) & (y == label)] = 1 - label
     bound = {"gamma": None, "tau": 0.1} if name == "ZafarClassifier" else {}
     with pytest.raises(ValueError, match=f"no row with label {label}"):
-        getattr(metrifair, name)(**METHODS[name] | bound | {"criterion": criterion}).fit(**given)
+        method_class(name)(**METHODS[name] | bound | {"criterion": criterion}).fit(**given)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if hasattr(getattr(metrifair, name)(), "criterion")])
+@pytest.mark.parametrize("name", [name for name in METHODS if hasattr(method_class(name)(), "criterion")])
 def test_a_criterion_is_taken_by_the_name_of_other_texts(name: str) -> None:
     given = sample(name)
-    asked = {key: given[key] for key in inspect.signature(getattr(metrifair, name)().predict).parameters}
+    asked = {key: given[key] for key in inspect.signature(method_class(name)().predict).parameters}
     first, second = (
-        getattr(metrifair, name)(**METHODS[name] | {"criterion": criterion}).fit(**given).predict(**asked)
+        method_class(name)(**METHODS[name] | {"criterion": criterion}).fit(**given).predict(**asked)
         for criterion in ("statistical_parity", "demographic_parity")
     )
     np.testing.assert_array_equal(first, second)
@@ -197,7 +197,7 @@ def wrong_values(parameter: inspect.Parameter) -> list[Any]:
 WRONG = [
     (name, parameter.name, value)
     for name in METHODS
-    for parameter in inspect.signature(getattr(metrifair, name)).parameters.values()
+    for parameter in inspect.signature(method_class(name)).parameters.values()
     for value in wrong_values(parameter)
 ]
 
@@ -206,7 +206,7 @@ WRONG = [
 def test_a_parameter_out_of_its_range_is_named(name: str, parameter: str, value: object) -> None:
     instead = {"gamma": None} if parameter == "tau" else {}
     with pytest.raises(DataError, match=rf"\b{parameter}\b"):
-        getattr(metrifair, name)(**METHODS[name] | instead | {parameter: value}).fit(**sample(name))
+        method_class(name)(**METHODS[name] | instead | {parameter: value}).fit(**sample(name))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -215,7 +215,7 @@ def test_every_method_fits_with_its_defaults(name: str) -> None:
     knobs = {KNOBS[name][0]} if name in KNOBS else set()
     given = sample(name)
     quick = {key: value for key, value in METHODS[name].items() if key not in knobs | {"ridge", "penalty"}}
-    model = getattr(metrifair, name)(**quick).fit(**given)
+    model = method_class(name)(**quick).fit(**given)
     asked = {key: given[key] for key in inspect.signature(model.predict).parameters}
     assert len(model.predict(**asked)) == len(given["X"])
 
@@ -227,7 +227,7 @@ ASKED = ["XianPostprocessor", "ChzhenPostprocessor", *sorted(OURS)]
 def test_a_score_needs_the_groups_and_weighs_the_rows(name: str) -> None:
     given = sample(name)
     X, y, a = given.values()
-    model = getattr(metrifair, name)(**METHODS[name]).fit(**given)
+    model = method_class(name)(**METHODS[name]).fit(**given)
     weight = np.random.default_rng(0).uniform(0, 2, len(y))
     predicted = model.predict(X, sensitive_features=a)
     metric = r2_score if name in REGRESSORS else accuracy_score
@@ -243,7 +243,7 @@ def test_a_grid_search_routes_groups_to_the_score(name: str) -> None:
     given = sample(name)
     knob, free, fair = KNOBS[name]
     with sklearn.config_context(enable_metadata_routing=True):
-        model = getattr(metrifair, name)(**METHODS[name])
+        model = method_class(name)(**METHODS[name])
         model = model.set_fit_request(sensitive_features=True).set_score_request(sensitive_features=True)
         search = GridSearchCV(model, {knob: [free, fair]}, cv=2, error_score="raise", refit=False).fit(**given)
         scores = search.cv_results_["mean_test_score"]
@@ -253,11 +253,11 @@ def test_a_grid_search_routes_groups_to_the_score(name: str) -> None:
 
 @pytest.mark.parametrize("routing", [False, True])
 def test_groups_reach_the_last_step_of_a_pipeline(routing: bool) -> None:
-    given = sample("BarycentrePostprocessor")
+    given = sample("BarycenterPostprocessor")
     with sklearn.config_context(enable_metadata_routing=routing):
         last = metrifair.FairClassifier(model="linear")
         last = last.set_fit_request(sensitive_features=True) if routing else last
-        around = metrifair.BarycentrePostprocessor(make_pipeline(StandardScaler(), last)).fit(**given)
+        around = metrifair.BarycenterPostprocessor(make_pipeline(StandardScaler(), last)).fit(**given)
         found = around.predict_proba(given["X"], sensitive_features=given["sensitive_features"])
     assert np.isfinite(found).all()
 
@@ -283,7 +283,7 @@ WRAPPING: dict[str, tuple[str, dict[str, Any]]] = {
     "XianPostprocessor": ("estimator", {}),
     "XianPostprocessor, prefit": ("estimator", {"prefit": True}),
     "ChzhenPostprocessor": ("estimator", {}),
-    "BarycentrePostprocessor": ("estimator", {}),
+    "BarycenterPostprocessor": ("estimator", {}),
     "ThresholdPostprocessor": ("estimator", {}),
     "ThresholdPostprocessor, prefit": ("estimator", {"prefit": True}),
     "ThresholdPostprocessor, group": ("group_model", {"needs_group": False}),
@@ -306,7 +306,7 @@ def learner_refused(case: str, learner: object) -> None:
     name = case.partition(",")[0]
     argument, others = WRAPPING[case]
     with pytest.raises(DataError, match=argument):
-        getattr(metrifair, name)(**METHODS[name] | others | {argument: learner}).fit(**sample(name))
+        method_class(name)(**METHODS[name] | others | {argument: learner}).fit(**sample(name))
 
 
 @pytest.mark.parametrize("case", WRAPPING)
@@ -315,7 +315,7 @@ def test_what_is_no_learner_is_refused(case: str, learner: str) -> None:
     learner_refused(case, NO_LEARNERS[learner])
 
 
-@pytest.mark.parametrize("case", [case for case in WRAPPING if case != "BarycentrePostprocessor"])  # takes either
+@pytest.mark.parametrize("case", [case for case in WRAPPING if case != "BarycenterPostprocessor"])  # takes either
 def test_a_learner_of_the_other_kind_is_refused(case: str) -> None:
     """Or the predictions of a regressor would be cut to whole numbers and pass for classes."""
     learner_refused(case, LogisticRegression() if case == "ChzhenPostprocessor" else LinearRegression())
@@ -331,7 +331,7 @@ def test_a_learner_without_probabilities_is_refused_where_they_are_needed(case: 
 def test_any_classifier_serves(name: str, learner: object) -> None:
     """With weights or without, with probabilities or without, with a method that is there only after fit."""
     given = sample(name)
-    fitted = getattr(metrifair, name)(**METHODS[name] | {"estimator": learner}).fit(**given)
+    fitted = method_class(name)(**METHODS[name] | {"estimator": learner}).fit(**given)
     assert (fitted.predict(given["X"]) == given["y"]).mean() > 0.6
     assert hasattr(fitted, "predict_proba") == hasattr(fitted.estimator_, "predict_proba")
 
@@ -342,7 +342,44 @@ def test_a_learner_that_asks_for_groups_gets_those_of_its_rows(name: str, by_wei
     given = sample(name)
     table = np.c_[given["X"], given["sensitive_features"]]
     learner = Asking() if by_weights else AskingForNoWeights()
-    fitted = getattr(metrifair, name)(**METHODS[name] | {"estimator": learner}).fit(**given | {"X": table})
+    fitted = method_class(name)(**METHODS[name] | {"estimator": learner}).fit(**given | {"X": table})
     x, groups = fitted.estimator_.seen_
     np.testing.assert_array_equal(groups, x[:, -1])
     assert (len(np.unique(x, axis=0)) == 60) == (by_weights or name == "MassagingClassifier")  # else rows are drawn
+
+
+class ReversedClasses(ClassifierMixin, BaseEstimator):
+    """A logistic regression whose classes, and with them its columns, descend."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ReversedClasses:
+        self.model_ = LogisticRegression().fit(X, y, sample_weight)
+        self.classes_ = self.model_.classes_[::-1]
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.model_.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model_.predict_proba(X)[:, ::-1]
+
+
+WRAPPERS = ["LabelBiasClassifier", "MassagingClassifier", "ReweighingClassifier", "XianPostprocessor", *sorted(OURS)]
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+@pytest.mark.parametrize("prefit", [False, True])
+def test_columns_of_a_wrapped_model_are_matched_by_its_classes(name: str, prefit: bool) -> None:
+    given, found = sample(name), []
+    for learner in (LogisticRegression(), ReversedClasses()):
+        options = METHODS[name] | {"estimator": learner}
+        if prefit:
+            if "prefit" not in inspect.signature(method_class(name)).parameters:
+                pytest.skip("it trains its learner")
+            options |= {"estimator": learner.fit(given["X"], given["y"]), "prefit": True}
+        model = method_class(name)(**options).fit(**given)
+        asked = {key: given[key] for key in inspect.signature(model.predict).parameters}
+        found.append(model.predict(**asked))
+        if hasattr(model, "predict_proba"):
+            columns = np.argsort(model.classes_)
+            found[-1] = np.column_stack([found[-1], model.predict_proba(**asked)[:, columns]])
+    np.testing.assert_allclose(found[0], found[1], atol=1e-12)

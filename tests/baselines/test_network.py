@@ -11,8 +11,9 @@ from test_fairkde import simulated
 from torch import Tensor
 
 from metrifair.baselines.fairkde import FairKDEClassifier
+from metrifair.baselines.network import weighted_epochs
+from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
-from metrifair.postprocessing.network import fit_stack, weighted_epochs
 from metrifair.problem.cells import Comparison, Samples
 from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train

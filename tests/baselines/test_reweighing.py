@@ -13,9 +13,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from test_fairkde import simulated
 
 from metrifair.baselines.kamiran import ReweighingClassifier, independence_weights
+from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.postprocessing.network import fit_stack
 
 
 def test_the_worked_table() -> None:

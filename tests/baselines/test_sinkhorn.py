@@ -14,9 +14,9 @@ from test_fairkde import gap, simulated
 
 from metrifair.baselines import sinkhorn
 from metrifair.baselines.sinkhorn import SinkhornClassifier, forward
+from metrifair.baselines.stacked import fit_stack
 from metrifair.baselines.transport import Sinkhorn
 from metrifair.errors import DataError, Diverged
-from metrifair.postprocessing.network import fit_stack
 from metrifair.training.models import Network
 
 QUICK: dict[str, Any] = {"epochs": 8, "hidden": (5,), "random_state": 2, "device": "cpu"}

@@ -22,9 +22,9 @@ from metrifair.baselines.xian import (
     assignment,
     binary_assignment,
     offsets,
-    probabilities,
 )
 from metrifair.errors import DataError
+from metrifair.postprocessing.postprocessor import probabilities
 
 SCORE = np.array([0.9, 0.6, 0.3, 0.1, 0.8, 0.7, 0.55, 0.2])
 GROUP = np.repeat([0, 1], 4)

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from metrifair.baselines import zafar
 from metrifair.baselines.logistic import ColumnScale, Logistic
+from metrifair.baselines.training_data import TrainingData
 from metrifair.baselines.zafar import (
     MISTREATED,
     Mistreatment,
@@ -25,7 +26,6 @@ from metrifair.baselines.zafar import (
     within_all,
 )
 from metrifair.errors import DataError
-from metrifair.postprocessing.training_data import TrainingData
 
 X = np.array([[-1.0], [0.0], [1.0], [2.0]])
 Y = np.array([0, 1, 0, 1])

@@ -1,4 +1,4 @@
-"""Plain batches: every row once, of one size, and an error that says which group was missing."""
+"""All rows as one batch, and an error that says which group is missing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.batches import shuffled, whole
+from metrifair.batches import whole
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import trained
-from metrifair.problem.cells import Comparison, Samples, joined, sides_of
+from metrifair.problem.cells import Comparison, Samples, sides_of
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 SEXES = Comparison((0, 2), (1,), "sex", "y = 1", ("f", "m"))
@@ -21,35 +21,6 @@ def data(cells: list[int]) -> Samples:
     n = len(cells)
     rows = torch.arange(n, dtype=torch.float64)
     return Samples(rows[:, None], 10 * rows, torch.tensor(cells, dtype=torch.long), 1 + rows)
-
-
-@reproducible
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.integers(1, 12), st.integers(0, 99))
-def test_a_pass_deals_out_every_row_once_in_batches_of_one_size(cells: list[int], size: int, seed: int) -> None:
-    samples = data(cells)
-    generator = torch.Generator().manual_seed(seed)
-    batches = list(shuffled(samples, [SEXES], size=size, generator=generator))
-    assert [len(batch.samples) for batch in batches] == [size] * (len(cells) // size)
-    if not batches:
-        return
-    drawn = joined([batch.samples for batch in batches])
-    rows = drawn.x[:, 0].long()
-    assert len(set(rows.tolist())) == len(rows)
-    for field in ("x", "y", "cell", "weight"):  # rows stay together
-        assert torch.equal(getattr(drawn, field), getattr(samples, field)[rows])
-
-
-def test_a_pass_is_reproduced_by_its_generator_and_differs_from_the_next() -> None:
-    samples = data([0, 1] * 20)
-
-    def rows(generator: torch.Generator) -> list[list[float]]:
-        passed = shuffled(samples, [SEXES], size=5, generator=generator)
-        return [batch.samples.x[:, 0].tolist() for batch in passed]
-
-    generator = torch.Generator().manual_seed(1)
-    first, second = rows(generator), rows(generator)
-    assert first == rows(torch.Generator().manual_seed(1))
-    assert first != second
 
 
 @reproducible
@@ -96,7 +67,7 @@ TOO_FEW = [
 def test_a_batch_that_lacks_a_group_is_refused_with_a_note_that_names_the_comparison(
     metric: str, cells: list[int], message: str
 ) -> None:
-    (batch,) = shuffled(data(cells), [SEXES], size=len(cells), generator=torch.Generator())
+    batch = whole(data(cells), [SEXES])
     with pytest.raises(TooFewSamples) as caught:
         between(trained(metric, estimate="population"), batch.samples.x[:, 0], batch.sides, names=[SEXES])
     assert str(caught.value) == message

@@ -9,10 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stratified_pass import stratified
 from torch import Tensor
 
-from metrifair.batches import stratified
-from metrifair.batches.stratified import Layout, Passes, layout
+from metrifair.batches.stratified import Layout, StratifiedPasses, layout
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Batch, Comparison, Samples, rows_by_cell
 from metrifair.problem.criteria import regression
@@ -263,7 +263,7 @@ def test_batches_are_laid_out_by_cell_and_hold_no_row_twice(cells: list[int], si
 def test_a_cell_is_dealt_out_before_it_is_shuffled_anew(sizes: list[int], choice: st.DataObject, steps: int) -> None:
     counts = tuple(choice.draw(st.integers(0 if len(sizes) > 1 and k else 1, n)) for k, n in enumerate(sizes))
     rows = list(torch.arange(sum(sizes)).split(sizes))
-    (drawn,) = Passes([rows], Layout(counts), steps)([torch.Generator().manual_seed(0)])
+    (drawn,) = StratifiedPasses([rows], Layout(counts), steps)([torch.Generator().manual_seed(0)])
     assert drawn.shape == (steps, sum(counts))
     start = 0
     for own, count in zip(rows, counts, strict=True):
@@ -281,11 +281,11 @@ def test_seeds_are_dealt_as_if_each_were_alone(weighted: bool) -> None:
     rows = [shared, [torch.arange(30, 39), torch.arange(50, 54), torch.arange(0)], shared]
     odds = [[1 + torch.arange(len(cell)) % 3.0 for cell in seed] for seed in rows] if weighted else None
     plan, steps = Layout((3, 2, 0)), 7
-    together = Passes(rows, plan, steps, odds=odds)
+    together = StratifiedPasses(rows, plan, steps, odds=odds)
     generators = [torch.Generator().manual_seed(seed) for seed in range(3)]
     found = torch.stack([together(generators), together(generators)])
     for seed, own in enumerate(rows):
-        alone = Passes([own], plan, steps, odds=odds and [odds[seed]])
+        alone = StratifiedPasses([own], plan, steps, odds=odds and [odds[seed]])
         generator = torch.Generator().manual_seed(seed)
         assert torch.equal(found[:, seed], torch.cat([alone([generator]), alone([generator])]))
     assert set(found[:, 1, :, :3].flatten().tolist()) <= set(range(30, 39))
@@ -326,13 +326,6 @@ def test_sample_weights_are_the_odds_of_a_row_and_the_shares_of_a_cell() -> None
     truth = torch.tensor([(samples.weight * x.square()).mean(), target])
     assert ((values.mean(0) - truth).abs() < 4 * values.std(0) / len(values) ** 0.5).all()
     assert x[2] not in drawn  # its weight is 0
-
-
-def test_unequal_weights_without_replacement_are_refused() -> None:
-    samples = data([0, 0, 1, 1], [1, 1, 1, 2])
-    with pytest.raises(DataError) as caught:
-        next(stratified(samples, PAIR, size=4, generator=torch.Generator()))
-    assert str(caught.value) == "samples with unequal weights are drawn with replacement; pass replacement=True"
 
 
 def test_a_common_weight_scales_the_risk_only() -> None:

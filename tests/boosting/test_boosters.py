@@ -33,7 +33,7 @@ from metrifair import (
     unfairness,
 )
 from metrifair.boosting import xgboost as boosting_xgboost
-from metrifair.boosting.booster import METRIC_NAME
+from metrifair.boosting.objective import METRIC_NAME
 from metrifair.errors import DataError, Diverged, TooFewSamples
 from metrifair.problem.criteria import Criterion
 
@@ -272,7 +272,7 @@ def test_weights_of_classes_move_the_predictions(kind: type) -> None:
 
 
 @every_kind
-def test_early_stopping_follows_the_penalised_risk(kind: type) -> None:
+def test_early_stopping_follows_the_penalized_risk(kind: type) -> None:
     X, _, _, a = data()
     t, train, rest = target(kind), slice(0, 300), slice(300, None)
     sets = {"eval_set": [(X[rest], t[rest])], "eval_sensitive_features": [a[rest]], "sensitive_features": a[train]}
@@ -334,7 +334,7 @@ def test_xgboost_3_0_trains_classes_from_its_own_constant_and_refuses_further_me
     apart = [np.abs(found[a == "f"].mean(0) - found[a == "m"].mean(0)).max() for found in (fair, plain)]
     assert apart[0] < apart[1] / 3
     sets = {"eval_set": [(X, classes)], "eval_sensitive_features": [a]}
-    with pytest.raises(DataError, match=r"eval_metric='auc' besides penalised_risk, .* needs XGBoost 3.1 or later"):
+    with pytest.raises(DataError, match=r"eval_metric='auc' besides penalized_risk, .* needs XGBoost 3.1 or later"):
         made(FairXGBClassifier, eval_metric="auc").fit(X, classes, sensitive_features=a, **sets)
 
 

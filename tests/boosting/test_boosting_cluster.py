@@ -72,7 +72,7 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
                 eval_sensitive_features=[spread_table["sex"]],
             )
         assert stopped.left_out_
-        judged = stopped.evals_result_["validation_0"]["penalised_risk"]
+        judged = stopped.evals_result_["validation_0"]["penalized_risk"]
         assert len(judged) <= 200
         assert int(np.argmin(judged)) == stopped.best_iteration
         assert figures(stopped, x=table[list("abcd")])[0] < plain[0] / 2
@@ -91,9 +91,30 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
             FairXGBClassifier(5.0, **SETTINGS).fit(x, y + 1, sensitive_features=a)
 
 
+def test_a_partition_whose_weights_are_all_0_is_left_out() -> None:
+    weight = np.repeat([0.0, 1.0, 1.0, 1.0], 1_000)
+    x, y, a, w = spread(X, Y, A, weight)
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
+        model = FairXGBClassifier(5.0, **SETTINGS).fit(
+            x,
+            y,
+            sensitive_features=a,
+            sample_weight=w,
+            eval_set=[(x, y)],
+            eval_sensitive_features=[a],
+            sample_weight_eval_set=[w],
+        )
+        without = FairXGBClassifier(5.0, **SETTINGS).fit(x[1_000:], y[1_000:], sensitive_features=a[1_000:])
+        with pytest.raises(DataError, match="y holds no rows that count"):
+            FairXGBClassifier(5.0, **SETTINGS).fit(x, y, sensitive_features=a, sample_weight=0 * w)
+    assert figures(model) == pytest.approx(figures(without), abs=0.02)
+    judged = model.evals_result_["validation_0"]["penalized_risk"]
+    assert np.isfinite(judged).all()
+
+
 def test_expected_groups_are_refused() -> None:
     x, y, a = spread(X, Y, A)
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
         for model in (FairXGBClassifier(5.0), FairXGBRegressor(5.0)):
             with pytest.raises(DataError, match=r"^expected_groups=True is not computed where X is a Dask collection"):
                 model.fit(x, y, sensitive_features=a)

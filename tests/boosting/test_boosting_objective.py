@@ -14,8 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import energy_distance
-from metrifair.boosting.objective import FIRST_STRENGTH, PLACES, WIDEST, Descent, PenalisedRisk, gridded_energy
-from metrifair.boosting.problem import boosting_problem, is_penalised
+from metrifair.boosting.objective import (
+    FIRST_STRENGTH,
+    PLACES,
+    WIDEST,
+    Descent,
+    PenalizedRisk,
+    energy_tables,
+    grid_places,
+)
+from metrifair.boosting.problem import boosting_problem, is_penalized
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.quadratic import energy_coefficients, random_directions
 from metrifair.problem.criteria import Criterion
@@ -42,7 +50,7 @@ def settings_of(**changes: Any) -> Any:
         "metric": "energy",
         "estimate": "rows",
         "combine": "mean",
-        "on_small": "leave_out",
+        "small_groups": "leave_out",
         "compare": "prediction",
         "contrast": "pairs",
         "intersectional": False,
@@ -63,7 +71,7 @@ def rows_given(seed: int, *, regression: bool, groups: int = 2, n: int = 60, wei
     return Given(y, known, (np.arange(n) // (2 * groups)) % 2, weight)
 
 
-def penalised(given: Given, *, regression: bool, **changes: Any) -> PenalisedRisk:
+def penalized(given: Given, *, regression: bool, **changes: Any) -> PenalizedRisk:
     kind = {} if regression else {"predict_proba": None}  # which classifiers have
     problem = boosting_problem(settings_of(**changes, **kind), given)
     return problem.objective_of(problem.training)
@@ -98,7 +106,7 @@ def test_slopes_are_those_of_the_objective(name: str, case: str, regression: boo
     rows = rows_given(3, regression=regression, groups=groups, weights=case == "weights")
     if name != "conditional_statistical_parity":
         rows = replace(rows, control_features=None)
-    risk = penalised(rows, regression=regression, **changes)
+    risk = penalized(rows, regression=regression, **changes)
     output = outputs(3, 60, regression=regression, ties=case == "ties")
     if name == "risk_parity":  # 1 at -f and 0 at f lose the same but for rounding, which no difference can follow
         output = np.abs(output)
@@ -113,7 +121,7 @@ def test_slopes_are_those_of_the_objective(name: str, case: str, regression: boo
     assert np.abs(found.unfairness_slope).max() > 0
 
 
-def of_classes(case: str) -> tuple[PenalisedRisk, np.ndarray, np.ndarray | None]:
+def of_classes(case: str) -> tuple[PenalizedRisk, np.ndarray, np.ndarray | None]:
     """Rows of three classes, their objective and outputs (60, 3)."""
     changes: dict[str, Any] = {
         "rest": {"contrast": "rest"},
@@ -131,7 +139,7 @@ def of_classes(case: str) -> tuple[PenalisedRisk, np.ndarray, np.ndarray | None]
     output = np.random.default_rng(5).normal(size=(60, 3))
     if case == "ties":
         output[20:30] = output[:10]
-    return penalised(rows, regression=False, **changes), output, rows.sample_weight  # type: ignore[return-value]
+    return penalized(rows, regression=False, **changes), output, rows.sample_weight  # type: ignore[return-value]
 
 
 OF_CLASSES = ["plain", "ties", "weights", "three groups", "rest", "output", "population", "independence"]
@@ -188,7 +196,7 @@ def test_several_classes_on_a_grid_have_almost_the_same_slopes(monkeypatch: pyte
 def test_without_a_penalty_slope_and_curvature_are_the_plain_boosters(regression: bool) -> None:
     rows = rows_given(0, regression=regression, weights=True)
     output = outputs(0, 60, regression=regression, ties=False)
-    found, weight = penalised(rows, regression=regression).at(output), np.asarray(rows.sample_weight)
+    found, weight = penalized(rows, regression=regression).at(output), np.asarray(rows.sample_weight)
     prediction = output if regression else 1 / (1 + np.exp(-output))
     assert found.risk_slope == pytest.approx(weight * (prediction - rows.y))
     assert found.risk_curvature == pytest.approx(weight if regression else weight * prediction * (1 - prediction))
@@ -205,7 +213,7 @@ def test_the_slope_is_the_closed_form(estimate: str, within: int) -> None:
         own, other = p[a == a[i]], p[a != a[i]]
         rank, below = (own <= p[i]).sum(), (other < p[i]).sum()
         c[i] = 2 * (2 * below - 30) / 900 - 2 * (2 * rank - 31) / within
-    found = penalised(rows, regression=False, estimate=estimate).at(output)
+    found = penalized(rows, regression=False, estimate=estimate).at(output)
     assert found.unfairness_slope == pytest.approx(60 * c * p * (1 - p))
 
 
@@ -217,7 +225,7 @@ def test_rows_without_weight_and_of_unknown_group_feel_no_penalty() -> None:
     strange[:7] = "only here"  # a group of weightless rows is as if it had never been
     strange[7:] = [f"group {value}" for value in strange[7:]]
     strange[8] = None
-    risk = penalised(replace(rows, sample_weight=weight, sensitive_features=strange), regression=False)
+    risk = penalized(replace(rows, sample_weight=weight, sensitive_features=strange), regression=False)
     found = risk.at(outputs(2, 60, regression=False, ties=False))
     assert not found.unfairness_slope[:7].any()
     assert found.unfairness_slope[8] == 0
@@ -229,7 +237,7 @@ def test_rows_without_weight_and_of_unknown_group_feel_no_penalty() -> None:
 @settings(max_examples=25, deadline=None)
 def test_the_penalty_moves_no_leaf_beyond_the_limit(regression: bool, seed: int, power: float, spread: float) -> None:
     """And curvatures are positive: for any set of rows the penalty's share of a leaf is at most the limit."""
-    risk = penalised(rows_given(seed, regression=regression), regression=regression)
+    risk = penalized(rows_given(seed, regression=regression), regression=regression)
     descent = Descent(risk, 10**power, rounds=4, learning_rate=0.1)
     generator = np.random.default_rng(seed)
     for _ in range(4):
@@ -256,7 +264,7 @@ def test_the_strength_rises_and_has_risen_by_half_of_the_rounds(strength: float,
 
 
 def test_the_limit_halves_when_the_objective_rose_and_recovers() -> None:
-    risk = penalised(replace(rows_given(4, regression=False), control_features=None), regression=False)
+    risk = penalized(replace(rows_given(4, regression=False), control_features=None), regression=False)
     descent = Descent(risk, 1.0, rounds=2, learning_rate=1.0)
     good = np.where(risk.batch.samples.y == 1, 1.0, -1.0)
     limits = []
@@ -267,8 +275,8 @@ def test_the_limit_halves_when_the_objective_rose_and_recovers() -> None:
     assert limits[2] < limits[3] < limits[4] <= WIDEST
 
 
-def test_the_report_falls_while_the_strength_rises_and_is_the_penalised_risk_then() -> None:
-    risk = penalised(replace(rows_given(5, regression=False), control_features=None), regression=False)
+def test_the_report_falls_while_the_strength_rises_and_is_the_penalized_risk_then() -> None:
+    risk = penalized(replace(rows_given(5, regression=False), control_features=None), regression=False)
     descent = Descent(risk, 10.0, rounds=20, learning_rate=0.1)
     output, reports = outputs(5, 60, regression=False, ties=False), []
     for _ in range(20):
@@ -297,7 +305,7 @@ def test_the_report_falls_while_the_strength_rises_and_is_the_penalised_risk_the
 )
 def test_a_parameter_out_of_range_is_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        is_penalised(settings_of(**changes))
+        is_penalized(settings_of(**changes))
 
 
 def test_a_group_of_one_is_left_out_or_refused() -> None:
@@ -309,9 +317,9 @@ def test_a_group_of_one_is_left_out_or_refused() -> None:
         risk = problem.objective_of(problem.training)
     assert [one.groups for one in risk.objective.comparisons] == [("a", "c")]
     assert np.flatnonzero(risk.at(np.arange(5.0)).unfairness_slope).tolist() == [0, 1, 3, 4]
-    for rows, more in ((three, {"on_small": "error"}), (Given([0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"]), {})):
+    for rows, more in ((three, {"small_groups": "error"}), (Given([0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"]), {})):
         with pytest.raises(TooFewSamples, match=r"^too small to train on: .* 'b' \(1 row\); "):
-            penalised(rows, regression=False, **more)
+            penalized(rows, regression=False, **more)
 
 
 @pytest.mark.parametrize("unbiased", [True, False])
@@ -325,7 +333,9 @@ def test_on_a_grid_value_and_slopes_are_those_of_the_moved_scores(
     scores = shift + spread * generator.normal(size=300).round(generator.integers(1, 4))
     rows = generator.permutation(300)
     left, right = rows[:120], rows[120:280]
-    value, *slopes = gridded_energy(scores, left, right, fraction=0.0 if unbiased else 1.0)
+    place, points = grid_places(scores)
+    value, *tables = energy_tables(place, points, left, right, fraction=0.0 if unbiased else 1.0)
+    slopes = [table[place[own]] for table, own in zip(tables, (left, right), strict=True)]
     step = np.ptp(scores) / (PLACES - 1)
     moved = scores.min() + step * np.round((scores - scores.min()) / step)
     assert np.abs(moved - scores).max() <= 0.51 * step
@@ -341,9 +351,9 @@ def test_many_probabilities_in_single_precision_have_the_slopes_of_few_in_double
 ) -> None:
     rows = replace(rows_given(6, regression=False, n=4_000), control_features=None)
     output = outputs(6, 4_000, regression=False, ties=False)
-    exact = penalised(rows, regression=False).at(output)
+    exact = penalized(rows, regression=False).at(output)
     monkeypatch.setattr("metrifair.boosting.objective.MANY", 1_000)
-    coarse = penalised(rows, regression=False).at(output)
+    coarse = penalized(rows, regression=False).at(output)
     assert coarse.unfairness_slope.dtype == np.float32
     assert coarse.unfairness == pytest.approx(exact.unfairness, abs=1e-5)
     assert coarse.risk == pytest.approx(exact.risk, rel=1e-6)
@@ -357,14 +367,14 @@ def test_many_predictions_of_a_regressor_keep_their_order_beside_one_far_out(mon
     rows = replace(rows_given(7, regression=True, n=4_000), control_features=None)
     rows = replace(rows, y=np.concatenate([[1e10], np.asarray(rows.y)[1:]]))
     output = outputs(7, 4_000, regression=True, ties=False)
-    few = penalised(rows, regression=True).at(output)
+    few = penalized(rows, regression=True).at(output)
     monkeypatch.setattr("metrifair.boosting.objective.MANY", 1_000)
-    many = penalised(rows, regression=True).at(output)
+    many = penalized(rows, regression=True).at(output)
     assert (many.unfairness_slope == few.unfairness_slope).all()
     assert len(np.unique(few.unfairness_slope)) > 3_000
 
 
-def own_shares(risk: PenalisedRisk, weight: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+def own_shares(risk: PenalizedRisk, weight: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """All of each row where it is."""
     found = []
     for one in risk.batch.sides:
@@ -429,7 +439,7 @@ def test_a_row_ties_with_its_copy_wherever_both_are_computed() -> None:
     )
     found = []
     for criterion in (rounded, plain):
-        known = penalised(rows, regression=False, criterion=criterion)
+        known = penalized(rows, regression=False, criterion=criterion)
         found.append(replace(known, shares=own_shares(known, np.ones(60))).at(output).unfairness_slope)
     assert np.abs(found[1]).max() > 0.01
     np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair.boosting.dask import ClusterPlan
 from metrifair.boosting.problem import BoostingProblem, boosting_problem
 from metrifair.boosting.summed import LocalRows, SummedRisk, Together, check_summable
 from metrifair.boosting.xgboost import FairXGBClassifier, FairXGBRegressor
@@ -79,10 +78,9 @@ def problem_of(name: str) -> BoostingProblem:
 
 
 def summed(problem: BoostingProblem, rows: Any, together: Together) -> SummedRisk:
-    plan = ClusterPlan.of(problem.booster, problem, rounds=10, learning_rate=0.1)
     own = problem.training
     local = LocalRows(own.targets[rows], own.cell[rows], own.weight[rows], own.weight[rows])
-    return SummedRisk(plan.objective, local, together, own.weight.sum(), problem.centre, problem.spread)
+    return SummedRisk(problem.objective(), local, together, own.weight.sum(), problem.center, problem.spread)
 
 
 @pytest.mark.parametrize("cuts", [(450,), (1, 300), (300, 300, 880)], ids=["halves", "one row", "an empty part"])

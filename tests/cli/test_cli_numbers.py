@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from metrifair import energy_dependence
-from metrifair.cli.options import as_options, continuous_asked
+from metrifair.cli.options import continuous_asked
 
 
 @pytest.fixture
@@ -37,9 +37,7 @@ def test_an_audit_takes_a_number_as_it_is_or_cut(people: Path, tmp_path: Path, c
     out = tmp_path / "out.json"
     asked = ["audit", str(people), "--score", "p", "--group", "age", "--json", str(out)]
     done = call(*asked)
-    told = (
-        "Say --continuous age if that is right, and --continuous none where every value is a group; --cuts makes groups"
-    )
+    told = "use --continuous age if that is right, or use --continuous none if every value is a group, or cut it into"
     assert told in " ".join(done.output.split())
     assert "continuous=" not in done.output
     table = pl.read_csv(people)
@@ -74,7 +72,7 @@ def test_counts_of_a_number_are_cut_or_told_when_merged(people: Path, tmp_path: 
     assert found[0]["cuts"] > 20
     done = call(*merged, "--continuous", "sex")
     assert done.exit_code == 2
-    assert "--continuous names 'sex', which --group does not; the groups are age" in done.output
+    assert "--continuous names 'sex', which is none of the sensitive features ['age']" in done.output
 
 
 def test_models_are_trained_on_numbers_and_on_cuts(people: Path, tmp_path: Path, call: Any) -> None:
@@ -103,9 +101,9 @@ def test_models_are_trained_on_numbers_and_on_cuts(people: Path, tmp_path: Path,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--group", "age", "--group", "sex", "--cuts", "2"], "--cuts 2 must name one of the 2 columns: --cuts age=2"),
-        (["--group", "age", "--cuts", "sex=3"], "--cuts names 'sex', which --group does not; the groups are age"),
-        (["--group", "age", "--continuous", "sex"], "--continuous names 'sex', which --group does not;"),
+        (["--group", "age", "--group", "sex", "--cuts", "2"], "got [2.0]; use --cuts age=NUMBERS"),
+        (["--group", "age", "--cuts", "sex=3"], "--cuts names 'sex', which is none of the sensitive features ['age']"),
+        (["--group", "age", "--continuous", "sex"], "--continuous names 'sex', which is none of the"),
         (["--group", "age", "--cuts", "old"], "'old' is not a list of numbers, such as 25,40,60 or age=25,40,60"),
         (["--group", "sex", "--cuts", "3"], "sex"),
         (["--group", "sex", "--continuous", "sex"], "sex"),
@@ -122,22 +120,8 @@ def test_what_cannot_be_meant_is_refused(
 
 
 def test_families_that_need_groups_say_so(people: Path, call: Any) -> None:
-    done = call("frontier", str(people), "--label", "y", "--group", "age", "--families", "linear,barycentre")
+    done = call("frontier", str(people), "--label", "y", "--group", "age", "--families", "linear,barycenter")
     assert done.exit_code == 2
-    assert "--families barycentre needs groups, and 'age' is a number; cut it with --cuts" in " ".join(
+    assert "--families barycenter needs groups, and 'age' is a number; cut it with --cuts" in " ".join(
         done.output.split()
-    )
-
-
-def test_advice_to_callers_becomes_advice_to_whoever_types() -> None:
-    said = "Say continuous=['age', 'net pay'] if that is right, and continuous=False where every value is a group"
-    assert as_options(said) == (
-        "Say --continuous age --continuous 'net pay' if that is right, and --continuous none where every value is a "
-        "group; --cuts makes groups of it"
-    )
-
-
-def test_what_is_spoken_of_as_an_option_keeps_its_dashes() -> None:
-    assert as_options("--reference must be a group; reference must be one") == (
-        "--reference must be a group; --reference must be one"
     )

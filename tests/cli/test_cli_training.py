@@ -448,7 +448,7 @@ def test_what_cannot_be_learned_is_one_line(csv: Path, tmp_path: Path, call: Any
         (b"", "people.csv is empty"),
         (b"number,sex,hired\n", "has no rows below its header"),
         (b"\x00\x01\x02\xff" * 50, "is not text"),
-        (b"number;income;sex;hired\n1;2;f;yes\n", "are the columns separated by ';'? use --separator ';'"),
+        (b"number;income;sex;hired\n1;2;f;yes\n", "use --separator ';' if that separates its columns"),
         ("number,sex,hired\n1,f\xfcr,yes\n".encode("latin-1") * 3, "is not UTF-8 text"),
         (b"number,sex,hired\n1,f,yes,more\n", "more fields than its header"),
         (b"number,sex,hired\n1,f,yes\n2,f,no\n3,f,yes\n4,f,no\n", "sex"),
@@ -545,3 +545,16 @@ def test_what_the_penalty_is_can_be_said(csv: Path, tmp_path: Path, call: Any, m
     refused = call("frontier", csv, *TRAIN[:-1], model, "--estimate", "unbiased")
     assert refused.exit_code == 2
     assert "'rows', 'population', 'batch'" in refused.output
+
+
+@pytest.mark.parametrize(("values", "learned"), [(15, "Learned 'y': 0, 1, 2"), (21, "Learned the number 'y'")])
+def test_as_many_integers_are_classes_as_in_an_audit(tmp_path: Path, call: Any, values: int, learned: str) -> None:
+    rng = np.random.default_rng(0)
+    label = np.repeat(np.arange(values), 20)
+    table = pl.DataFrame(
+        {"x": label + rng.normal(size=len(label)), "sex": rng.choice(["f", "m"], len(label)), "y": label}
+    )
+    table.write_csv(tmp_path / "p.csv")
+    asked = ["--label", "y", "--group", "sex", "--model", "linear", "--strength", "0", "--regression"]
+    assert "Learned the number 'y'" in call("train", tmp_path / "p.csv", *asked).stdout
+    assert learned in call("train", tmp_path / "p.csv", *asked[:-1]).stdout

@@ -12,8 +12,8 @@ from metrifair.baselines.fairkde import FairKDEClassifier
 from metrifair.baselines.kamiran import MassagingClassifier, ReweighingClassifier
 from metrifair.baselines.labelbias import LabelBiasClassifier
 from metrifair.baselines.sinkhorn import SinkhornClassifier
+from metrifair.baselines.stacked import fit_stack
 from metrifair.estimators import FairClassifier
-from metrifair.postprocessing.network import fit_stack
 
 pytestmark = pytest.mark.cuda
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from metrifair import FairClassifier, FairRegressor
-from metrifair.estimators.stack import fit_stack
+from metrifair.estimators import fit_stack
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 
 pytestmark = pytest.mark.cuda

@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from numpy.testing import assert_array_equal
 from sklearn.model_selection import train_test_split
 
 from metrifair import datasets
-from metrifair.datasets import compas, uci
+from metrifair.datasets import compas, registry, uci
 from metrifair.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
@@ -167,7 +168,9 @@ def test_a_set_is_downloaded_out_of_its_nested_archive(
             archive.writestr(name, content)
         content = buffer.getvalue()
     publisher.content = content
-    monkeypatch.setattr(uci, "STUDENT_MATH", dataclasses.replace(uci.STUDENT_MATH, url=publisher.url("all.zip")))
+    raw = dataclasses.replace(uci.STUDENT_MATH, url=publisher.url("all.zip"))
+    entry = registry._ENTRIES["student-math"]._replace(load=partial(uci.load_student, raw))
+    monkeypatch.setitem(registry._ENTRIES, "student-math", entry)
     assert datasets.load("student-math").X.shape == (395, 40)
     assert datasets.load("student-math").X.shape == (395, 40)
     assert len(publisher.asked) == 1

@@ -22,8 +22,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
+from experiments.populations import Example1, Normal, normal_distances
 from metrifair import audit, energy_distance, unfairness
-from metrifair.datasets.synthetic import HiddenExperience, Normal, OffsetRegression, normal_distances
+from metrifair.datasets.synthetic import OffsetRegression
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.metrics.registry import METRICS
@@ -114,7 +115,7 @@ def test_offset_regression_is_solved_from_a_random_sample(p1: float, strength: f
 @pytest.mark.parametrize("strength", [0.05, 0.25, 1.0])
 def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) -> None:
     """Slopes within 0.06: three standard errors of a slope fitted to 2,500 rows of noise; objective within 0.004."""
-    population = HiddenExperience(p1=0.5)
+    population = Example1(p1=0.5)
     raw, y, a = population.sample(5000, seed=2)
     features = np.column_stack([raw, raw[:, 0] * raw[:, 1]])
     longer = EXACT | {"epochs": 500, "learning_rate": 0.2, "learning_rate_decay": 0.99}
@@ -123,10 +124,10 @@ def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) 
     exact = population.tradeoff(strength)
     assert abs(slope) == pytest.approx(exact.parameters["s0"], abs=0.06)
     assert slope + extra == pytest.approx(exact.parameters["s1"], abs=0.06)
-    centres = intercept + slope / 2 - 0.5, intercept + at_one + (slope + extra) / 2 - 0.5
-    risk = population.linear_risk(slope, slope + extra) + (centres[0] ** 2 + centres[1] ** 2) / 2
+    centers = intercept + slope / 2 - 0.5, intercept + at_one + (slope + extra) / 2 - 0.5
+    risk = population.linear_risk(slope, slope + extra) + (centers[0] ** 2 + centers[1] ** 2) / 2
     grid = (np.arange(2000) + 0.5) / 2000 - 0.5
-    apart = energy_distance(centres[0] + slope * grid, centres[1] + (slope + extra) * grid)
+    apart = energy_distance(centers[0] + slope * grid, centers[1] + (slope + extra) * grid)
     assert -1e-5 < risk + strength * apart - exact.objective < 0.004
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -226,10 +227,10 @@ def test_a_group_of_one_is_left_out_of_the_penalty_and_named(size: Any, estimate
 
 @pytest.mark.parametrize("criterion", ["equalized_odds", "equal_opportunity"])
 def test_a_group_of_one_is_refused_where_that_is_asked_for_or_nothing_is_left(criterion: str) -> None:
-    asked: dict[str, Any] = {"on_small": "error"} if criterion == "equalized_odds" else {}
+    asked: dict[str, Any] = {"small_groups": "error"} if criterion == "equalized_odds" else {}
     model = FairClassifier(criterion=criterion, epochs=1, **asked)
     told = refusal(TooFewSamples, lambda: model.fit(X, RARE, sensitive_features={"sex": SEX}))
-    more = ", or leave them out of the penalty with on_small='leave_out'" if asked else ""
+    more = ", or leave them out of the penalty with small_groups='leave_out'" if asked else ""
     assert told == (f"too small to train on: sex 'm', y = 1 (1 row); merge small groups, mark them as missing{more}")
 
 
@@ -251,15 +252,8 @@ def test_a_crossing_of_one_row_does_not_stop_the_training(estimate: Any) -> None
     )
 
 
-@pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
-def test_the_former_name_of_estimate_is_told(kind: Any) -> None:
-    with pytest.raises(DataError) as caught:
-        kind(1.0, unbiased=True)
-    assert str(caught.value) == "unbiased is now estimate: 'rows', 'population' (as unbiased=True was) or 'batch'"
-
-
 WORDS = {
-    "on_small": "'leave_out', 'error'",
+    "small_groups": "'leave_out', 'error'",
     "estimate": "'rows', 'population', 'batch'",
     "combine": "'mean', 'sum'",
     "contrast": "'pairs', 'rest', 'independence'",
@@ -421,3 +415,12 @@ def test_a_group_whose_rows_have_no_weight_is_not_there() -> None:
     weight = (np.arange(N) >= 4) * 1.0
     model = FairClassifier(epochs=2, random_state=0).fit(X, Y, sensitive_features=groups, sample_weight=weight)
     assert model.scheme_.attributes == (Attribute("sensitive_features", ("f", "m")),)
+
+
+def test_code_and_texts_agree_on_the_share_of_steps_in_which_the_strength_grows() -> None:
+    assert schedule_for(FairClassifier(), 5_000).growth == 0.5
+    words = [" ".join(str(text).split()) for text in (FairClassifier.__doc__, schedule_for.__doc__)]
+    assert "over the first half of the steps" in words[0]
+    assert "over the first half of them" in words[1]
+    page = (Path(__file__).parents[2] / "docs" / "defaults.md").read_text(encoding="utf-8")
+    assert "every step of the first half" in " ".join(page.split())

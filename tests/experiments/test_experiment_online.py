@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments import convergence, online, theory
+from experiments.populations import Normal, normal_distances
 from experiments.streams import Learners, batches, covering_ends, covering_weights, energy, fixed_ends
 from metrifair import energy_distance
 from metrifair.batches import Coverage, covering
-from metrifair.datasets.synthetic import Normal, normal_distances
 from metrifair.problem.cells import Comparison, Samples
 from metrifair.problem.criteria import regression
 from metrifair.training.models import Network

@@ -18,7 +18,7 @@ X = RNG.normal(size=(60, 3)) + A[:, None]
 AMOUNT = X[:, 0] + RNG.normal(size=60)
 WRAPPED = {
     "XianPostprocessor": LogisticRegression(),
-    "BarycentrePostprocessor": LogisticRegression(),
+    "BarycenterPostprocessor": LogisticRegression(),
     "ThresholdPostprocessor": LogisticRegression(),
     "MassagingClassifier": LogisticRegression(),
     "ReweighingClassifier": LogisticRegression(),
@@ -31,8 +31,9 @@ OF_OTHERS = {"enable_categorical"}  # XGBoost's own, and its to check
 
 def estimators() -> Iterator[Any]:
     """One of each public estimator."""
-    for name in dir(metrifair):
-        kind = getattr(metrifair, name)
+    public = [(package, name) for package in (metrifair, metrifair.baselines) for name in dir(package)]
+    for package, name in public:
+        kind = getattr(package, name)
         if isinstance(kind, type) and hasattr(kind, "fit") and hasattr(kind, "get_params"):
             yield kind(WRAPPED[name]) if name in WRAPPED else kind()
 

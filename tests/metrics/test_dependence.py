@@ -42,16 +42,16 @@ def brute(s, a, weights=None, *, names: bool = False) -> float:
 
 
 def omega(s, a) -> float:
-    """The unbiased estimate, by U-centred matrices."""
+    """The unbiased estimate, by U-centered matrices."""
     n = len(s)
-    centred = []
+    centered = []
     for values in (np.asarray(s, float), np.asarray(a, float)):
         far = np.abs(values[:, None] - values)
         rows = far.sum(1)
         inner = far - rows[:, None] / (n - 2) - rows / (n - 2) + rows.sum() / ((n - 1) * (n - 2))
         np.fill_diagonal(inner, 0)
-        centred.append(inner)
-    return float((centred[0] * centred[1]).sum() / (n * (n - 3)))
+        centered.append(inner)
+    return float((centered[0] * centered[1]).sum() / (n * (n - 3)))
 
 
 @pytest.fixture(params=["by pairs", "by ranks"])
@@ -194,13 +194,13 @@ def test_dcor_agrees() -> None:
     assert ours == pytest.approx(json.loads(done.stdout), rel=1e-10)
 
 
-def test_several_numbers_are_one_standardised_vector() -> None:
+def test_several_numbers_are_one_standardized_vector() -> None:
     generator = np.random.default_rng(4)
     s, a = generator.normal(size=30), generator.normal(size=(30, 2)) * [1, 100]
     standard = (a - a.mean(0)) / a.std(0)
     far, apart = np.abs(s[:, None] - s), np.linalg.norm(standard[:, None] - standard, axis=2)
-    centred = [d - d.mean(0) - d.mean(1)[:, None] + d.mean() for d in (far, apart)]
-    expected = float((centred[0] * centred[1]).mean())
+    centered = [d - d.mean(0) - d.mean(1)[:, None] + d.mean() for d in (far, apart)]
+    expected = float((centered[0] * centered[1]).mean())
     assert distance_covariance(s, {"height": a[:, 0], "income": a[:, 1]}) == pytest.approx(expected, rel=1e-10)
     assert distance_covariance(s, torch.tensor(a)) == pytest.approx(expected, rel=1e-10)
 

@@ -242,7 +242,6 @@ def test_what_cannot_be_compared_is_refused(options: dict[str, Any], rows: dict[
         ({"metric": None}, "metric must be one of"),
         ({"criterion": "parity"}, "criterion"),
         ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest'"),
-        ({"unbiased": False}, "unbiased is now estimate: 'rows', 'population' .as unbiased=True was. or 'batch'"),
         ({"estimate": "no"}, "estimate must be one of 'rows', 'population', 'batch', got 'no'"),
         ({"combine": "max"}, "combine must be one of 'mean', 'sum', got 'max'"),
         (
@@ -388,8 +387,6 @@ def test_a_group_too_small_for_batches_is_refused() -> None:
     )
     for estimate in ("rows", "batch"):
         assert len(StratifiedBatchSampler([0, 0, 0, 1], batch_size=4, estimate=estimate)) == 1
-    with pytest.raises(DataError, match=r"^unbiased is now estimate: "):
-        StratifiedBatchSampler([0, 0, 1, 1], batch_size=4, unbiased=True)  # type: ignore[call-arg]
 
 
 def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:

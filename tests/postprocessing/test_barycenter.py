@@ -1,4 +1,4 @@
-"""Scores moved to the barycentre: parity, proportions, ties, crossed and unknown groups, the form without groups."""
+"""Scores moved to the barycenter: parity, proportions, ties, crossed and unknown groups, the form without groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from metrifair import BarycentrePostprocessor, ChzhenPostprocessor, ThresholdPostprocessor, kolmogorov_distance
+from metrifair import BarycenterPostprocessor, ThresholdPostprocessor, kolmogorov_distance
+from metrifair.baselines import ChzhenPostprocessor
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 
 
@@ -37,7 +38,7 @@ def column(values: Any) -> np.ndarray:
 
 def moved(values: Any, groups: Any, **options: Any) -> np.ndarray:
     weight = options.pop("sample_weight", None)
-    model = BarycentrePostprocessor(Same(), prefit=True, random_state=0, **options)
+    model = BarycenterPostprocessor(Same(), prefit=True, random_state=0, **options)
     model.fit(column(values), sensitive_features=groups, sample_weight=weight)
     return model.predict(column(values), sensitive_features=groups)
 
@@ -109,7 +110,7 @@ def test_an_outlier_ties_no_others() -> None:
 
 def test_drawn_scores_are_alike_where_a_tree_ties_them() -> None:
     X, y, a = people(3000, 0)
-    model = BarycentrePostprocessor(DecisionTreeClassifier(max_depth=3), randomized=True, random_state=0)
+    model = BarycenterPostprocessor(DecisionTreeClassifier(max_depth=3), randomized=True, random_state=0)
     fair = model.fit(X, y, sensitive_features=a).predict_proba(X, sensitive_features=a)[:, 1]
     plain = model.base_.predict_proba(X)[:, 1]
     left, before = (wasserstein_distance(one[a == 0], one[a == 1]) for one in (fair, plain))
@@ -128,7 +129,7 @@ def test_attributes_are_crossed() -> None:
     rng = np.random.default_rng(2)
     sex, old = rng.integers(0, 2, (2, 600))
     values = rng.normal(size=600) + sex + 2 * old + 3 * sex * old
-    model = BarycentrePostprocessor(Same(), prefit=True).fit(
+    model = BarycenterPostprocessor(Same(), prefit=True).fit(
         column(values), sensitive_features={"sex": sex, "old": old}
     )
     assert model.groups_ == ((0, 0), (0, 1), (1, 0), (1, 1))
@@ -140,7 +141,7 @@ def test_attributes_are_crossed() -> None:
 def test_unknown_groups_and_combinations_are_ranked_among_all_and_other_values_refused() -> None:
     values = np.arange(12.0)
     groups = {"sex": ["f"] * 6 + ["m"] * 6, "old": ["no"] * 9 + ["yes"] * 3}
-    model = BarycentrePostprocessor(Same(), prefit=True).fit(column(values), sensitive_features=groups)
+    model = BarycenterPostprocessor(Same(), prefit=True).fit(column(values), sensitive_features=groups)
     asked = {"sex": ["f", None, "f"], "old": ["no", "no", "yes"]}
     known, unknown, unseen = model.predict(column([5, 5, 5]), sensitive_features=asked)
     assert unknown == unseen != known
@@ -160,7 +161,7 @@ def people(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_probabilities_of_new_rows_reach_parity_and_the_model_itself() -> None:
     (X, y, a), (fresh, _, b) = people(3000, 0), people(3000, 1)
     y = np.where(y == 1, "yes", "no")
-    exact, itself = BarycentrePostprocessor(LogisticRegression(), random_state=0).fit_path(
+    exact, itself = BarycenterPostprocessor(LogisticRegression(), random_state=0).fit_path(
         X, y, sensitive_features=a, tolerances=[0, 1]
     )
     fair = exact.predict_proba(fresh, sensitive_features=b)
@@ -171,13 +172,13 @@ def test_probabilities_of_new_rows_reach_parity_and_the_model_itself() -> None:
     assert gap(fair[:, 1], b) < 0.07 < 0.3 < gap(plain.predict_proba(fresh)[:, 1], b)
     np.testing.assert_array_equal(exact.predict(fresh, sensitive_features=b) == "yes", fair[:, 1] >= 0.5)
     assert exact.base_ is itself.base_
-    alone = BarycentrePostprocessor(LogisticRegression(), random_state=0).fit(X, y, sensitive_features=a)
+    alone = BarycenterPostprocessor(LogisticRegression(), random_state=0).fit(X, y, sensitive_features=a)
     np.testing.assert_array_equal(alone.predict_proba(fresh, sensitive_features=b), fair)
 
 
 def test_without_groups_scores_are_alike_as_far_as_features_tell() -> None:
     (X, y, a), (fresh, truth, b) = people(3000, 0), people(3000, 1)
-    model = BarycentrePostprocessor(LogisticRegression(), needs_group=False, random_state=0)
+    model = BarycenterPostprocessor(LogisticRegression(), needs_group=False, random_state=0)
     fair = model.fit(X, y, sensitive_features=a).predict_proba(fresh)[:, 1]
     assert gap(fair, b) < 0.08
     np.testing.assert_array_equal(fair, model.predict_proba(fresh, sensitive_features=b)[:, 1])
@@ -191,14 +192,14 @@ def test_rows_are_ranked_by_models_that_have_not_seen_them() -> None:
     X, a = rng.normal(size=(60, 1)), np.arange(60) % 2
     y = rng.normal(size=60)
     nearest = KNeighborsRegressor(1)
-    own = BarycentrePostprocessor(nearest, folds=1).fit(X, y, sensitive_features=a)
+    own = BarycenterPostprocessor(nearest, folds=1).fit(X, y, sensitive_features=a)
     np.testing.assert_array_equal(own.distributions_[-1].values, np.sort(y))
-    apart = BarycentrePostprocessor(nearest, folds=5, random_state=0).fit(X, y, sensitive_features=a)
+    apart = BarycenterPostprocessor(nearest, folds=5, random_state=0).fit(X, y, sensitive_features=a)
     assert not np.array_equal(apart.distributions_[-1].values, np.sort(y))
     np.testing.assert_array_equal(apart.base_.predict(X), y)  # the estimator has seen all
 
 
-@pytest.mark.parametrize("kind", [BarycentrePostprocessor, ThresholdPostprocessor])
+@pytest.mark.parametrize("kind", [BarycenterPostprocessor, ThresholdPostprocessor])
 def test_a_path_of_a_prefit_estimator_shares_it(kind: Any) -> None:
     X, y, a = people(200, 0)
     base = LogisticRegression().fit(X, y)
@@ -214,7 +215,7 @@ def test_a_path_of_a_prefit_estimator_shares_it(kind: Any) -> None:
             kind(base, prefit=True).fit_path(X, y, sensitive_features=a, tolerances=wrong)
 
 
-@pytest.mark.parametrize("kind", [BarycentrePostprocessor, ThresholdPostprocessor])
+@pytest.mark.parametrize("kind", [BarycenterPostprocessor, ThresholdPostprocessor])
 def test_seeds_are_drawn_from_any_generator(kind: Any) -> None:
     X, y, a = people(200, 0)
     found = []
@@ -226,7 +227,7 @@ def test_seeds_are_drawn_from_any_generator(kind: Any) -> None:
         kind(LogisticRegression(), random_state="x").fit(X, y, sensitive_features=a)
 
 
-@pytest.mark.parametrize("kind", [BarycentrePostprocessor, ThresholdPostprocessor])
+@pytest.mark.parametrize("kind", [BarycenterPostprocessor, ThresholdPostprocessor])
 def test_parameters_that_are_set_later_are_checked(kind: Any) -> None:
     X, y, a = people(100, 0)
     model = kind(LogisticRegression(), folds=1).fit(X, y, sensitive_features=a)
@@ -239,7 +240,7 @@ def test_parameters_that_are_set_later_are_checked(kind: Any) -> None:
         model.set_params(needs_group=True).predict(X, sensitive_features=a)
 
 
-@pytest.mark.parametrize("kind", [BarycentrePostprocessor, ThresholdPostprocessor])
+@pytest.mark.parametrize("kind", [BarycenterPostprocessor, ThresholdPostprocessor])
 def test_a_group_too_small_to_be_guessed_is_named(kind: Any) -> None:
     X, y, _ = people(50, 0)
     groups = np.array(["many"] * 49 + ["few"])
@@ -258,10 +259,10 @@ def test_what_cannot_be_used() -> None:
         ({"prefit": True, "estimator": None}, "prefit"),
     ):
         with pytest.raises(DataError, match=words):
-            BarycentrePostprocessor(**{"estimator": LogisticRegression()} | options).fit(X, y, sensitive_features=a)
+            BarycenterPostprocessor(**{"estimator": LogisticRegression()} | options).fit(X, y, sensitive_features=a)
     with pytest.raises(DataError, match="requires y"):
-        BarycentrePostprocessor(LogisticRegression()).fit(X, sensitive_features=a)
+        BarycenterPostprocessor(LogisticRegression()).fit(X, sensitive_features=a)
     with pytest.raises(DataError, match="XianPostprocessor takes more"):
-        BarycentrePostprocessor(LogisticRegression()).fit(X, np.arange(40) % 3, sensitive_features=a)
+        BarycenterPostprocessor(LogisticRegression()).fit(X, np.arange(40) % 3, sensitive_features=a)
     with pytest.raises(DataError, match="takes no sample_weight"):
-        BarycentrePostprocessor(KNeighborsRegressor()).fit(X, y, sensitive_features=a, sample_weight=1.0 + a)
+        BarycenterPostprocessor(KNeighborsRegressor()).fit(X, y, sensitive_features=a, sample_weight=1.0 + a)

@@ -37,8 +37,8 @@ def test_what_was_decided_is_said_once_with_what_may_be_codes() -> None:
     (one,) = told
     assert str(one.message) == (
         "'age' (59 different values) and 'region' (59 different values) is taken as a number: how much scores depend "
-        "on it counts, not groups. 'region' may be codes of names, being integers. Say continuous=['age', 'region'] if "
-        "that is right, and continuous=False where every value is a group"
+        "on it counts, not groups; 'region' may be codes of names, being integers; pass continuous=['age', 'region'] "
+        "if that is right, or pass continuous=False if every value is a group, or cut it into groups"
     )
 
 
@@ -78,9 +78,9 @@ def test_names_without_pairs() -> None:
     ("table", "options", "message"),
     [
         (TABLE, {"continuous": ["income"]}, "continuous names 'income', which is none of the sensitive features"),
-        (TABLE, {"continuous": True}, "sex must hold numbers, as continuous says or the first rows did, got 'm'; name"),
+        (TABLE, {"continuous": True}, "sex must hold numbers, as the columns that are continuous"),
         (TABLE, {"continuous": "all"}, "continuous must be 'auto', True, False or a list of columns, got 'all'"),
-        (TABLE, {"continuous": "age"}, "or a list of columns, got 'age'; say continuous=['age']"),
+        (TABLE, {"continuous": "age"}, "or a list of columns, got 'age'; pass continuous=['age']"),
         (TABLE, {"continuous": 3}, "continuous must be 'auto', True, False or a list of columns, got 3"),
         (
             TABLE,

@@ -12,8 +12,8 @@ from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import ALIKE, NO_BETTER, UTILITIES
 from metrifair.report.charts import axis
 from metrifair.report.frontier.view import FrontierView, figure_lines, front_line, frontier_axes
-from metrifair.report.numbers import figure_text, strength_texts
 from metrifair.tradeoff.points import Point, area, pareto
+from metrifair.wording.numbers import figure_text, strength_texts
 
 
 def test_there_is_one_row_per_strength_in_ascending_order():

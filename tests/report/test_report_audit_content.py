@@ -9,6 +9,7 @@ import pytest
 from audits import GRID, bare_finding, demo_record, many_findings
 from hypothesis import given
 from hypothesis import strategies as st
+from metrifair.report.audit.words import most_certain_first
 
 from metrifair.auditing.records import Decisions, Distribution, Finding, WitnessCurve
 from metrifair.errors import DataError
@@ -27,9 +28,8 @@ from metrifair.report.audit.charts import (
     witness_json,
 )
 from metrifair.report.audit.page import audit_content, byte_size, columns
-from metrifair.report.audit.words import most_certain_first
 from metrifair.report.charts import axis, grid_json, short
-from metrifair.report.numbers import MISSING, number_text, shown_number
+from metrifair.wording.numbers import MISSING, number_text, shown_number
 
 ANY = st.floats(-1e308, 1e308)
 

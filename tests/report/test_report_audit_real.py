@@ -5,7 +5,7 @@ from pages import embedded, strings, without_figures
 from realaudits import AUDITS, audited
 
 from metrifair.report.audit.page import audit_html
-from metrifair.report.numbers import number_text
+from metrifair.wording.numbers import number_text
 
 
 @pytest.mark.parametrize("name", AUDITS)

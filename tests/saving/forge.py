@@ -35,7 +35,7 @@ from forging import ODD, described
 
 from metrifair import (
     AuditState,
-    BarycentrePostprocessor,
+    BarycenterPostprocessor,
     FairClassifier,
     FairLGBMClassifier,
     FairLGBMRegressor,
@@ -105,8 +105,8 @@ def models() -> dict[str, Any]:
         "pipeline": make_pipeline(TableEncoder(min_frequency=1), FairRegressor(**QUICK)).fit(
             TABLE, VALUE, fairregressor__sensitive_features=GROUP
         ),
-        "scores": BarycentrePostprocessor(linear, folds=1, tolerance=0.25).fit(X, VALUE > 1, **both),
-        "scores without groups": BarycentrePostprocessor(numbers, folds=1, needs_group=False).fit(X, VALUE, **groups),
+        "scores": BarycenterPostprocessor(linear, folds=1, tolerance=0.25).fit(X, VALUE > 1, **both),
+        "scores without groups": BarycenterPostprocessor(numbers, folds=1, needs_group=False).fit(X, VALUE, **groups),
         "decisions": ThresholdPostprocessor(linear, folds=1, randomized=True, random_state=3).fit(X, VALUE > 1, **both),
         "decisions without groups": ThresholdPostprocessor(
             linear, folds=1, needs_group=False, criterion="equal_opportunity"
@@ -115,7 +115,7 @@ def models() -> dict[str, Any]:
         "state of weights": AuditState(range=(-99, 99), threshold=1.0).add(VALUE, GROUP, sample_weight=1 + VALUE**2),
         "frontier": frontier(FairClassifier(**QUICK), X, VALUE > 1, strengths=[0, 1], **groups),
         "frontier of families": frontier(
-            [linear, BarycentrePostprocessor(linear, folds=1)], X, VALUE > 1, strengths=[1], tolerances=[0.5], **groups
+            [linear, BarycenterPostprocessor(linear, folds=1)], X, VALUE > 1, strengths=[1], tolerances=[0.5], **groups
         ),
     }
 

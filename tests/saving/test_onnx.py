@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from metrifair import (
-    BarycentrePostprocessor,
+    BarycenterPostprocessor,
     FairClassifier,
     FairLGBMClassifier,
     FairLGBMRegressor,
@@ -336,8 +336,8 @@ def test_what_onnx_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
     ended = FairClassifier(0.0, model="linear").fit(X, np.array(["a", "a\0"], dtype=object)[(VALUE > 1) * 1])
     refuses(ended, "classes such as .* cannot be written as ONNX")
     base = FairClassifier(0.0, model="linear")
-    moved = BarycentrePostprocessor(base, folds=1).fit(X, YES, sensitive_features=A)
-    refuses(moved, "a BarycentrePostprocessor cannot be written as ONNX; export the model that it wraps, base_")
+    moved = BarycenterPostprocessor(base, folds=1).fit(X, YES, sensitive_features=A)
+    refuses(moved, "a BarycenterPostprocessor cannot be written as ONNX; export the model that it wraps, base_")
     moved.base_.to_onnx(tmp_path / "base.onnx")
     (tmp_path / "base.onnx").unlink()
     own = FairClassifier(0.0, model=torch.nn.Linear(3, 1), epochs=1).fit(X, YES)

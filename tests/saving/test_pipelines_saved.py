@@ -18,18 +18,18 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from metrifair import (
-    BarycentrePostprocessor,
+    BarycenterPostprocessor,
     FairClassifier,
     FairLGBMClassifier,
     FairRegressor,
     FairXGBRegressor,
-    ReweighingClassifier,
     TableEncoder,
     ThresholdPostprocessor,
     frontier,
     load,
     save,
 )
+from metrifair.baselines import ReweighingClassifier
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
 
@@ -61,7 +61,7 @@ STEPS: dict[str, tuple[list[tuple[str, Any]], Any]] = {
     "frames between the steps": ([("encode", TableEncoder().set_output(transform="pandas")), ("model", LINE)], YES),
     "a model alone": ([("encode", None), ("model", LINE)], YES),
     "a post-processor": (
-        [("encode", TableEncoder()), ("model", BarycentrePostprocessor(FairClassifier(0.0, model="linear"), folds=1))],
+        [("encode", TableEncoder()), ("model", BarycenterPostprocessor(FairClassifier(0.0, model="linear"), folds=1))],
         YES,
     ),
 }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from metrifair import BarycentrePostprocessor, FairClassifier, FairRegressor, ThresholdPostprocessor, load
+from metrifair import BarycenterPostprocessor, FairClassifier, FairRegressor, ThresholdPostprocessor, load
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
 from metrifair.saving.models import content_of, model_of
@@ -24,10 +24,10 @@ Y = np.where(X.sum(1) + RNG.normal(size=300) > 1, "yes", "no")
 GROUPS = {"sex": np.array(["f", "m"])[A], "old": RNG.integers(0, 2, 300)}
 BASE = FairClassifier(0.0, model="linear")
 MODELS: dict[str, Any] = {
-    "scores": BarycentrePostprocessor(BASE, folds=1, tolerance=0.25),
-    "scores without groups": BarycentrePostprocessor(BASE, folds=1, needs_group=False),
-    "scores drawn": BarycentrePostprocessor(BASE, folds=1, randomized=True, random_state=3),
-    "numbers": BarycentrePostprocessor(FairRegressor(0.0, model="linear"), folds=1),
+    "scores": BarycenterPostprocessor(BASE, folds=1, tolerance=0.25),
+    "scores without groups": BarycenterPostprocessor(BASE, folds=1, needs_group=False),
+    "scores drawn": BarycenterPostprocessor(BASE, folds=1, randomized=True, random_state=3),
+    "numbers": BarycenterPostprocessor(FairRegressor(0.0, model="linear"), folds=1),
     "decisions": ThresholdPostprocessor(BASE, folds=1, tolerance=0.1, pos_label="no", utility=[[0, 1], [2, 0]]),
     "decisions drawn": ThresholdPostprocessor(
         BASE, folds=1, randomized=True, random_state=3, criterion="equalized_odds"
@@ -83,12 +83,12 @@ def test_costs_may_be_an_array(tmp_path: Path) -> None:
 
 
 def test_another_librarys_model_cannot_be_kept(tmp_path: Path) -> None:
-    model = BarycentrePostprocessor(LogisticRegression(), folds=1).fit(X, Y, sensitive_features=A)
+    model = BarycenterPostprocessor(LogisticRegression(), folds=1).fit(X, Y, sensitive_features=A)
     with pytest.raises(
         DataError, match=r"wraps a LogisticRegression, which a model file cannot hold; wrap one of ours"
     ):
         model.save(tmp_path / "model")
-    blind = BarycentrePostprocessor(BASE, needs_group=False, group_model=LogisticRegression(), folds=1)
+    blind = BarycenterPostprocessor(BASE, needs_group=False, group_model=LogisticRegression(), folds=1)
     with pytest.raises(DataError, match="wraps a LogisticRegression"):
         blind.fit(X, Y, sensitive_features=A).save(tmp_path / "model")
 
@@ -133,7 +133,7 @@ LIES: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
     "other features": ("scores", said(lambda meta: meta["features"].update(count=3))),
     "itself within": (
         "scores",
-        said(lambda meta: meta["inner"]["base"]["meta"].update(kind="BarycentrePostprocessor")),
+        said(lambda meta: meta["inner"]["base"]["meta"].update(kind="BarycenterPostprocessor")),
     ),
     "an odd seed": ("scores", said(lambda meta: meta["parameters"].update(random_state="x"))),
 }

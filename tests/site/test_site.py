@@ -8,6 +8,7 @@ import threading
 from functools import partial
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
@@ -19,7 +20,7 @@ from metrifair.datasets import synthetic
 SITE = Path(os.environ.get("METRIFAIR_SITE", ""))
 if "METRIFAIR_SITE" not in os.environ:
     pytest.skip("the site is built and tested by make docs", allow_module_level=True)
-MODULES = ("batches", "criteria", "datasets", "errors", "mlflow", "nn")
+MODULES = ("baselines", "batches", "criteria", "datasets", "errors", "mlflow", "nn")
 
 
 def public_names() -> list[str]:
@@ -31,7 +32,7 @@ def public_names() -> list[str]:
 
 def dir_of(room: str) -> list[str]:
     """What a module says is public; errors are all that it defines."""
-    module = getattr(metrifair, room)
+    module = import_module("metrifair.problem.criteria" if room == "criteria" else f"metrifair.{room}")
     return getattr(module, "__all__", None) or [name for name, value in vars(module).items() if isinstance(value, type)]
 
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from metrifair import (
-    BarycentrePostprocessor,
+    BarycenterPostprocessor,
     FairClassifier,
     FairRegressor,
     TableEncoder,
@@ -34,7 +34,7 @@ Y = (X.sum(1) + RNG.normal(size=800) > 1).astype(int)
 LINEAR, PLAIN = FairClassifier(model="linear"), FairClassifier(0.0, model="linear")
 FAMILIES: dict[str, Any] = {
     "linear": LINEAR,
-    "moved": BarycentrePostprocessor(PLAIN, folds=2),
+    "moved": BarycenterPostprocessor(PLAIN, folds=2),
     "cut": ThresholdPostprocessor(PLAIN, folds=2, needs_group=False),
 }
 
@@ -57,7 +57,7 @@ def test_every_model_is_named_by_family_and_by_what_it_needs(front: Frontier) ->
     ]
     assert [type(model).__name__ for model in front.models] == [
         *["FairClassifier"] * 3,
-        *["BarycentrePostprocessor"] * 3,
+        *["BarycenterPostprocessor"] * 3,
         *["ThresholdPostprocessor"] * 3,
     ]
     assert front.pareto == pareto(front.points)
@@ -80,12 +80,12 @@ def test_families_reach_what_they_reach_alone(front: Frontier) -> None:
 
 
 def test_a_list_of_estimators_is_families_under_their_classes_names() -> None:
-    moved = BarycentrePostprocessor(LINEAR, folds=1)
+    moved = BarycenterPostprocessor(LINEAR, folds=1)
     found = made([LINEAR, moved, moved], strengths=[0.0], tolerances=[0.0])
     assert list(found.knobs) == [
         "FairClassifier (linear)",
-        "BarycentrePostprocessor of FairClassifier (linear)",
-        "BarycentrePostprocessor of FairClassifier (linear) #2",
+        "BarycenterPostprocessor of FairClassifier (linear)",
+        "BarycenterPostprocessor of FairClassifier (linear) #2",
     ]
 
 
@@ -141,7 +141,7 @@ def test_a_ledger_keeps_what_each_family_has_finished(tmp_path: Path, monkeypatc
     def refused(*_: Any, **__: Any) -> Any:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(BarycentrePostprocessor, "fit_path", refused)
+    monkeypatch.setattr(BarycenterPostprocessor, "fit_path", refused)
     monkeypatch.setattr("metrifair.tradeoff.sweep.fit_stack", refused)
     again = made(ledger=tmp_path / "ledger", seeds=2)
     assert again.points == first.points
@@ -167,7 +167,7 @@ def test_the_page_has_a_row_for_each_value_of_each_family_and_a_line_without_gro
 
 def test_what_cannot_be_one_frontier() -> None:
     rng = np.random.default_rng(99)
-    with pytest.raises(DataError, match="wrap plain ones, as in BarycentrePostprocessor"):
+    with pytest.raises(DataError, match="wrap plain ones, as in BarycenterPostprocessor"):
         made([LINEAR, LogisticRegression()])
     with pytest.raises(DataError, match="one frontier is of one task"):
         made([LINEAR, FairRegressor()])
@@ -206,7 +206,7 @@ def test_the_last_step_of_a_pipeline_is_asked_what_unfairness_is_and_who_needs_t
     moved = make_pipeline(StandardScaler(), FAMILIES["moved"])
     front = frontier([moved, encoded[-1]], X, Y, sensitive_features=A, strengths=[0.0], tolerances=[0.0, 1.0])
     assert [point.needs_group for point in front.points] == [True, True, False]
-    wrapped = BarycentrePostprocessor(make_pipeline(StandardScaler(), FairClassifier(1.0, model="linear")), folds=2)
+    wrapped = BarycenterPostprocessor(make_pipeline(StandardScaler(), FairClassifier(1.0, model="linear")), folds=2)
     assert wrapped.fit(X, Y, sensitive_features=A).predict(X, sensitive_features=A).shape == (800,)
 
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.datasets.synthetic import HiddenExperience, OffsetRegression
+from experiments.populations import Example1
+from metrifair.datasets.synthetic import OffsetRegression
 from metrifair.tradeoff.points import Point, area, pareto
 
 On = Literal["scores", "decisions"]
@@ -146,7 +147,7 @@ def test_the_area_of_hidden_experience_is_that_of_its_curve(p1: float) -> None:
     On the exact curve the derivative along q vanishes: q p1 + q p0 w^2 + strength (1 - w)^2 = p1, and the one along w:
     strength = p0 q w / (2 (1 - w)); together q = p1 / (p1 + p0 (w + w^2) / 2).
     """
-    population, p0 = HiddenExperience(p1), 1 - p1
+    population, p0 = Example1(p1), 1 - p1
     w = np.linspace(0, 1, 100_001)
     q = p1 / (p1 + p0 * (w + w * w) / 2)
     r2 = 1 - (p1 * (1 - q) ** 2 + p0 * (1 + (q * w) ** 2))  # the variance of Y is 1/12
@@ -177,7 +178,7 @@ def test_the_area_of_offset_regression_is_that_of_its_curve(delta: float, p1: fl
 
 def test_the_area_approaches_the_curve_as_strengths_are_added() -> None:
     areas = [
-        area(_curve(HiddenExperience().tradeoff, lambda risk: 1 - 12 * risk, np.geomspace(1e-3, 1e3, count)))
+        area(_curve(Example1().tradeoff, lambda risk: 1 - 12 * risk, np.geomspace(1e-3, 1e3, count)))
         for count in (3, 9, 33, 129)
     ]
     assert areas == sorted(areas)

@@ -53,7 +53,7 @@ SHORT = Schedule(batch_size=60, epochs=30, learning_rate=0.03, learning_rate_dec
 def test_full_batches_follow_a_plain_pytorch_loop(
     comparisons: tuple[Comparison, ...], weighted: bool, estimate: str
 ) -> None:
-    """Standardised by NumPy, penalised by the two-sample function, moved by PyTorch's Adam: the same to 1e-9."""
+    """Standardized by NumPy, penalized by the two-sample function, moved by PyTorch's Adam: the same to 1e-9."""
     data = population(groups=3, weighted=weighted)
     objective = Objective(BINARY, comparisons, estimate=estimate, combine="sum")
     found = train(data, Network(3), objective, strengths=[0.7], seeds=[4], schedule=SHORT)
@@ -471,7 +471,7 @@ def test_full_batches_of_own_rows_are_exact_for_every_metric(drops: tuple[int, i
             )
 
 
-def test_without_standardising_features_are_taken_as_they_are() -> None:
+def test_without_standardizing_features_are_taken_as_they_are() -> None:
     data = population()
     found = train(
         data, Fixed({}), Objective(BINARY, PAIR), strengths=[0.0], seeds=[0], schedule=SHORT, standardize=False

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 from scipy import special, stats
+from stratified_pass import stratified
 from torch import Tensor
 
-from metrifair.batches import stratified, whole
+from metrifair.batches import whole
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Attribute, Batch, Comparison, Samples, compiled

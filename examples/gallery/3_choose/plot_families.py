@@ -10,7 +10,7 @@ post-processor needs the group of every person it predicts for, which may be for
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import BarycentrePostprocessor, FairClassifier, FairLGBMClassifier, frontier
+from metrifair import BarycenterPostprocessor, FairClassifier, FairLGBMClassifier, frontier
 
 generator = np.random.default_rng(0)
 a = generator.integers(2, size=3000)
@@ -21,7 +21,7 @@ front = frontier(
     {
         "linear": FairClassifier(model="linear"),
         "LightGBM": FairLGBMClassifier(n_estimators=40, n_jobs=1, verbose=-1, random_state=0),
-        "barycentre, needs the group": BarycentrePostprocessor(FairClassifier(0, random_state=0)),
+        "barycenter, needs the group": BarycenterPostprocessor(FairClassifier(0, random_state=0)),
     },
     X,
     y,

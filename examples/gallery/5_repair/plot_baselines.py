@@ -10,14 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from metrifair import (
-    FairClassifier,
-    FairKDEClassifier,
-    LabelBiasClassifier,
-    MassagingClassifier,
-    ReweighingClassifier,
-    unfairness,
-)
+from metrifair import FairClassifier, unfairness
+from metrifair.baselines import FairKDEClassifier, LabelBiasClassifier, MassagingClassifier, ReweighingClassifier
 
 generator = np.random.default_rng(0)
 a = generator.integers(2, size=1500)

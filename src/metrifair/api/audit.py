@@ -144,8 +144,8 @@ def audit(
     Examples
     --------
     >>> found = audit([0.1, 0.4, 0.6, 0.7, 0.5, 0.8], sensitive_features=["a", "a", "a", "b", "b", "b"], random_state=0)
-    >>> print(found.worst().sentence)
-    At score 0.4 the gap is largest: 66.7% of “a” but 0.0% of “b” have this score or less.
+    >>> print(found.describe().sentence)
+    The gap is largest at score 0.4: 66.7% of “a” and 0.0% of “b” score at or below it.
     >>> found.decisions[0].selection_ratio
     0.3333333333333333
     """

@@ -1,4 +1,4 @@
-"""What an audit found, and ways to hand it on: as tables, JSON and pages."""
+"""The result of an audit: findings and notes in words, as tables, JSON and pages."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import narwhals.stable.v2 as nw
 
+from metrifair.auditing.ranking import headline_finding, worst_finding
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
 from metrifair.auditing.source import AuditedRows
 from metrifair.errors import DataError
 from metrifair.figures.selection_rates import GroupRates
 from metrifair.problem.tables import Backend, frame, frame_of
 from metrifair.report.audit.charts import AuditChartKind, audit_chart
-from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.html import framed, write_html
-from metrifair.report.numbers import figure_text
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
+from metrifair.wording.findings import TESTS, Description, describe, significance_text
+from metrifair.wording.notes import Style, note_text
+from metrifair.wording.numbers import count_text, figure_text
+from metrifair.wording.summary import audit_summary
 
 if TYPE_CHECKING:
     from metrifair.report.frontier.view import FrontierView
 
-JSON_VERSION = 2
+JSON_VERSION = 1
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
@@ -48,14 +51,14 @@ _COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
     "p_value": (nw.Float64, lambda one: one.p_value),
     "joint_low": (nw.Float64, lambda one: one.joint_interval.low if one.joint_interval else None),
     "joint_high": (nw.Float64, lambda one: one.joint_interval.high if one.joint_interval else None),
-    "chance": (nw.String, lambda one: chance_text(one) or None),
-    "judged_by": (nw.String, lambda one: one.judged_by or None),
-    "sentence": (nw.String, lambda one: one.sentence),
-    "meaning": (nw.String, lambda one: one.meaning),
+    "significance": (nw.String, lambda one: significance_text(one) or None),
+    "tested_by": (nw.String, lambda one: TESTS[one.tested_by] or None),
+    "sentence": (nw.String, lambda one: describe(one).sentence),
+    "meaning": (nw.String, lambda one: describe(one).meaning),
 }
 
 
-RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] = {
+_RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] = {
     "standard": (nw.String, lambda table, _: table.standard or None),
     "attribute": (nw.String, lambda table, _: table.attribute),
     "within": (nw.String, lambda table, _: table.within),
@@ -72,7 +75,7 @@ RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] =
     "ratio_high": (nw.Float64, lambda _, rate: rate.ratio_interval.high if rate.ratio_interval else None),
     "fisher_p": (nw.Float64, lambda _, rate: rate.p_value),
     "shortfall": (nw.Int64, lambda _, rate: rate.shortfall),
-    "left_out": (nw.String, lambda _, rate: rate.left_out or None),
+    "excluded": (nw.String, lambda _, rate: rate.left_out or None),
     "too_few": (nw.Boolean, lambda _, rate: rate.few),
     "mean_difference": (nw.Float64, lambda _, rate: rate.mean_difference),
     "accuracy": (nw.Float64, lambda _, rate: rate.accuracy),
@@ -82,7 +85,6 @@ RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] =
     "threshold": (nw.Float64, lambda table, _: table.threshold),
     "favourable": (nw.String, lambda table, _: table.favourable),
 }
-"""The table of rates: what each column is of."""
 
 
 class Viewable(Protocol):
@@ -98,12 +100,12 @@ def _view_of(frontier: Viewable | FrontierView) -> FrontierView:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """What an audit found: findings, decisions, notes and a summary, and ways to hand them on.
+    """The result of an audit: findings, decisions, notes and a summary.
 
     Parameters
     ----------
     record : AuditRecord
-        Everything that was found, as plain values; ``audit`` and ``audit_file`` make it.
+        The result as plain values. ``audit`` and ``audit_file`` return it.
     rows : AuditedRows, default=None
         The rows, where they are in memory: two models are compared by them. They are in no file that is written, and
         are left behind where the audit is copied or sent to another process.
@@ -117,8 +119,8 @@ class Audit:
     >>> found.worst().value, found.worst("wasserstein").groups
     (0.5, ('a', 'b'))
     >>> found
-    Audit of 4 samples: 3 findings, 1 table of decisions, 1 note
-    no gap is certain
+    Audit of 4 rows: 3 findings, 1 table of decisions, 1 note
+    no gap above sampling noise
     """
 
     record: AuditRecord
@@ -145,21 +147,64 @@ class Audit:
 
     @property
     def notes(self) -> Sequence[Note]:
-        """What to know before acting on the figures."""
+        """Caveats, as kinds and facts. ``note_texts`` has them in sentences."""
         return self.record.notes
+
+    def note_texts(self, style: Style = "python") -> list[str]:
+        """The notes in sentences.
+
+        Parameters
+        ----------
+        style : {"python", "option"}, default="python"
+            How they name arguments: as Python does, or as options of the command line.
+
+        Returns
+        -------
+        list of str
+            One text for each note.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> print(audit([1, 2, 3, 4], sensitive_features=["a", "a", "b", "b"], random_state=0).note_texts()[0])
+        No selection rates: the scores are not probabilities, so 0.5 is no natural threshold. Pass threshold=... to \
+compute them.
+        """
+        return [note_text(note, style) for note in self.notes]
 
     @property
     def summary(self) -> Sequence[str]:
-        """The audit in plain sentences, the most important first."""
-        return self.record.summary
+        """The audit in sentences, the most important first."""
+        return audit_summary(self.record)
+
+    def describe(self, finding: Finding | None = None) -> Description:
+        """A finding in words.
+
+        Parameters
+        ----------
+        finding : Finding, default=None
+            One of the findings; by default the worst one.
+
+        Returns
+        -------
+        Description
+            Its ``sentence``, where the gap is largest, and its ``meaning``, what the value says.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> print(audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).describe().sentence)
+        The decision is 1 for 50.0% of “a” and 100.0% of “b”.
+        """
+        return describe(self.worst() if finding is None else finding)
 
     @property
     def headline(self) -> Finding | None:
-        """The gap that is largest for certain: by its lower bound, which holds for all comparisons at once; or None."""
-        return headline_of(self.findings)
+        """The finding whose joint confidence interval is furthest above 0; None where all include 0."""
+        return headline_finding(self.findings)
 
     def worst(self, metric: str | None = None, criterion: str | None = None) -> Finding:
-        """The finding with the largest value, certain or not; ``headline`` is the one to act on.
+        """The finding with the largest value, significant or not; act on ``headline``.
 
         Parameters
         ----------
@@ -184,7 +229,7 @@ class Audit:
         >>> audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).worst("wasserstein").value
         0.5
         """
-        found = worst_of(self.findings, metric, criterion)
+        found = worst_finding(self.findings, metric, criterion)
         if found is not None:
             return found
         asked = [f"{name}={value!r}" for name, value in (("metric", metric), ("criterion", criterion)) if value]
@@ -238,10 +283,10 @@ class Audit:
         [['a', 0.5], ['b', 1.0]]
         """
         rows = [(table, rate) for table in self.decisions for rate in (*table.rates, table.unknown) if rate is not None]
-        columns = {name: [value(*row) for row in rows] for name, (_, value) in RATE_COLUMNS.items()}
+        columns = {name: [value(*row) for row in rows] for name, (_, value) in _RATE_COLUMNS.items()}
         for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
             columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]
-        kinds = {name: RATE_COLUMNS[name][0] if name in RATE_COLUMNS else nw.Float64 for name in columns}
+        kinds = {name: _RATE_COLUMNS[name][0] if name in _RATE_COLUMNS else nw.Float64 for name in columns}
         library = backend or self.library
         if library not in ("polars", "pyarrow"):  # whose integers can be missing
             kinds |= {name: nw.Float64 for name in ("selected", "shortfall") if None in columns[name]}
@@ -252,10 +297,11 @@ class Audit:
     ) -> str:
         """The whole audit as strict JSON text.
 
-        An object with ``kind`` ("metrifair audit"), ``version`` (2) and the fields of the record by their names:
+        An object with ``kind`` ("metrifair audit"), ``version`` (1) and the fields of the record by their names:
         ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``, ``findings`` (objects with the fields of
-        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes``,
-        ``summary`` and ``provenance``. What is not known is null; there is no NaN.
+        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes`` (kind
+        and facts), ``settings`` and ``provenance``. Missing values are null; there is no NaN. ``summary`` and the
+        ``text`` of each note are for people; no reader uses them.
 
         Parameters
         ----------
@@ -282,7 +328,8 @@ class Audit:
         >>> json.loads(audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).to_json())["rows"]
         4
         """
-        content = {"kind": "metrifair audit", "version": JSON_VERSION, **asdict(self.record)}
+        content = {"kind": "metrifair audit", "version": JSON_VERSION, "summary": self.summary, **asdict(self.record)}
+        content["notes"] = [{**asdict(note), "text": note_text(note)} for note in self.notes]
         if frontier is not None:
             best, models = _view_of(frontier).alternatives
             content["alternatives"] = {"best": asdict(best), "models": [asdict(one) for one in models]}
@@ -326,16 +373,15 @@ class Audit:
         write_html(path, audit_html(self.record, title=title, frontier=view))
 
     def __repr__(self) -> str:
-        counts = len(self.findings), len(self.decisions), len(self.notes)
-        named = zip(counts, ("finding", "table", "note"), ("", " of decisions", ""), strict=True)
-        listed = ", ".join(f"{count} {name}{'' if count == 1 else 's'}{more}" for count, name, more in named)
-        first = f"Audit of {self.record.rows:,} samples: {listed}"
+        counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
+        tables = f"{count_text(len(self.decisions), 'table')} of decisions"
+        first = f"Audit of {count_text(self.record.rows, 'row')}: {counts[0]}, {tables}, {counts[1]}"
         one = self.headline
         if one is None or one.joint_interval is None:
-            return f"{first}\nno gap is certain" if self.findings else first
-        who = f"{one.attribute} {one.groups[0]!r} against {one.groups[1]!r}, {one.within} ({one.criterion})"
+            return f"{first}\nno gap above sampling noise" if self.findings else first
+        groups = f"{one.attribute} {one.groups[0]!r} vs {one.groups[1]!r}, {one.within} ({one.criterion})"
         least, value = figure_text(one.joint_interval.low), figure_text(one.value)
-        return f"{first}\nlargest for certain: {one.metric} distance {value}, at least {least}: {who}"
+        return f"{first}\nlargest gap above sampling noise: {one.metric} distance {value}, at least {least}: {groups}"
 
     def plot(self, kind: AuditChartKind = "findings") -> Any:
         """An altair chart.
@@ -343,8 +389,8 @@ class Audit:
         Parameters
         ----------
         kind : {"findings", "distributions", "roc", "reliability"}, default="findings"
-            Distances with their intervals, the most certain first; the share of each group below each score; or curves
-            by group, which need labels.
+            Distances with their confidence intervals, the share of each group below each score, or curves by group,
+            which need labels.
 
         Returns
         -------

@@ -37,7 +37,7 @@ from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import AuditOptions, ColumnOptions, Request, groups_allowed
 from metrifair.auditing.source import AuditSource, BinnedSource, ColumnSource, audit_source
 from metrifair.auditing.state_file import Shape, Value, check_within, plain
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.problem.attributes import band_names
 from metrifair.problem.predictions import ROUNDING
 from metrifair.problem.tables import library_of
@@ -180,8 +180,8 @@ def count_table(state: AuditState, place: Connected, roles: Roles, *, missing: s
     for level in rows.levels:
         if level.cuts is not None and level.name not in roles.cuts:
             raise DataError(
-                f"the column {level.name!r} has more values than a state holds; pass cuts, the ends of the bands that "
-                "it is to be counted in"
+                f"the column {level.name!r} has more values than a state holds",
+                remedy=Remedy("cuts", {level.name: ...}, ", the ends of the bands in which it is counted"),
             )
     values = [[None, *_values(level)] for level in rows.levels]
     named = [tuple(own[code] for own, code in zip(values, codes, strict=True)) for codes in rows.cells]

@@ -1,14 +1,10 @@
-"""``compare(before, after)``: what got better or worse between audits, and what cannot be told apart.
-
-JSON files hold figures and intervals, which is all that audits of different rows take; rows in memory also tell what
-two audits of the same rows have in common.
-"""
+"""``compare(before, after)``: which figures differ significantly between audits."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import msgspec
@@ -20,10 +16,11 @@ from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
 from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame_of
-from metrifair.report.audit.difference import difference_html, difference_summary
+from metrifair.report.audit.difference import difference_html
 from metrifair.report.html import framed, write_html
 from metrifair.support.files import reason_of, write_json
 from metrifair.support.provenance import Provenance, call_text, made_now, said_of
+from metrifair.wording.compare import difference_sentences
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Difference], object]]] = {
     "model": (nw.String, lambda one: one.model),
@@ -38,21 +35,21 @@ _COLUMNS: dict[str, tuple[Any, Callable[[Difference], object]]] = {
     "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
     "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
     "p_value": (nw.Float64, lambda one: one.p_value),
-    "p_jointly": (nw.Float64, lambda one: one.p_jointly),
+    "p_adjusted": (nw.Float64, lambda one: one.p_adjusted),
     "verdict": (nw.String, lambda one: one.verdict),
 }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditDifference:
-    """Audits compared: every figure of each with the same figure of the first, the baseline.
+    """A comparison of audits: each figure with the same figure of the first audit, the baseline.
 
     Parameters
     ----------
     audits : mapping of str to Audit
         The audits by name, the baseline first.
     record : DifferenceRecord
-        Everything that was found, as plain values; ``compare`` makes it.
+        The values of the comparison, as ``compare`` returns them.
 
     Examples
     --------
@@ -69,13 +66,13 @@ class AuditDifference:
 
     @property
     def differences(self) -> Sequence[Difference]:
-        """One for each figure and audit but the first."""
+        """The differences, one for each figure and audit but the first."""
         return self.record.differences
 
     @property
     def summary(self) -> Sequence[str]:
-        """The comparison in plain sentences; one of them says how rows were taken together."""
-        return self.record.summary
+        """The comparison in sentences; one of them states whether rows are paired."""
+        return difference_sentences(self.record)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """The differences as a data frame, one row each.
@@ -83,31 +80,32 @@ class AuditDifference:
         Parameters
         ----------
         backend : {"polars", "pandas"}, default=None
-            Whose frame; by default that of the data that were audited, else polars where it is installed.
+            The library of the frame; by default that of the audited data, else polars if it is installed.
 
         Returns
         -------
         DataFrame
-            With the fields of ``Difference`` as columns; what is not known is missing.
+            The fields of ``Difference`` as columns; unknown values are missing.
         """
         known = (one.library for one in self.audits.values())
         chosen = backend or next((one for one in known if one), None)
         return frame_of(self.differences, _COLUMNS, chosen)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The comparison as strict JSON text: ``kind`` ("metrifair comparison"), ``version`` and the record's fields.
+        """The comparison as JSON text: ``kind`` ("metrifair comparison"), ``version``, ``summary`` and all values.
 
         Parameters
         ----------
         path : str or path-like, default=None
-            Where the text is written as well.
+            A file to which the text is written as well.
 
         Returns
         -------
         str
             The text.
         """
-        return write_json({"kind": "metrifair comparison", "version": 1, **asdict(self.record)}, path)
+        content = {"kind": "metrifair comparison", "version": 1, "summary": self.summary, **asdict(self.record)}
+        return write_json(content, path)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write one page with all audits and their differences.
@@ -117,7 +115,7 @@ class AuditDifference:
         path : str or path-like
             The file.
         title : str, default=None
-            What stands on top; by default the title of the audits, or "Audits compared".
+            The title of the page; by default that of the audits, or "Audits compared".
         """
         write_html(path, self._page(title))
 
@@ -140,35 +138,34 @@ def compare(
     title: str | None = None,
     about: Mapping[str, str] | None = None,
 ) -> AuditDifference:
-    """What got better or worse from one audit to another, and what cannot be told apart.
+    """Compare two audits: which figures are better, worse or not distinguishable from sampling noise.
 
-    Every finding that both audits have is compared, with an interval of the difference and a p-value. Two models on the
-    same rows are compared by these rows (paired), if one call of ``audit`` made both, or ``paired=True`` says so; then
-    what both have in common cancels. Otherwise the rows are taken for different ones, such as those of two periods.
-    What counts as better or worse holds for all differences at once (Holm).
+    Each figure that both audits have is compared, with an interval of the difference and a p-value. Groups, labels and
+    strata match by value: True, 1 and "true" are one group, unless an audit has several of them. Verdicts are adjusted
+    for all differences (Holm). Two models on the same rows are paired, so that errors in common cancel.
 
     Parameters
     ----------
     before, after : Audit or path of a JSON file
-        The baseline, and what is compared with it. A JSON file that ``to_json`` wrote holds no rows.
+        The baseline, and the audit that is compared with it. A JSON file of ``to_json`` contains no rows.
     paired : bool, default=None
-        Whether both are about the same rows, in the same order; by default only audits that one call made are: equal
-        groups and labels do not tell. Of one file whose rows are not at hand, intervals hold however both audits
-        depend on each other; False takes them for different rows. True is an error where rows are not at hand.
+        Whether both audits have the same rows, in the same order. By default only audits of one call are paired.
+        Audits of one file whose rows are not in memory get intervals that hold for any correlation. False treats the
+        rows as different. True raises an error unless the rows are in memory.
     title : str, default=None
-        What stands on top of the report.
+        The title of the report.
     about : dict of str, default=None
-        What is to be known, such as why both are compared: part of the report.
+        Metadata shown in the report, such as the reason of the comparison.
 
     Returns
     -------
     AuditDifference
-        The differences, in sentences, tables, JSON and one page with both audits.
+        The differences; as sentences, table, JSON and one page with both audits.
 
     Raises
     ------
     DataError
-        Where the audits have no finding in common, or cannot be compared.
+        If the audits have no figure in common, or differ in a setting that changes a figure, such as the threshold.
 
     Examples
     --------
@@ -176,16 +173,16 @@ def compare(
     >>> group = ["a", "b"] * 50
     >>> one = audit([0.1, 0.6] * 50, sensitive_features=group, random_state=0)
     >>> print(compare(one, one))
-    None of the 4 figures of “after” can be told apart from those of “before”.
-    Both audits are of the same 100 rows: what they have in common cancels (paired).
+    No figure of “after” differs significantly from “before” (4 tested).
+    Both audits have the same 100 rows: errors in common cancel (paired).
     """
     origin = Provenance(call=call_text(compare, dict(locals())), **said_of(title, about), **made_now())
-    return compared({"before": audit_in(before), "after": audit_in(after)}, paired=paired, origin=origin)
+    return compare_named({"before": read_audit(before), "after": read_audit(after)}, paired=paired, origin=origin)
 
 
 def compare_models(audits: Mapping[str, Audit]) -> AuditDifference:
     """Compare audits of the same rows, which one call made, with the first of them."""
-    return compared(audits, same_rows=True)
+    return compare_named(audits, same_rows=True)
 
 
 def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
@@ -193,34 +190,33 @@ def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
     return next(iter(audits.values())) if len(audits) == 1 else compare_models(audits)
 
 
-def compared(audits: Mapping[str, Audit], **how: Any) -> AuditDifference:
-    """Compare each audit with the first; ``how`` is what ``compare_audits`` takes."""
+def compare_named(audits: Mapping[str, Audit], **options: Any) -> AuditDifference:
+    """Compare each audit with the first; ``options`` are those of ``compare_audits``."""
     results = {name: AuditResult(one.record, one.rows) for name, one in audits.items()}
-    record, at_hand = compare_audits(results, **how)
-    summary = difference_summary(record, [one.record for one in audits.values()], at_hand=at_hand)
-    return AuditDifference(audits, replace(record, summary=summary))
+    return AuditDifference(audits, compare_audits(results, **options))
 
 
-def audit_in(given: Audit | str | os.PathLike[str]) -> Audit:
-    """The audit itself, or that of a JSON file."""
-    if isinstance(given, Audit):
-        return given
-    if not isinstance(given, str | os.PathLike):
-        raise DataError(f"compare takes audits, or JSON files that Audit.to_json wrote, got {type(given).__name__}")
+def read_audit(audit: Audit | str | os.PathLike[str]) -> Audit:
+    """Return an audit as it is, or read that of a JSON file."""
+    if isinstance(audit, Audit):
+        return audit
+    if not isinstance(audit, str | os.PathLike):
+        raise DataError(f"compare takes audits, or JSON files that Audit.to_json wrote, got {type(audit).__name__}")
+    path = os.fspath(audit)
     try:
-        with open(given, "rb") as file:  # noqa: PTH123  (a path of any kind)
+        with open(path, "rb") as file:  # noqa: PTH123  (a path of any kind)
             content = file.read()
         head = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
         kind, version = (msgspec.json.decode(head.get(name, b"null")) for name in ("kind", "version"))
         if kind != "metrifair audit":
-            raise DataError(f"{os.fspath(given)} is not the JSON of an audit; write one with metrifair audit --json")
+            raise DataError(f"{path} is not the JSON of an audit; write one with metrifair audit --json")
         if not isinstance(version, int) or version > JSON_VERSION:
             raise DataError(
-                f"{os.fspath(given)} has the version {version} of an audit's JSON, and this metrifair reads up to "
+                f"{path} has the version {version} of an audit's JSON, and this metrifair reads up to "
                 f"{JSON_VERSION}; read it with a newer metrifair, or audit the rows again with this one"
             )
         return Audit(msgspec.json.decode(content, type=AuditRecord))
     except OSError as error:
-        raise DataError(f"cannot read {os.fspath(given)}: {reason_of(error)}") from None
+        raise DataError(f"cannot read {path}: {reason_of(error)}") from None
     except msgspec.DecodeError as error:
-        raise DataError(f"{os.fspath(given)} is not the JSON of an audit: {error}") from None
+        raise DataError(f"{path} is not the JSON of an audit: {error}") from None

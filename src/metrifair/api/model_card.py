@@ -13,11 +13,10 @@ from sklearn.pipeline import Pipeline
 
 from metrifair import __version__
 from metrifair.api.audit_result import Audit
+from metrifair.auditing.ranking import most_certain_first
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import TableModel
 from metrifair.problem.problem import Scheme
-from metrifair.report.audit.by_group import FIGURES
-from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.markdown import (
     MOST_TABLES,
     Value,
@@ -27,16 +26,17 @@ from metrifair.report.audit.markdown import (
     origin_markdown,
     yaml_lines,
 )
-from metrifair.report.audit.words import most_certain_first
 from metrifair.report.frontier.view import FrontierView, figure_texts
 from metrifair.report.frontier.words import constant_sentence, limit_sentence
-from metrifair.report.numbers import shown_number
 from metrifair.saving.modelfile import PathLike, to_bytes
 from metrifair.saving.models import class_named, content_of
 from metrifair.support.files import write_file
 from metrifair.tradeoff.ledger import Outcome
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.sweep import needs_group
+from metrifair.wording.glossary import FIGURES
+from metrifair.wording.metrics import criterion_name, metric_words
+from metrifair.wording.numbers import shown_number
 
 _ALWAYS = """\
 - Scores that are distributed alike across groups are group fairness, no more: they say nothing about individuals, and
@@ -306,7 +306,7 @@ def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:
         fair = ", ".join(markdown_text(str(attribute.name)) for attribute in scheme.attributes)
         if fair and getattr(inner, "strength", 1) != 0:
             yield f"It was made fair towards the groups of {fair}, and no others."
-    yield from () if audit is None else (markdown_text(note.text) for note in audit.notes)
+    yield from () if audit is None else map(markdown_text, audit.note_texts())
 
 
 def _kind_of(inner: Any, tags: Sequence[str]) -> dict[str, Value]:
@@ -366,8 +366,8 @@ def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
         if (own := getattr(one, key)) is not None
     ]
     first = {one.metric: one for one in reversed(most_certain_first(audit.findings)) if one.enough}
-    for one in first.values():  # the most certain by each metric; of too few rows nothing is a headline
-        who = f"{one.groups[0]} against {one.groups[1]}, {one.within}, {criterion_name(one.criterion).lower()}"
+    for one in first.values():  # by each metric the finding with the most evidence; small groups are no headline
+        who = f"{one.groups[0]} vs {one.groups[1]}, {one.within}, {criterion_name(one.criterion).lower()}"
         found.append(
             {
                 "type": one.metric,

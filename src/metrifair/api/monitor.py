@@ -1,8 +1,4 @@
-"""``monitor(states)``: the distances of each period, and a test for change that holds however often one looks.
-
-The k-th look after the first is tested at alpha / (k (k + 1)), shared out over all distances: these levels add up to
-alpha over as many looks as there will ever be (Bonferroni). No tighter sequence of bounds is claimed.
-"""
+"""``monitor(states)``: the distances of each period, and a test for change that holds for repeated looks."""
 
 from __future__ import annotations
 
@@ -13,25 +9,24 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from scipy.special import ndtri
 
 from metrifair.api.audit_result import Audit
-from metrifair.api.compare import audit_in
+from metrifair.api.compare import read_audit
 from metrifair.api.state import AuditState
-from metrifair.auditing.differences import Key, counterparts, difference_of, figures_of
-from metrifair.auditing.records import Look, SeriesRecord, Verdict
+from metrifair.auditing.monitor import Pool, series_record
+from metrifair.auditing.records import AuditRecord, Look, SeriesRecord
 from metrifair.auditing.request import Criteria
 from metrifair.errors import DataError
-from metrifair.figures.intervals import FEW, Interval
-from metrifair.metrics.registry import METRICS
+from metrifair.figures.intervals import FEW
 from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import Backend, frame_of
-from metrifair.report.audit.difference import series_html, series_summary
+from metrifair.report.audit.difference import series_html
 from metrifair.report.html import framed, write_html
 from metrifair.support.checks import seed_of
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance, call_text, files_of, made_now, names_of_files, said_of
 from metrifair.support.signatures import as_in
+from metrifair.wording.compare import series_sentences
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Look], object]]] = {
     "look": (nw.String, lambda one: one.look),
@@ -52,12 +47,12 @@ _COLUMNS: dict[str, tuple[Any, Callable[[Look], object]]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditSeries:
-    """Distances over time, and which of them have changed since the first look.
+    """Distances over time, and which of them have changed significantly since their baselines.
 
     Parameters
     ----------
     record : SeriesRecord
-        Everything that was found, as plain values; ``monitor`` makes it.
+        The values of the series, as ``monitor`` returns them.
 
     Examples
     --------
@@ -71,13 +66,13 @@ class AuditSeries:
 
     @property
     def alarms(self) -> list[Look]:
-        """Distances that have changed, at the looks at which that shows."""
+        """The distances that have changed significantly, at each look that shows it."""
         return [one for one in self.record.series if one.alarm in ("better", "worse")]
 
     @property
     def summary(self) -> Sequence[str]:
-        """The series in plain sentences."""
-        return self.record.summary
+        """The series in sentences, with what is not tested."""
+        return series_sentences(self.record)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """The series as a data frame, one row for each distance and look.
@@ -85,29 +80,30 @@ class AuditSeries:
         Parameters
         ----------
         backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-            Whose frame; by default polars where it is installed, else pandas.
+            The library of the frame; by default polars if it is installed, else pandas.
 
         Returns
         -------
         DataFrame
-            With the fields of ``Look`` as columns.
+            The fields of ``Look`` as columns.
         """
         return frame_of(self.record.series, _COLUMNS, backend)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The series as strict JSON text: ``kind`` ("metrifair series"), ``version`` and the record's fields.
+        """The series as JSON text: ``kind`` ("metrifair series"), ``version``, ``summary`` and all values.
 
         Parameters
         ----------
         path : str or path-like, default=None
-            Where the text is written as well.
+            A file to which the text is written as well.
 
         Returns
         -------
         str
             The text.
         """
-        return write_json({"kind": "metrifair series", "version": 1, **asdict(self.record)}, path)
+        content = {"kind": "metrifair series", "version": 1, "summary": self.summary, **asdict(self.record)}
+        return write_json(content, path)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write the series as one page: a chart for each distance.
@@ -117,7 +113,7 @@ class AuditSeries:
         path : str or path-like
             The file.
         title : str, default=None
-            What stands on top; by default the title of the record, or "Audits over time".
+            The title of the page; by default that of the record, or "Audits over time".
         """
         title = self.record.origin.title or "Audits over time" if title is None else title
         write_html(path, series_html(self.record, title=title))
@@ -143,36 +139,40 @@ def monitor(
     title: str | None = None,
     about: Mapping[str, str] | None = None,
 ) -> AuditSeries:
-    """The distances of several periods, with intervals, and whether they have changed since the first one.
+    """Test whether the distances of several periods have changed since their baselines.
 
-    Looks are different rows, such as those of one day each. However many looks there will be, the chance of any false
-    alarm, over all looks and distances, is at most 1 - confidence: the k-th look after the first is tested at
-    (1 - confidence) / (k (k + 1)), divided by the number of distances. Intervals hold for all looks likewise.
+    Looks have different rows, such as those of one day each. The probability of any false alarm, over all distances and
+    however many looks follow, is at most 1 - confidence: the k-th look after the first is tested at
+    (1 - confidence) / (k (k + 1)), divided by the number of distances. Intervals are simultaneous likewise.
+
+    The baseline of a distance is the first look that has it. Where a group is smaller than ``least_count`` there, the
+    following looks are pooled with it until both groups reach that size (of audits, which contain no rows, the first
+    look that is large enough is the baseline). A group that appears later begins a series with a baseline of its own.
 
     Parameters
     ----------
     states : sequence of AuditState, Audit or paths of JSON files, or a mapping of names to them
-        The periods in their order; states are audited, by what follows and without p-values.
+        The periods in their order. States are audited with the options below, without p-values.
     criteria, metrics, contrast : as in AuditState.audit
     confidence : float, default=0.95
-        Of no false alarm; audits must have been made with it.
+        The probability of no false alarm. Audits must have the same confidence.
     random_state : int, Generator, RandomState or None, default=None
-        What resampling draws from.
+        Seed of resampling.
     resamples : int, default=500
-        How many, for intervals.
+        Number of bootstrap resamples for intervals.
     least_count : int, default=30
-        Groups of fewer rows are too small to tell, and are left out of the series.
+        Minimum group size. Smaller groups are not tested; the record and the summary list them.
     title, about : as in AuditState.audit
 
     Returns
     -------
     AuditSeries
-        The series, its alarms, and ways to hand them on.
+        The series and its alarms; as sentences, table, JSON and page.
 
     Raises
     ------
     DataError
-        Where there are fewer than two periods, or they have no distance in common.
+        If there are fewer than two periods, or they have no distance in common.
 
     Examples
     --------
@@ -204,76 +204,39 @@ def monitor(
     audits = {
         name: one.audit(**options, permutations=0, random_state=generator)
         if isinstance(one, AuditState)
-        else audit_in(one)
+        else read_audit(one)
         for name, one in named.items()
     }
-    series = _series(audits, confidence, least_count)
-    if all(one.level is None for one in series):
-        raise DataError("the looks have no distance in common; audit the same groups, criteria and metrics in all")
-    record = SeriesRecord(tuple(audits), [one.record.rows for one in audits.values()], confidence, series)
+    record = series_record(
+        {name: one.record for name, one in audits.items()},
+        confidence=confidence,
+        least_count=least_count,
+        pool=_pool(list(named.values()), options, generator),
+    )
     origins = [one.provenance for one in audits.values()]
     whole = replace(origin, seed=seed, files=files_of(origins))
-    return AuditSeries(replace(record, summary=series_summary(record), provenance=origins, origin=whole))
+    return AuditSeries(replace(record, provenance=origins, origin=whole))
+
+
+def _pool(states: Sequence[Any], options: Mapping[str, Any], generator: np.random.Generator) -> Pool | None:
+    """How the rows of several looks are audited together; None unless all looks are states."""
+    if not all(isinstance(one, AuditState) for one in states):
+        return None
+
+    def pool(first: int, last: int) -> AuditRecord:
+        merged = states[first].merge(*states[first + 1 : last + 1])
+        return merged.audit(**options, permutations=0, random_state=generator).record
+
+    return pool
 
 
 def _names(states: Sequence[Any]) -> list[str]:
-    """What states are called, or their files; looks without a name of their own are numbered."""
-    found: list[str] = []
-    for number, one in enumerate(states, 1):
-        if isinstance(one, str | os.PathLike):
-            continue
-        own = ", ".join(one.names) if isinstance(one, AuditState) else ""
-        found.append(own if own and own not in found else f"{own} look {number}".strip())
-    of_files = iter(names_of_files([one for one in states if isinstance(one, str | os.PathLike)], found))
-    of_others = iter(found)
-    return [next(of_files if isinstance(one, str | os.PathLike) else of_others) for one in states]
-
-
-def _series(audits: Mapping[str, Audit], confidence: float, least_count: int) -> list[Look]:
-    """Every distance that the first look has, at all looks that have it."""
-    first = next(iter(audits.values()))
-    if any(one.record.confidence != confidence for one in audits.values()):
-        raise DataError(f"audits must have been made with confidence={confidence}, as their intervals are used")
-    baseline = figures_of(first.record)
-    distances = {key: one for key, one in baseline.items() if one.metric in METRICS}
-    found = []
-    z = float(ndtri((1 + confidence) / 2))
-    for number, (name, one) in enumerate(audits.items()):
-        figures = figures_of(one.record)
-        pairs = counterparts(baseline, figures)
-        sizes: dict[Key, tuple[int, int]] = {
-            (each.attribute, each.criterion, each.within, each.groups, each.metric): each.sizes for each in one.findings
-        }
-        # Intervals: look number 1 is the first; changes: look number 1 is the second.
-        share = (1 - confidence) / ((number + 1) * (number + 2)) / len(distances)
-        level = None if number == 0 else (1 - confidence) / (number * (number + 1)) / len(distances)
-        wider = float(-ndtri(share / 2)) / z
-        for key, was in distances.items():
-            if key not in pairs:
-                continue
-            other, turned = pairs[key]
-            now = figures[other]
-            if min(sizes[now.key]) < least_count:
-                continue
-            alarm: Verdict = "not tested"
-            change = None if number == 0 else difference_of(name, was, now, 0.0, confidence)
-            if change is not None and change.p_value is not None and level is not None:
-                alarm = change.verdict if change.p_value <= level else "cannot be told apart"
-            found.append(
-                Look(
-                    name,
-                    *(was if was.key == key else now).key,  # the cut of a number is another one at each look
-                    sizes[now.key][::-1] if turned else sizes[now.key],
-                    now.value,
-                    None if now.interval is None else _widened(now.value, now.interval, wider),
-                    now.value - was.value,
-                    None if change is None else change.p_value,
-                    level,
-                    alarm,
-                )
-            )
-    return found
-
-
-def _widened(value: float, interval: Interval, times: float) -> Interval:
-    return Interval(max(0.0, value - times * (value - interval.low)), value + times * (interval.high - value))
+    """The names of states, or of their files; looks without a name are numbered."""
+    names: dict[int, str] = {}
+    files = {number: one for number, one in enumerate(states) if isinstance(one, str | os.PathLike)}
+    for number, one in enumerate(states):
+        if number not in files:
+            name = ", ".join(one.names) if isinstance(one, AuditState) else ""
+            names[number] = name if name and name not in names.values() else f"{name} look {number + 1}".strip()
+    names |= zip(files, names_of_files(files.values(), names.values()), strict=True)
+    return [names[number] for number in range(len(states))]

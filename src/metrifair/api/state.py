@@ -38,10 +38,10 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
-from metrifair.report.numbers import listed
 from metrifair.saving.modelfile import Content, PathLike, read, write
 from metrifair.support.checks import check_integer, is_number, seed_of
 from metrifair.support.signatures import as_in
+from metrifair.wording.numbers import listed
 
 
 class AuditState:
@@ -235,8 +235,9 @@ class AuditState:
                 ours, theirs = getattr(self, what), getattr(one, what)
                 if ours != theirs:
                     raise DataError(
-                        f"states of different {what} cannot be merged: {ours} and {theirs}; count the rows of both "
-                        f"with the same {what}"
+                        f"must be equal in states that are merged, got {ours} and {theirs}",
+                        argument=what,
+                        remedy="count the rows of both with one value",
                     )
             if one.shape is not None and one.counts is not None:
                 found._take(one.shape, one.cells, one.selected, one.counts)

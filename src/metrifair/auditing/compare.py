@@ -1,32 +1,130 @@
-"""Compare audits: every figure of each with the same figure of the first."""
+"""Compare audits: each figure of an audit with the same figure of the first, matched by values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
-from metrifair.auditing.differences import correlations, counterparts, difference_of, figures_of, judged, meant
-from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord, Pairing
+from metrifair.auditing.differences import (
+    BY_GROUP,
+    DECISIONS,
+    Change,
+    ComparedFigure,
+    Names,
+    adjusted_p_values,
+    change,
+)
+from metrifair.auditing.paired import correlations
+from metrifair.auditing.records import AuditRecord, Conditions, Difference, DifferenceRecord, Finding, Pairing
 from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
+from metrifair.figures.selection_rates import HIGHEST
+from metrifair.problem.criteria import CRITERIA
+from metrifair.problem.values import Value
 from metrifair.support.checks import check_switches
 from metrifair.support.provenance import Provenance, files_of
 
+_BY_GROUP = {"auc": True, "accuracy": True, "log_loss": False, "calibration_error": False}  # whether more is better
+_WORST_CUT, _WORST_GROUP = "worst_cut", "worst_group"
 
-def _check_comparable(first: AuditRecord, other: AuditRecord) -> None:
-    """Raise a DataError where figures of the same name are of different things; old files lack some."""
-    if other.confidence != first.confidence:
-        raise DataError(
-            f"intervals of confidence {first.confidence} and {other.confidence} cannot be compared; "
-            "audit both with the same confidence"
-        )
-    for argument in ("favourable", "pos_label"):
-        told = [getattr(one, argument) for one in (first, other)]
-        if None not in told and meant(told[0]) != meant(told[1]):
+Key: TypeAlias = tuple[str, str, Conditions, frozenset[Value], str]
+"""What identifies a figure in all audits: attribute, criterion, conditions, group values and metric."""
+
+
+def compared_figures(record: AuditRecord) -> dict[Key, ComparedFigure]:
+    """The figures of an audit that others may have as well. Distances have no direction."""
+    figures: dict[Key, ComparedFigure] = {}
+    for one in record.findings:
+        key = one.attribute, one.criterion, one.conditions, _compared_groups(one), one.metric
+        names = one.attribute, one.criterion, one.within, one.groups, one.metric
+        values = one.group_values, one.conditions, one.sizes
+        figures[key] = ComparedFigure(*names, one.value, one.interval, False, *values)
+    for table in record.decisions:
+        if table.selection_ratio is not None:
+            key = table.attribute, DECISIONS, table.conditions, frozenset(), "selection_ratio"
+            names = table.attribute, DECISIONS, table.within, (), "selection_ratio"
+            interval = table.selection_ratio_interval
+            figures[key] = ComparedFigure(*names, table.selection_ratio, interval, True, (), table.conditions)
+    for by_group in record.by_group:
+        for group in by_group.groups:
+            for metric, more_is_better in _BY_GROUP.items():
+                measure = getattr(group, metric)
+                if measure is not None:
+                    values = (group.group_value,), by_group.conditions
+                    key = by_group.attribute, BY_GROUP, by_group.conditions, frozenset(values[0]), metric
+                    names = by_group.attribute, BY_GROUP, by_group.within, (group.group,), metric
+                    figures[key] = ComparedFigure(*names, measure.value, measure.interval, more_is_better, *values)
+    return figures
+
+
+def _compared_groups(finding: Finding) -> frozenset[Value]:
+    """The groups of a finding, unless each audit picks the worst: of all cuts of a number, or of all groups."""
+    if not finding.cuts:
+        return frozenset(finding.group_values)
+    is_number = all(value is None for value in finding.group_values)
+    return frozenset([_WORST_CUT if is_number else _WORST_GROUP])
+
+
+def check_settings(audits: Mapping[str, AuditRecord], keys: Collection[Key]) -> None:
+    """Raise a DataError where two audits differ in a setting that changes a figure which both have.
+
+    ``standard`` and ``contrast`` change which figures there are, and none that two audits have in common.
+    """
+    first, second = audits.values()
+    for setting, values in _settings(first, second, keys).items():
+        if values[0] != values[1]:
+            texts = [f"{value!r} in {name}" for value, name in zip(values, audits, strict=True)]
             raise DataError(
-                f"audits with {argument}={told[0]!r} and {argument}={told[1]!r} cannot be compared; audit both "
-                f"with the same {argument}"
+                f"the audits differ in {setting}, {texts[0]} and {texts[1]}, so that their figures do not compare; "
+                f"audit both with the same {setting}"
             )
+
+
+def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) -> dict[str, tuple[object, object]]:
+    """The settings of both audits that change one of these figures, in the order in which they are checked."""
+    mine, theirs = first.settings, second.settings
+    found: dict[str, tuple[object, object]] = {"confidence": (first.confidence, second.confidence)}
+    if any(map(_depends_on_outcome, keys)):
+        found["favourable"] = mine.favourable, theirs.favourable
+        if None not in (mine.pos_label, theirs.pos_label):
+            found["pos_label"] = mine.pos_label, theirs.pos_label
+    if any(key[1] in CRITERIA and CRITERIA[key[1]].score == "loss" for key in keys):
+        found["loss"] = mine.loss, theirs.loss
+    if any(key[-1] in ("selection_ratio", "accuracy") for key in keys) and not _select_alike(first, second):
+        found["threshold"] = _threshold(first), _threshold(second)
+    for attribute in {key[0]: None for key in keys if key[-1] == "selection_ratio"}:
+        found["least_share"] = mine.least_share, theirs.least_share
+        references = tuple(one.reference.get(attribute, HIGHEST) for one in (mine, theirs))
+        if references[0] != references[1]:
+            found["reference"] = references
+    cut = {one.attribute for record in (first, second) for one in record.findings if one.cuts}
+    if any(key[0] in cut for key in keys):  # which cuts and bands of a numeric attribute there are
+        found["least_count"] = mine.least_count, theirs.least_count
+    return found
+
+
+def _depends_on_outcome(key: Key) -> bool:
+    """True unless a figure is a distance between predictions, which is the same whatever label they predict."""
+    return key[1] not in CRITERIA or CRITERIA[key[1]].score != "prediction"
+
+
+def _threshold(record: AuditRecord) -> float | str | None:
+    """The threshold that was used, whether it was passed or is a default."""
+    if record.settings.selected_by == "median" or not record.decisions:
+        return record.settings.selected_by
+    return record.decisions[0].threshold
+
+
+def _select_alike(first: AuditRecord, second: AuditRecord) -> bool:
+    """Whether both audits would select the same rows, given the same scores."""
+    passed = [(one.settings.threshold, one.settings.standard) for one in (first, second)]
+    used = [_threshold(first), _threshold(second)]
+    if passed[0] == passed[1] or used[0] == used[1]:
+        return True
+    # Any threshold from 0 to 1 selects the decisions 1.
+    decided = "decisions" in (first.settings.selected_by, second.settings.selected_by)
+    return decided and all(not isinstance(one, str | None) and 0 < one <= 1 for one in used)
 
 
 def compare_audits(
@@ -35,52 +133,91 @@ def compare_audits(
     paired: bool | None = None,
     same_rows: bool = False,
     origin: Provenance | None = None,
-) -> tuple[DifferenceRecord, bool]:
-    """Compare each audit with the first, and say whether rows that were not paired are in memory.
+) -> DifferenceRecord:
+    """Compare each audit with the first.
 
     ``same_rows``: one call made all audits, of the same rows, and ``origin`` is theirs.
     """
     if paired is not None:
         check_switches(paired=paired)
     (baseline, first), *others = audits.items()
+    confidence, mine = first.record.confidence, compared_figures(first.record)
     differences: list[Difference] = []
-    unmatched, pairing, at_hand = 0, set[Pairing](), False
+    directions: list[Change] = []
+    unmatched, pairings = 0, set[Pairing]()
     for name, other in others:
-        _check_comparable(first.record, other.record)
-        held = first.rows, other.rows
-        origins = [None if one is None else one.origin for one in held]
-        known_same = same_rows or first.record is other.record or (origins[0] is not None and origins[0] is origins[1])
-        mine, theirs = figures_of(first.record), figures_of(other.record)
-        pairs = counterparts(mine, theirs)
-        common = correlations([first, other], pairs) if paired or (paired is None and known_same) else None
-        at_hand |= None not in held
-        if common is None and paired:
-            raise DataError(
-                "paired=True needs the rows of both audits, the same ones in the same order; audit both in memory, "
-                "such as audit({'a': scores, 'b': others}, ...)"
-            )
-        hashes = [{one.sha256 for one in each.record.provenance.files} for each in (first, other)]
-        same = same_rows or (paired is None and hashes[0] == hashes[1] != set())  # of one file, whose rows are not here
-        how: Pairing = "rows" if common is not None else "unknown" if same else "independent"
-        pairing.add(how)
-        unmatched += len(mine) + len(theirs) - 2 * len(pairs)
-        for key, counterpart in pairs.items():
-            by_rows = None if common is None else common.get(key)
-            known = by_rows if how == "rows" else 0.0 if how == "independent" else None
-            differences.append(difference_of(name, mine[key], theirs[counterpart.key], known, first.record.confidence))
+        theirs = compared_figures(other.record)
+        matches = {key: (figure, theirs[key]) for key, figure in mine.items() if key in theirs}
+        check_settings({baseline: first.record, name: other.record}, matches)
+        unmatched += len(mine) + len(theirs) - 2 * len(matches)
+        pairing, common = _pairing(first, other, list(matches.values()), paired=paired, same_rows=same_rows)
+        pairings.add(pairing)
+        for before, after in matches.values():
+            correlation = common.get(before.names) if pairing == "rows" else 0.0 if pairing == "independent" else None
+            directions.append(change(before, after, correlation, confidence))
+            differences.append(_difference(name, before, after, directions[-1]))
     if not differences:
         raise DataError(
             f"{baseline} and {', '.join(name for name, _ in others)} have no finding in common; audit the same groups, "
             "criteria and metrics in both"
         )
-    found = judged(differences, first.record.confidence)
-    record = DifferenceRecord(
-        tuple(audits),
-        next(iter(pairing)) if len(pairing) == 1 else "unknown",
-        first.record.confidence,
-        found,
-        unmatched,
-    )
+    adjusted = adjusted_p_values([one.p_value for one in differences])
+    differences = [
+        replace(one, p_adjusted=p_value, verdict=direction.verdict(p_value, 1 - confidence))
+        for one, direction, p_value in zip(differences, directions, adjusted, strict=True)
+    ]
     sources = [one.record.provenance for one in audits.values()]
-    whole = replace(origin or sources[0], files=files_of(sources))
-    return replace(record, provenance=sources, origin=whole), at_hand and paired is None
+    return DifferenceRecord(
+        tuple(audits),
+        [one.record.rows for one in audits.values()],
+        pairings.pop() if len(pairings) == 1 else "unknown",
+        confidence,
+        differences,
+        unmatched,
+        can_pair=paired is None and first.rows is not None and any(one.rows is not None for _, one in others),
+        provenance=sources,
+        origin=replace(origin or sources[0], files=files_of(sources)),
+    )
+
+
+def _difference(name: str, before: ComparedFigure, after: ComparedFigure, found: Change) -> Difference:
+    return Difference(
+        name,
+        after.attribute,
+        after.criterion,
+        after.within,
+        after.groups,
+        after.metric,
+        before.value,
+        after.value,
+        found.difference,
+        found.interval,
+        found.p_value,
+        group_values=after.group_values,
+        conditions=after.conditions,
+    )
+
+
+def _pairing(
+    first: AuditResult,
+    other: AuditResult,
+    figures: Sequence[tuple[ComparedFigure, ComparedFigure]],
+    *,
+    paired: bool | None,
+    same_rows: bool,
+) -> tuple[Pairing, Mapping[Names, float]]:
+    """How the rows of two audits are related, and the correlations of their figures where rows are paired."""
+    origins = [None if one.rows is None else one.rows.origin for one in (first, other)]
+    one_call = same_rows or first.record is other.record or (origins[0] is not None and origins[0] is origins[1])
+    if paired or (paired is None and one_call):
+        found = correlations(first, other, figures)
+        if found is not None:
+            return "rows", found
+        if paired:
+            raise DataError(
+                "paired=True needs the rows of both audits, the same ones in the same order; audit both in memory, "
+                "such as audit({'a': scores, 'b': others}, ...)"
+            )
+    hashes = [{file.sha256 for file in one.record.provenance.files} for one in (first, other)]
+    one_file = paired is None and hashes[0] == hashes[1] != set()
+    return "unknown" if same_rows or one_file else "independent", {}

@@ -14,7 +14,7 @@ from metrifair.auditing.out_of_core.bins import Bins, Refiner
 from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, rated
 from metrifair.problem.criteria import EVERYONE, STATISTICAL_PARITY
 
@@ -54,10 +54,12 @@ def threshold_for(
     if asked == "auto":
         asked = DEFAULT_THRESHOLD if probabilities else None
     if asked is None and request.standard:
+        why = "no threshold selects anybody" if request.threshold is None else "these scores are not probabilities"
         raise DataError(
-            f"standard={request.standard!r} is about who is selected, and "
-            f"{'threshold=None selects nobody' if request.threshold is None else 'these scores are no probabilities'}; "
-            "pass threshold=..., from which score on people are, or 'median'"
+            f"compares selection rates, and {why}",
+            argument="standard",
+            received=request.standard,
+            remedy=Remedy("threshold", detail=", the lowest score that is selected, or 'median'"),
         )
     return None if asked is None else (asked, "median" if asked == "median" else "threshold")
 
@@ -102,7 +104,12 @@ def selection_of(sample: AuditSample, request: Request) -> Selection | None:
     """Who is selected; None where nothing is decided."""
     if "" not in sample.predicted:
         if request.standard:
-            raise DataError(f"standard={request.standard!r} needs one score for each row; audit one class at a time")
+            raise DataError(
+                "needs one score for each row",
+                argument="standard",
+                received=request.standard,
+                remedy="audit one class at a time",
+            )
         return None
     exact = sample.binned is None or bool(sample.binned.bins.single.all())
     decisions = exact and are_decisions(sample.predicted[""].values)
@@ -160,23 +167,28 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
     given, rules = request.reference, {}
     if isinstance(given, Mapping) and (strange := set(given) - {one.name for one in attributes}):
         names = [one.name for one in attributes]
-        such = f"{attributes[0].groups[0]} of {names[0]!r}"
         raise DataError(
-            f"reference names {min(strange)!r}, which is none of {names}; name one of their groups, such as {such}"
+            f"names {min(strange)!r}, which is none of {names}",
+            argument="reference",
+            remedy=f"name one of their groups, such as {attributes[0].groups[0]} of {names[0]!r}",
         )
     for attribute in attributes:
         wanted = given.get(attribute.name, HIGHEST) if isinstance(given, Mapping) else given
         names = [str(group) for group in attribute.groups]
         if wanted == HIGHEST and STANDARDS[request.standard or ""].named:
             raise DataError(
-                f"standard={request.standard!r} compares with a reference; pass reference=..., one of the groups of "
-                f"{attribute.name}, such as {names[0]!r}"
+                "compares with a reference group",
+                argument="standard",
+                received=request.standard,
+                remedy=Remedy("reference", detail=f", one of the groups of {attribute.name}, such as {names[0]!r}"),
             )
         same = [name for name, group in zip(names, attribute.groups, strict=True) if wanted in (group, name)]
         if wanted != HIGHEST and not same:
             raise DataError(
-                f"reference must be one of the groups of {attribute.name}, such as {names[0]!r}, or 'highest', got "
-                f"{wanted!r}; of several attributes, name one for each"
+                f"must be one of the groups of {attribute.name}, such as {names[0]!r}, or 'highest'",
+                argument="reference",
+                received=wanted,
+                remedy="of several attributes, name one for each",
             )
         name = HIGHEST if wanted == HIGHEST else same[0]
         rules[attribute.name] = RatioRule(name, request.least_share, request.least_count, request.confidence)
@@ -268,9 +280,7 @@ def _unknown(sample: AuditSample, selection: Selection, units: Integers, everyon
     size, chosen = sample.size(units), float(selection.amount[units].sum())
     total = size if sample.weight is None else float(sample.weight[units].sum())
     whole = None if sample.weight is not None else int(chosen)
-    return GroupRates(
-        "unknown", size, chosen / total, selected=whole, share=size / everyone, left_out="its category is not known"
-    )
+    return GroupRates("unknown", size, chosen / total, selected=whole, share=size / everyone, left_out="unknown_group")
 
 
 def _scored(

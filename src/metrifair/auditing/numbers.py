@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.band_table import METRICS, SCORES, BandTable, p_values
 from metrifair.auditing.distribution import Floats, Integers, LargestGap, TwoSamples, bin_means, bins, largest_gap
-from metrifair.auditing.records import AlongNumber, Distribution, Finding
+from metrifair.auditing.records import REST, AlongNumber, Distribution, Finding
 from metrifair.auditing.request import Plan
 from metrifair.auditing.sample import AuditSample, Part
 from metrifair.errors import DataError
@@ -26,7 +26,6 @@ from metrifair.figures.intervals import FEWEST_DEPENDENT, Interval
 from metrifair.metrics.dependence import distance_correlation, energy_dependence
 from metrifair.problem.attributes import band_names, number_name
 from metrifair.problem.bands import cuts_of, quantile_cuts
-from metrifair.report.audit import words
 
 _TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
 _SHARES = np.concatenate(
@@ -49,10 +48,11 @@ class Bands(NamedTuple):
     units: Integers
     values: Floats  # numbers, or codes of groups
     band: Integers
-    sides: list[tuple[str, str]]  # who is set against whom, cut by cut
+    sides: list[tuple[str, str]]  # the groups that each cut compares
     at: Integers  # the last band on the first side of each cut; of names, the only one
     attribute: str
     named: bool
+    cuts: Floats | Sequence[float] = ()  # of a number
 
     @classmethod
     def of(cls, sample: AuditSample, part: Part, place: int, least_count: int) -> Bands:
@@ -71,11 +71,11 @@ class Bands(NamedTuple):
             cuts = cuts[_enough(upto[:-1], upto[-1], least_count)]
             sides = [(f"up to {name}", f"above {name}") for name in map(number_name, cuts)]
             band, at = np.searchsorted(cuts, values), np.arange(len(cuts))
-            return cls(part, units, values, band, sides, at, attribute.name, named=False)
+            return cls(part, units, values, band, sides, at, attribute.name, named=False, cuts=cuts)
         present, band = np.unique(codes, return_inverse=True)
         size = np.bincount(band, rows)
         at = _enough(size, size.sum(), least_count) if len(present) > 1 else present[:0]
-        sides = [(str(attribute.groups[one]), words.REST) for one in present[at]]
+        sides = [(str(attribute.groups[one]), REST) for one in present[at]]
         return cls(part, units, band.astype(np.float64), band, sides, at, attribute.name, named=True)
 
     @property
@@ -202,7 +202,6 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
         alone, jointly, joint["kolmogorov"] = _proven(bands, rows, cut, plan)
     scores = cut.sides.values
     span = float(scores[-1] - scores[0])
-    told = words.cut_meanings(name, observed, len(bands.sides), correlation, named=bands.named)
     findings = [
         Finding(
             name,
@@ -216,11 +215,14 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
             certified=alone if metric == "kolmogorov" else None,
             certified_jointly=jointly if metric == "kolmogorov" else None,
             p_value=chances.get(metric),
-            sentence=words.cut_sentence(name, bands.sides[at[metric].number], *at[metric].gap[:2], span),
-            meaning=told[metric],
             cuts=len(bands.sides),
             enough=enough[metric],
             joint_interval=joint.get(metric) if enough[metric] else None,
+            at=at[metric].gap.score,
+            shares=at[metric].gap.shares,
+            span=span,
+            cut=None if bands.named else float(bands.cuts[at[metric].number]),
+            correlation=correlation if metric == "energy" else None,
         )
         for metric in plan.metrics
         if metric in METRICS
@@ -345,6 +347,5 @@ def along_number(
         sizes=[sample.size(units[band == one]) for one in range(count)],
         quantiles={f"{share:.0%}": quantiles[:, at].tolist() for at, share in enumerate(QUANTILES)},
         selection_rates=list(map(float, rates)),
-        cut=None if worst is None else float(worst.groups[0].removeprefix("up to ")),
-        sentence="" if worst is None else worst.sentence,
+        cut=None if worst is None else worst.cut,
     )

@@ -1,4 +1,4 @@
-"""The audit of a sample, from one end to the other: comparisons, findings, decisions, distributions, notes, summary."""
+"""The audit of a sample from end to end: comparisons, findings, decisions, distributions, notes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from metrifair.auditing.distribution import (
     unbiased_distance,
     utility_of,
 )
-from metrifair.auditing.notes import notes_of
+from metrifair.auditing.notes import audit_notes
 from metrifair.auditing.numbers import Bands, along_number, worst_cut
 from metrifair.auditing.records import AuditRecord, Distribution, Finding, WitnessCurve
 from metrifair.auditing.request import MOST_PAIRED, Plan, Request
@@ -43,11 +43,11 @@ from metrifair.auditing.sample import (
     members_of,
     parts_of,
 )
+from metrifair.auditing.values import with_values
 from metrifair.figures.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.figures.curves import curves_of
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import facts
-from metrifair.report.audit import words
 from metrifair.support.provenance import Provenance
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
@@ -84,9 +84,9 @@ def audit_record(
         for finding in findings_of(one, known, sample, plan, generator)
     ]
     worst = [worst_cut(sample, bands, plan, generator) for bands in dependent]
-    findings = judged([*found, *(one for cut in worst for one in cut.findings)], plan.confidence, plan.permutations)
+    findings = tested([*found, *(one for cut in worst for one in cut.findings)], plan.confidence, plan.permutations)
     decisions = [] if selection is None else decisions_of(sample, selection, request)
-    notes = notes_of(
+    notes = audit_notes(
         sample,
         parts,
         findings,
@@ -99,7 +99,7 @@ def audit_record(
     )
     selected = None if selection is None else selection.amount
     along = [along_number(sample, *one, selected) for one in zip(dependent, worst, strict=True)]
-    return AuditRecord(
+    record = AuditRecord(
         **_rows_of(sample),
         score_range=plan.ends or sample.ends,
         confidence=plan.confidence,
@@ -111,21 +111,17 @@ def audit_record(
         ],
         along=[one for one in along if one is not None],
         notes=notes,
-        summary=words.summary_of(
-            findings, decisions, notes, plan.confidence, permutations=plan.permutations, least_count=plan.least_count
-        ),
-        least_count=plan.least_count,
-        pos_label=str(scheme.classes[scheme.positive]) if scheme.classes else None,
-        favourable=request.favourable,
+        permutations=plan.permutations,
         by_group=by_group_of(sample, selection, confidence=plan.confidence),
     )
+    return with_values(record, sample, request, selection)
 
 
 def _rows_of(sample: AuditSample) -> dict[str, Any]:
     """How many rows are audited, and how many were read and left out, and why."""
     known = (sample.problem.groups >= 0).any(1)
     used, unknown = (sample.size(np.flatnonzero(one)) for one in (known, ~known))
-    why = +(Counter(sample.left_out) + Counter({"of no known group": unknown}))
+    why = +(Counter(sample.left_out) + Counter({"missing_group": unknown}))
     read = used + unknown + sum(sample.left_out.values())
     provenance = Provenance(rows_read=read, left_out=dict(why))  # plain, for JSON
     return {"rows": used, "left_out": read - used, "provenance": provenance}
@@ -156,21 +152,21 @@ def _plan_of(request: Request, compared: Sequence[Compared], bands: Sequence[Ban
     )
 
 
-def judged(findings: Sequence[Finding], confidence: float, permutations: int) -> list[Finding]:
-    """With what chance alone could explain, of the findings that have enough rows.
+def tested(findings: Sequence[Finding], confidence: float, permutations: int) -> list[Finding]:
+    """With the significance of the findings that have enough rows, adjusted for all comparisons by a metric.
 
-    All comparisons by a metric are considered: a p-value counts as small where it is at most (1 - confidence) over
-    their number (Bonferroni). Of too many comparisons no p-value of so many permutations can be that small; bounds that
-    hold for all at once then decide, and where there are no p-values.
+    A p-value is significant where it is at most (1 - confidence) over their number (Bonferroni). Of too many
+    comparisons no p-value of so many permutations can be that small. Joint intervals then decide, and where there are
+    no p-values.
     """
-    tested = Counter(one.metric for one in findings if one.enough and one.p_value is not None)
+    numbers = Counter(one.metric for one in findings if one.enough and one.p_value is not None)
     found = []
     for one in findings:
-        level = (1 - confidence) / max(1, tested[one.metric])
+        level = (1 - confidence) / max(1, numbers[one.metric])
         if one.enough and one.p_value is not None and level * (1 + permutations) >= 1 - _ROUNDING:
-            found.append(replace(one, by_chance=one.p_value > level, judged_by="Bonferroni"))
+            found.append(replace(one, significant=one.p_value <= level, tested_by="bonferroni"))
         elif one.enough and one.joint_interval is not None:
-            found.append(replace(one, by_chance=one.joint_interval.low <= 0, judged_by="joint bounds"))
+            found.append(replace(one, significant=one.joint_interval.low > 0, tested_by="joint_bounds"))
         else:
             found.append(one)
     return found
@@ -218,14 +214,11 @@ def findings_of(
     alone, jointly, paper = (None, None, None) if sample.weighted else _radii(sizes, plan)
     span, width = float(found.values[-1] - found.values[0]), plan.width if compared.part.of_predictions else None
     decided = compared.part.of_predictions and are_decisions(compared.part.scores.values)
-    where = words.gap_sentence(compared.groups, gap.score, gap.shares, span, decided=decided)
     if plan.vc_dimension is not None:  # of others than these rows, resamples of them tell nothing
         joint = {}
     if "kolmogorov" in values and "kolmogorov" not in joint and not sample.weighted:
         joint |= _proven_interval(brackets.get("kolmogorov"), values["kolmogorov"], sizes, plan)
     left, right = (float(shares(side) @ found.values) for side in found[1:])
-    means = f"{words.mean_sentence(compared.groups, (left, right), span)} {where}"
-
     both = (found.values, found.left) if own is None else own, (found.values, found.right)
 
     def bound(metric: str, radius: float | None) -> float | None:
@@ -249,10 +242,13 @@ def findings_of(
             paper_bound=bound(metric, paper),
             p_value=p_values.get(metric),
             witness=_witness_curve(metric, drawn) if plan.witnesses else None,
-            sentence=means if facts(metric).compares_means and not decided else where,
-            meaning=words.meaning_of(metric, value, compared.groups, gap.score, span, decided=decided),
             enough=enough,
             joint_interval=joint.get(metric) if enough else None,
+            at=gap.score,
+            shares=gap.shares,
+            means=(left, right),
+            span=span,
+            decided=decided,
         )
         for metric, value in values.items()
     ]

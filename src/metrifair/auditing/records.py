@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import FEW, Interval
-from metrifair.figures.selection_rates import GroupRates
+from metrifair.figures.selection_rates import LEAST_SHARE, GroupRates
+from metrifair.problem.cells import Contrast
+from metrifair.problem.values import Value
 from metrifair.support.provenance import Provenance
 
 
@@ -21,8 +23,14 @@ class WitnessCurve:
     expected: tuple[float, float]
 
 
-JudgedBy = Literal["Bonferroni", "joint bounds", ""]
-"""How chance was judged: by p-values times the number of comparisons, or by whether joint bounds leave out 0."""
+REST = "rest"
+"""The name of all groups but one. Its group value is None."""
+
+TestedBy = Literal["bonferroni", "joint_bounds", ""]
+"""How significance was tested: by Bonferroni-adjusted p-values, or by whether the joint interval excludes 0."""
+
+Conditions: TypeAlias = tuple[tuple[str, Value], ...]
+"""The set of samples behind a figure, as (name, value) pairs: ``(("y", 1), ("region", "north"))``; empty: everyone."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +55,20 @@ class Finding:
     paper_bound: float | None = None  # upper bound by the VC dimension, for this finding alone
     p_value: float | None = None  # of "the groups have one distribution", by permutation
     witness: WitnessCurve | None = field(default=None, repr=False)
-    sentence: str = ""  # where and for whom the gap is largest
-    meaning: str = ""  # what the number says
-    cuts: int = 0  # of an attribute that is a number: the groups lie below and above the worst of so many cuts
-    enough: bool = True  # False: a group has fewer rows than least_count, too few to tell
-    joint_interval: Interval | None = None  # with the stated confidence those of all findings by the metric hold
-    by_chance: bool | None = None  # whether chance alone could explain it, all comparisons considered; None: not known
-    judged_by: JudgedBy = ""
+    cuts: int = 0  # the groups are the worst of so many cuts of a numeric attribute, or groups against the rest
+    enough: bool = True  # False: a group is below the minimum group size
+    joint_interval: Interval | None = None  # simultaneous with those of all findings by the metric
+    significant: bool | None = None  # multiplicity-adjusted; False: not distinguishable from noise; None: no test
+    tested_by: TestedBy = ""
+    group_values: tuple[Value, ...] = ()  # canonical values behind ``groups``; None: the rest
+    conditions: Conditions = ()  # what ``within`` names
+    at: float | None = None  # the score of the largest gap between the distribution functions
+    shares: tuple[float, float] | None = None  # of either group, at or below that score
+    means: tuple[float, float] | None = None  # mean score of either group
+    span: float = 0.0  # largest less smallest score of both groups
+    decided: bool = False  # the scores are decisions, 0 or 1
+    cut: float | None = None  # of a numeric attribute: the groups lie up to it, and above
+    correlation: float | None = None  # distance correlation of scores and attribute
 
     @property
     def certain(self) -> bool:
@@ -86,6 +101,7 @@ class Decisions:
     selected_by: SelectedBy = "threshold"
     favourable: Favourable = "high"  # whether high scores are selected, or low ones
     standard: str = ""  # that the audit is by
+    conditions: Conditions = ()
 
 
 @dataclass(frozen=True)
@@ -97,15 +113,12 @@ class Distribution:
     curves: Curves
 
 
-NoteKind = Literal["constant", "labels", "small", "parity", "missing", "exactness", "weights", "training"]
-
-
 @dataclass(frozen=True)
 class Note:
-    """Something to know before acting on the figures."""
+    """A caveat: its kind, which selects a template in ``wording.notes``, and the facts that the template needs."""
 
-    kind: NoteKind
-    text: str
+    kind: str
+    facts: Mapping[str, Any] = field(default_factory=dict)  # plain values, as in JSON
 
 
 @dataclass(frozen=True)
@@ -119,8 +132,7 @@ class AlongNumber:
     sizes: Sequence[int]  # rows
     quantiles: Mapping[str, Sequence[float]]  # of the scores, by share
     selection_rates: Sequence[float] = ()  # empty: nothing is decided
-    cut: float | None = None  # the one that tells most
-    sentence: str = ""  # what it tells
+    cut: float | None = None  # of the largest gap
 
 
 @dataclass(frozen=True)
@@ -155,6 +167,7 @@ class GroupFigures:
     calibration_error: Measure | None = None  # expected, of 10 bins of equal width
     roc: Sequence[tuple[float, float]] = ()  # false and true positive rates
     reliability: Sequence[ReliabilityBin] = ()
+    group_value: Value = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +178,26 @@ class ByGroup:
     within: str
     groups: Sequence[GroupFigures]
     gaps: Mapping[str, Measure] = field(default_factory=dict)  # largest less smallest, by the name of the figure
+    conditions: Conditions = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of an audit that change its figures: two audits compare only where these agree."""
+
+    threshold: float | str | None = None  # as passed: a number, "auto", "median" or None
+    selected_by: SelectedBy | None = None  # None: no decisions
+    reference: Mapping[str, Value] = field(default_factory=dict)  # group value by attribute; empty: the highest rate
+    least_count: int = FEW  # minimum group size
+    least_share: float = LEAST_SHARE  # groups with a smaller share of the rows have no impact ratio
+    favourable: Favourable = "high"
+    pos_label: Value = None  # None: no classes
+    criteria: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    contrast: Contrast = "pairs"
+    intersectional: bool = False
+    standard: str | None = None
+    loss: str | None = None
 
 
 @dataclass(frozen=True)
@@ -180,25 +213,24 @@ class AuditRecord:
     distributions: Sequence[Distribution] = ()
     along: Sequence[AlongNumber] = ()
     notes: Sequence[Note] = ()
-    summary: Sequence[str] = ()  # plain sentences, the most important first
-    least_count: int = FEW  # rows; groups of fewer are too small to tell
+    permutations: int = 0  # behind the p-values
     by_group: Sequence[ByGroup] = ()
-    pos_label: str | None = None  # the positive label; None: no classes, or a file of an older version
-    favourable: Favourable | None = None  # None: a file of an older version
+    settings: Settings = field(default_factory=Settings)
     # Two audits that found the same are equal, whenever they were made.
     provenance: Provenance = field(default_factory=Provenance, compare=False)
 
 
-Verdict = Literal["better", "worse", "cannot be told apart", "not tested"]
+Verdict = Literal["better", "worse", "not_distinguishable", "not_tested"]
+"""How a figure has changed; "not_distinguishable": by no more than sampling noise."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How a figure of one audit differs from the same figure of another, the baseline."""
+    """The difference between a figure of one audit and the same figure of another, the baseline."""
 
     model: str  # the audit that is compared with the baseline
     attribute: str
-    criterion: str
+    criterion: str  # or "decisions", "by_group"
     within: str
     groups: Sequence[str]
     metric: str
@@ -206,34 +238,37 @@ class Difference:
     after: float
     difference: float  # after less before
     interval: Interval | None = None
-    p_value: float | None = None  # of "they are equal", by itself
-    p_jointly: float | None = None  # the same, all differences considered (Holm)
-    verdict: Verdict = "not tested"  # at the stated confidence, all differences considered
+    p_value: float | None = None  # of equal figures, not adjusted
+    p_adjusted: float | None = None  # adjusted for all differences (Holm)
+    verdict: Verdict = "not_tested"  # by the adjusted p-value, at the stated confidence
+    group_values: tuple[Value, ...] = ()
+    conditions: Conditions = ()
 
 
 Pairing = Literal["rows", "independent", "unknown"]
-"""Same rows, at hand; different rows; or the same rows, which are not at hand: bounds then hold for any correlation."""
+"""The same rows, in memory; different rows; or the same rows, not in memory: intervals hold for any correlation."""
 
 
 @dataclass(frozen=True)
 class DifferenceRecord:
-    """Everything that a comparison of audits found."""
+    """The result of a comparison of audits."""
 
     names: Sequence[str]  # of the audits; the first one is the baseline
+    rows: Sequence[int]  # of each audit
     pairing: Pairing
     confidence: float
     differences: Sequence[Difference]
     unmatched: int = 0  # figures that only one of two audits has
-    summary: Sequence[str] = ()
+    can_pair: bool = False  # the rows of two audits are in memory, but not paired
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each audit
-    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the whole
+    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the comparison
 
 
 @dataclass(frozen=True)
 class Look:
-    """A distance at one look of a series, and how it differs from the first look."""
+    """A distance at one look of a series, and its difference from the baseline."""
 
-    look: str
+    look: str  # of a baseline: the last of its looks
     attribute: str
     criterion: str
     within: str
@@ -241,21 +276,42 @@ class Look:
     metric: str
     sizes: tuple[int, int]
     value: float
-    interval: Interval | None = None  # with the stated confidence those of all looks and distances hold, for ever
-    difference: float = 0.0  # from the first look
-    p_value: float | None = None  # of "it is as at the first look", by itself
-    level: float | None = None  # the p-value from which on down it is an alarm, all looks and distances considered
-    alarm: Verdict = "not tested"
+    interval: Interval | None = None  # simultaneous over all looks, however many follow, and all distances
+    difference: float = 0.0  # from the baseline
+    p_value: float | None = None  # of no change since the baseline, not adjusted
+    level: float | None = None  # a p-value of at most so much is an alarm; None: the baseline
+    alarm: Verdict = "not_tested"
+    group_values: tuple[Value, ...] = ()
+    conditions: Conditions = ()
+    baseline: int = 0  # the place of its baseline in the record
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The looks with which a distance is compared: the first ones, pooled until both groups reach the minimum size."""
+
+    attribute: str
+    criterion: str
+    within: str
+    groups: Sequence[str]
+    metric: str
+    looks: Sequence[str]
+    sizes: tuple[int, int]  # of the pooled groups
+    enough: bool  # False: the groups are still too small, so that no look is tested
+    untested: Sequence[str] = ()  # later looks at which a group is below the minimum size, or missing
+    group_values: tuple[Value, ...] = ()
+    conditions: Conditions = ()
 
 
 @dataclass(frozen=True)
 class SeriesRecord:
-    """Everything that a series of audits found, look by look."""
+    """The result of a series of audits, look by look."""
 
-    looks: Sequence[str]  # the first one is the baseline
+    looks: Sequence[str]
     rows: Sequence[int]
     confidence: float
+    least_count: int  # rows of a group that is tested
     series: Sequence[Look]
-    summary: Sequence[str] = ()
+    baselines: Sequence[Baseline]  # one for each distance, in the order of their first looks
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each look
-    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the whole
+    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the series

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 import numpy as np
 
 from metrifair.auditing.records import Favourable
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.figures.certificates import check_confidence
 from metrifair.figures.intervals import FEW
 from metrifair.figures.selection_rates import HIGHEST, LEAST_SHARE, STANDARDS, StandardName
@@ -137,15 +137,19 @@ class Request:
             if not is_integer(value, least=0) or 0 < value < least:
                 raise DataError(f"{name} must be 0 or an integer from {least} upwards, got {value!r}")
         if self.threshold not in (None, "auto", "median") and not is_number(self.threshold):
-            raise DataError(f"threshold must be a finite number, 'auto', 'median' or None, got {self.threshold!r}")
+            raise DataError(
+                "must be a finite number, 'auto', 'median' or None", argument="threshold", received=self.threshold
+            )
         check_known("favourable", self.favourable, ("high", "low"))
         check_number("least_share", self.least_share, low=0, high=1)
         if self.standard is not None:
             check_known("standard", self.standard, [name for name in STANDARDS if name])
             if not STANDARDS[self.standard].named and self.reference != HIGHEST:
                 raise DataError(
-                    f"standard={self.standard!r} divides by the highest rate; leave reference out, got "
-                    f"{self.reference!r}"
+                    f"does not go with the standard {self.standard!r}, which divides by the highest rate",
+                    argument="reference",
+                    received=self.reference,
+                    remedy=Remedy("reference", leave_out=True),
                 )
         groups_allowed(self.most_groups)
         check_integer("least_count", self.least_count, least=1)
@@ -172,11 +176,13 @@ class Request:
         """The criteria that were asked for, each once."""
         given = self.criteria
         if given is not None and not isinstance(given, Criterion | Iterable):
-            raise DataError(f"criteria must be a name, or a sequence of names, got {given!r}")
+            raise DataError("must be a name, or a sequence of names", argument="criteria", received=given)
         several = (given,) if isinstance(given, str | Criterion) else () if given is None else tuple(given)
         if not several:
             raise DataError(
-                "criteria must name at least one criterion, got none; leave it out for those the data allow"
+                "must name at least one criterion, got none",
+                argument="criteria",
+                remedy=Remedy("criteria", leave_out=True, detail=" for all that the data allow"),
             )
         return tuple(dict.fromkeys(map(criterion_named, several)))
 
@@ -184,7 +190,11 @@ class Request:
         """The metrics that were asked for, each once."""
         names = USUAL if self.metrics is None else names_of("metrics", self.metrics)
         if not names:
-            raise DataError("metrics must name at least one metric, got none; leave it out for the usual ones")
+            raise DataError(
+                "must name at least one metric, got none",
+                argument="metrics",
+                remedy=Remedy("metrics", leave_out=True, detail=" for the default ones"),
+            )
         for name in names:
             check_known("metrics", name, METRICS)
         return tuple(dict.fromkeys(names))
@@ -264,14 +274,14 @@ def groups_allowed(most: int | None) -> int:
     if most is None:
         return MOST_GROUPS
     if not is_integer(most, least=2) or most > MOST_LEVELS:
-        raise DataError(f"most_groups must be an integer from 2 to {MOST_LEVELS:,}, or None, got {most!r}")
+        raise DataError(f"must be an integer from 2 to {MOST_LEVELS:,}, or None", argument="most_groups", received=most)
     return int(most)
 
 
 def too_many_groups(attribute: str, found: str, groups: int) -> DataError:
     """What is wrong with a column that makes so many groups, and what to do about it."""
-    insist = f"; pass most_groups={groups} if each value is a group" if groups <= MOST_LEVELS else ""
+    insist = [Remedy("most_groups", groups, " if each value is a group")] if groups <= MOST_LEVELS else []
     return DataError(
-        f"the groups {attribute!r} hold {found}, as an id or a measurement does: too many to compare; name another "
-        f"column, or cut its values into a few ranges first{insist}"
+        f"the groups {attribute!r} hold {found}, as an id or a measurement does: too many to compare",
+        remedy=["name another column", Remedy("cuts", detail=" to make groups of a number"), *insist],
     )

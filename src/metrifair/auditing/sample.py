@@ -22,17 +22,16 @@ from metrifair.auditing.distribution import (
 )
 from metrifair.auditing.out_of_core.brackets import Brackets, CellSides, bracket_distances
 from metrifair.auditing.out_of_core.rows import BinnedScores
-from metrifair.auditing.records import Favourable
+from metrifair.auditing.records import REST, Favourable
 from metrifair.auditing.request import MOST_PAIRED
 from metrifair.auditing.resampling import Rows
 from metrifair.auditing.rest import Everyone, is_known
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.figures.intervals import Interval
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import EVERYONE, Criterion
 from metrifair.problem.predictions import scores_of
 from metrifair.problem.problem import Problem
-from metrifair.report.audit.words import REST
 
 _NOBODY = Attribute("nobody", ("one", "other"))
 
@@ -153,7 +152,7 @@ def parts_of(sample: AuditSample, criteria: Sequence[Criterion], loss: str | Non
 def _as_taken_by(criterion: Criterion, problem: Problem, loss: str | None) -> Problem:
     """The problem with numbers for labels where the criterion cuts them, or its loss compares them, as numbers."""
     if problem.labels is None and (criterion.needs_labels or criterion.score == "loss" or callable(criterion.score)):
-        raise DataError(f"{criterion.name} looks at the true labels; pass y_true, got None")
+        raise DataError(f"{criterion.name} looks at the true labels", remedy=Remedy("y_true"))
     numeric = criterion.bins is not None or (criterion.score == "loss" and loss not in (None, "log_loss"))
     if not numeric or not problem.scheme.classes:
         return problem

@@ -167,7 +167,7 @@ class ColumnSource:
             **decoded(roles, levels, rows.codes, is_text=self.is_text),
             sample_weight=rows.weight,
             precision=precision_of([table[roles.score].dtype]),
-            left_out=rows.left_out + Counter({"without the score of another model": len(self.table) - len(table)}),
+            left_out=rows.left_out + Counter({"missing_other_score": len(self.table) - len(table)}),
         )
         return source.counts(request)
 

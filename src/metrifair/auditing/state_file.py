@@ -19,7 +19,7 @@ from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROW
 from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded, levels_for
 from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, BinnedScores, CellTable, Tally
 from metrifair.auditing.request import Request
-from metrifair.errors import DataError, MetrifairWarning, ModelFileError
+from metrifair.errors import DataError, MetrifairWarning, ModelFileError, Remedy
 from metrifair.figures.intervals import FEW
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.values import place_among
@@ -281,9 +281,9 @@ def ends_of(given: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in given)
     except (TypeError, ValueError):
-        raise DataError(f"range must be two numbers, lowest and highest, got {given!r}") from None
+        raise DataError("must be two numbers, lowest and highest", argument="range", received=given) from None
     if not (low < high and np.isfinite(high - low)):
-        raise DataError(f"range must be two finite numbers, the lower one first, got {given!r}")
+        raise DataError("must be two finite numbers, the lower one first", argument="range", received=given)
     return low, high
 
 
@@ -293,8 +293,8 @@ def check_within(scores: Floats, ends: tuple[float, float]) -> None:
     if len(scores) and not (scores.min() >= low and scores.max() <= high):
         beyond = float(scores.min() if scores.min() < low else scores.max())
         raise DataError(
-            f"the score {beyond:g} lies beyond the range from {low:g} to {high:g}; count with a range that holds all "
-            "scores, and the same one in all states that will be merged"
+            f"the score {beyond:g} lies beyond the range from {low:g} to {high:g}",
+            remedy=Remedy("range", detail=" that holds all scores, the same for all states to be merged"),
         )
 
 
@@ -343,8 +343,8 @@ def check_last(parts: StateParts, request: Request) -> None:
     is_last = place_among(request.pos_label, labels) == len(labels) - 1
     if len(labels) > 1 and is_last != (request.favourable == "high"):
         raise DataError(
-            f"the scores that were counted are the probabilities of the label {labels[-1]!r}, the last of two columns; "
-            f"leave pos_label={request.pos_label!r} out, or count the column of that label alone"
+            f"the scores that were counted are the probabilities of the label {labels[-1]!r}, the last of two columns",
+            remedy=[Remedy("pos_label", leave_out=True), "count the column of that label alone"],
         )
 
 

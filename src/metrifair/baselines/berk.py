@@ -9,13 +9,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import RegressorMixin
 
-from metrifair.postprocessing.training_data import Floats, TrainingData, features_at_predict, training_data
+from metrifair.baselines.stacked import FitGrid, Fitted, WeightedEstimator
+from metrifair.baselines.training_data import Floats, TrainingData, features_at_predict
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_known, check_number
 
@@ -27,7 +27,7 @@ _BLOCK = 1 << 21  # similarities held in memory at a time
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BerkRegressor(RegressorMixin, BaseEstimator):
+class BerkRegressor(RegressorMixin, WeightedEstimator):
     """Linear regression that treats alike those of different groups who have like targets.
 
     Minimises squared error + strength x penalty + ridge x (squared intercept and coefficients), in closed form. The
@@ -71,30 +71,18 @@ class BerkRegressor(RegressorMixin, BaseEstimator):
     ridge: float = 0.0
     variant: Literal["method", "reference"] = "method"
 
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the coefficients.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as numbers.
-        y : array-like of shape (n_samples,)
-            Targets, as numbers.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each sample, in one column without missing values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight two counts as two rows, in the loss and in the pairs.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        (fitted,) = fit_path(
-            self, X, y, [self.strength], sensitive_features=sensitive_features, sample_weight=sample_weight
-        )
-        self.__dict__.update(vars(fitted))
-        return self
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+        check_known("penalty", self.penalty, ("individual", "group"))
+        check_known("loss", self.loss, ("pooled", "group_balanced"))
+        check_number("ridge", self.ridge, low=0)
+        for strength in grid.strengths:
+            check_number("strength", strength, low=0)
+        loss: Loss = "group_balanced" if self.variant == "reference" else self.loss
+        fits: list[list[Fitted]] = []
+        for rows in grid.rows:
+            found = solutions(data.take(rows), grid.strengths, penalty=self.penalty, loss=loss, ridge=self.ridge)
+            fits.append([{"intercept_": float(beta[0]), "coef_": beta[1:]} for beta in found])
+        return fits
 
     def predict(self, X: Table) -> Floats:
         """The predictions, on the scale of y.
@@ -109,43 +97,7 @@ class BerkRegressor(RegressorMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Predictions.
         """
-        predicted: Floats = features_at_predict(self, X) @ self.coef_ + self.intercept_
-        return predicted
-
-
-def fit_path(
-    estimator: BerkRegressor,
-    X: Table,
-    y: Table,
-    strengths: Sequence[float],
-    *,
-    sensitive_features: Table,
-    sample_weight: ArrayLike | None = None,
-) -> list[BerkRegressor]:
-    """Fitted copies of the estimator, one for each strength, for little more than the cost of one.
-
-    >>> X, y, a = [[0.0], [1.0], [1.0], [3.0], [2.0]], [0.0, 1.0, 1.0, 2.0, 0.0], [0, 0, 1, 1, 1]
-    >>> models = fit_path(BerkRegressor(), X, y, [0, 1, 1e9], sensitive_features=a)
-    >>> [float(model.coef_[0].round(4)) for model in models]
-    [0.4615, 0.2284, 0.0]
-    """
-    check_known("penalty", estimator.penalty, ("individual", "group"))
-    check_known("loss", estimator.loss, ("pooled", "group_balanced"))
-    check_known("variant", estimator.variant, ("method", "reference"))
-    for strength in strengths:
-        check_number("strength", strength, low=0)
-    check_number("ridge", estimator.ridge, low=0)
-    template = clone(estimator)
-    data = training_data(template, X, y, sensitive_features, sample_weight=sample_weight, two_groups=False)
-    loss: Loss = "group_balanced" if estimator.variant == "reference" else estimator.loss
-    found = solutions(data, strengths, penalty=estimator.penalty, loss=loss, ridge=estimator.ridge)
-    noted = {name: value for name, value in vars(template).items() if name.endswith("_")}
-    models = []
-    for strength, beta in zip(strengths, found, strict=True):
-        model: BerkRegressor = clone(template).set_params(strength=strength)
-        model.__dict__.update(noted | {"intercept_": float(beta[0]), "coef_": beta[1:]})
-        models.append(model)
-    return models
+        return features_at_predict(self, X, "coef_") @ self.coef_ + self.intercept_
 
 
 def solutions(
@@ -178,13 +130,12 @@ def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
     if all(similar == 0 for *_, similar in pairs):
         warnings.warn(
             "the targets of different groups are so far apart that no pair is similar: the penalty is zero; rescale y",
-            stacklevel=4,
+            stacklevel=6,
         )
     if penalty == "group":
         return np.stack([v for _, v, _ in pairs])
     values, vectors = np.linalg.eigh(sum(m for m, *_ in pairs))
-    root: Floats = np.sqrt(values.clip(min=0))[:, None] * vectors.T
-    return root
+    return np.sqrt(values.clip(min=0))[:, None] * vectors.T
 
 
 def pair_moments(data: TrainingData, left: int, right: int) -> tuple[Floats, Floats, float]:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from metrifair.baselines.postprocessor import PublishedPostprocessor
+from metrifair.baselines.training_data import Floats, Integers
 from metrifair.errors import TooFewSamples
-from metrifair.postprocessing.meta_estimator import Postprocessor, predicted
-from metrifair.postprocessing.rates import Distribution, barycentre
-from metrifair.postprocessing.training_data import Floats, Integers
+from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
 from metrifair.problem.tables import Table
-from metrifair.support.checks import check_number, check_switches, seed_of
+from metrifair.support.checks import check_number, check_switches
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ChzhenPostprocessor(RegressorMixin, Postprocessor):
+class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
     """A regressor's predictions mapped so that they are distributed alike in all groups.
 
     A prediction is replaced by the mean, over groups weighted by size, of the predictions that hold its rank there: the
@@ -31,7 +32,10 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
         How far to go from the estimator's predictions (0) to the fair ones (1). Between lies an extension of the
         method: unfairness, as Wasserstein distance, shrinks in proportion to 1 - t.
     sigma : float, default=0.0
-        Predictions are ranked after adding a draw between -sigma and sigma, so that equal ones are told apart.
+        Predictions are ranked after adding a draw between -sigma and sigma, which breaks ties between rows with equal
+        predictions. The draw is a function of the seed and the row's features. So the prediction of a row does not
+        depend on the other rows of a call, and rows with equal features get equal predictions. Averaging over the draw
+        instead would leave ties, and with them a distance between the groups.
     split : bool, default=False
         Rank with one half of each group's rows and take values from the other, for guarantees without assumptions.
     prefit : bool, default=False
@@ -71,16 +75,17 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
     folds: int = 1
     random_state: Any = None
 
-    score = Postprocessor.score  # not scikit-learn's, which predicts without groups
+    score = PublishedPostprocessor.score  # scikit-learn's mixin predicts without groups
 
     def _check_parameters(self) -> None:
         check_number("t", self.t, low=0, high=1)
         check_number("sigma", self.sigma, low=0)
         check_switches(split=self.split)
 
-    def _learn(self, scores: Floats, group: Integers) -> None:
-        """Sorted predictions of each group, to rank with and to take values from."""
-        values = scores + self.generator_.uniform(-self.sigma, self.sigma, len(scores))
+    def _learn(self, X: Table, scores: Floats, group: Integers) -> None:
+        """Sort the predictions of each group, to rank with and to take values from."""
+        self.jitter_seed_ = int(self.generator_.randint(2**31 - 1))
+        values = self._jittered(X, scores)
         members = [self.generator_.permutation(values[group == code]) for code in range(len(self.groups_))]
         first, second = members, members
         if self.split:
@@ -89,6 +94,9 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
             first, second = [own[: len(own) // 2] for own in members], [own[len(own) // 2 :] for own in members]
         self.ranked_, self.valued_ = ([np.sort(own) for own in half] for half in (first, second))
         self.shares_ = np.bincount(group) / len(group)
+
+    def _jittered(self, X: Table, scores: Floats) -> Floats:
+        return scores + self.sigma * row_draws(X, self.jitter_seed_) if self.sigma else scores
 
     def predict(self, X: Table, *, sensitive_features: Table) -> Floats:
         """Predictions, on the scale of y, which depend on the group of each row.
@@ -106,14 +114,27 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
             Predictions.
         """
         group = self._groups(X, sensitive_features)
-        plain = predicted(self.base_, X, sensitive_features)
-        jittered = plain + np.random.RandomState(seed_of(self.random_state)).uniform(
-            -self.sigma, self.sigma, len(plain)
-        )
-        fair, valued = np.empty(len(plain)), [Distribution.of(own) for own in self.valued_]
+        plain = self._scores(self.base_, X, sensitive_features)
+        jittered = self._jittered(X, plain)
+        fair, valued = np.empty(len(plain)), [EmpiricalDistribution.of(own) for own in self.valued_]
         for code, ranked in enumerate(self.ranked_):
             own = group == code
-            _, upto = Distribution.of(ranked).ranks(jittered[own])
-            fair[own] = barycentre(upto, upto, valued, self.shares_)
-        mixed: Floats = (1 - self.t) * plain + self.t * fair
-        return mixed
+            _, upto = EmpiricalDistribution.of(ranked).ranks(jittered[own])
+            fair[own] = barycenter(upto, upto, valued, self.shares_)
+        return (1 - self.t) * plain + self.t * fair
+
+
+def row_draws(X: Table, seed: int) -> Floats:
+    """A number in [-1, 1) for each row: a hash of the seed and the row's features, whatever the other rows are.
+
+    >>> rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> bool((row_draws(rows[::-1], 0) == row_draws(rows, 0)[::-1]).all())
+    True
+    """
+    table = X.toarray() if hasattr(X, "toarray") else np.asarray(X)  # sparse, or any table
+    try:
+        table = table.astype(np.float64)  # the type of a list's numbers may depend on the other rows
+    except (TypeError, ValueError):
+        table = table.astype(object)  # names of categories
+    digests = [blake2b(f"{seed} {row}".encode(), digest_size=8).digest() for row in table.tolist()]
+    return np.array([int.from_bytes(digest, "big") / 2**63 - 1 for digest in digests])

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from metrifair.baselines.network import NetworkClassifier, samples_of, train_networks
+from metrifair.baselines.stacked import FitGrid, Fitted
+from metrifair.baselines.training_data import CONDITIONED_ON, Floats, Integers, TrainingData
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import model_for, schedule_for
-from metrifair.postprocessing.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
-from metrifair.postprocessing.training_data import CONDITIONED_ON, Floats, Integers, TrainingData
 from metrifair.problem.criteria import BINARY, usual_name
 from metrifair.support.checks import check_known, check_number
 from metrifair.support.signatures import as_in
@@ -93,9 +94,8 @@ class FairBatchClassifier(NetworkClassifier):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        seeds, rows, _ = grid
+        rows = grid.rows
         check_known("criterion", usual_name(self.criterion), _MOVED)
-        check_known("variant", self.variant, ("method", "reference"))
         check_number("step", self.step, low=0, high=1)
         network = self._network()
         for own in rows:
@@ -114,9 +114,7 @@ class FairBatchClassifier(NetworkClassifier):
             network,
             samples_of(data),
             Objective(BINARY, ()),
-            strengths=[0.0],
-            seeds=seeds,
-            rows=rows,
+            grid._replace(strengths=[0.0]),
             source=EpochSource(sampler.size, (), sampler.draw),
             model=Doubled(model) if reference else model,
         )
@@ -169,8 +167,7 @@ def batch_counts(shares: Floats, sizes: Floats, batch_size: int, *, half_to_even
     of_label = batch_size * sizes.sum(-1) / sizes.sum((-2, -1), keepdims=True)[..., 0]
     exact = of_label[..., None] * np.stack([1 - shares, shares], -1)
     rounded = np.rint(exact) if half_to_even else np.floor(exact + 0.5)
-    counts: Integers = rounded.astype(np.int64)
-    return counts
+    return rounded.astype(np.int64)
 
 
 def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Tensor:

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from metrifair.baselines.network import NetworkClassifier, samples_of, train_networks
+from metrifair.baselines.stacked import FitGrid, Fitted
+from metrifair.baselines.training_data import CONDITIONED_ON, Integers, TrainingData
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import device_of, schedule_for
-from metrifair.postprocessing.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
-from metrifair.postprocessing.training_data import CONDITIONED_ON, Integers, TrainingData
 from metrifair.problem.cells import Attribute, Batch, Cells, compiled
 from metrifair.problem.criteria import BINARY, criterion_named, usual_name
 from metrifair.problem.tables import Table
@@ -112,12 +113,11 @@ class FairKDEClassifier(NetworkClassifier):
     random_state: Any = None
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
-        accepted: NDArray[np.bool_] = self.predict_proba(X)[:, 1] >= self.threshold
-        return accepted
+        return self.predict_proba(X)[:, 1] >= self.threshold
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        seeds, rows, strengths = grid
-        self._check(strengths)
+        rows = grid.rows
+        self._check(grid.strengths)
         network, device = self._network(), device_of(self.device)
         for own in rows:
             data.take(own).check_cells(CONDITIONED_ON[usual_name(self.criterion)])
@@ -145,16 +145,13 @@ class FairKDEClassifier(NetworkClassifier):
             network,
             samples_of(data, cell),
             objective,
-            strengths=strengths,
-            seeds=seeds,
-            rows=rows,
+            grid,
             source=source,
             path=self.warm_start_path,
         )
         return [[None if one is None else {"predictor_": one} for one in seed] for seed in trained]
 
     def _check(self, strengths: Sequence[float]) -> None:
-        check_known("variant", self.variant, ("method", "reference"))
         check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)
         if self.groups is not None:
             check_known("groups", self.groups, ("all", "first"))

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.naive_bayes import GaussianNB
 
+from metrifair.baselines.preprocessor import Preprocessor, class_probabilities, fit_learners
+from metrifair.baselines.stacked import FitGrid, Fitted, StackedEstimator
+from metrifair.baselines.training_data import Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.errors import DataError
-from metrifair.postprocessing.meta_estimator import Preprocessor, fit_learners
-from metrifair.postprocessing.network import FitGrid, Fitted, StackedEstimator
-from metrifair.postprocessing.training_data import Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.support.checks import check_known
 
 
@@ -32,8 +32,7 @@ def independence_weights(y: Integers, group: Integers, weight: Floats | None = N
         label, code = np.argwhere(counts == 0)[0]
         raise DataError(f"no row has label {label} in group {code}; weights would be infinite")
     ratio = counts.sum(1, keepdims=True) * counts.sum(0) / (counts.sum() * counts)
-    weighted: Floats = weight * ratio[y, group]
-    return weighted
+    return weight * ratio[y, group]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,12 +75,11 @@ class ReweighingClassifier(Preprocessor):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        seeds, rows, _ = grid
-        parts = [data.take(own) for own in rows]
+        parts = [data.take(own) for own in grid.rows]
         for part in parts:
             part.check_cells(range(len(self.classes_)))
         weights = [independence_weights(part.y, part.group, part.weight) for part in parts]
-        learners = fit_learners(self.estimator, data, seeds=seeds, rows=rows, weights=weights)
+        learners = fit_learners(self.estimator, data, grid, weights)
         return [
             [{"estimator_": learner, "weights_": weight}] for learner, weight in zip(learners, weights, strict=True)
         ]
@@ -165,24 +163,23 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     fit = StackedEstimator.fit  # type: ignore[assignment]  # without weights
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        seeds, rows, _ = grid
-        even = [np.ones(len(own)) for own in rows]
+        even = [np.ones(len(own)) for own in grid.rows]
         ranker = GaussianNB() if self.ranker is None else self.ranker
         if isinstance(ranker, str):
             check_known("ranker", ranker, ("estimator",), otherwise="a classifier")
             ranker = self.estimator
         if ranker is not None and not hasattr(ranker, "predict_proba"):
             raise DataError(f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None")
-        rankers = fit_learners(ranker, data, seeds=seeds, rows=rows, weights=even, name="ranker")
-        changes = list(map(self._changes, map(data.take, rows), rankers))
+        rankers = fit_learners(ranker, data, grid, even, name="ranker")
+        changes = list(map(self._changes, map(data.take, grid.rows), rankers))
         # Every row exists twice, with its label and with the other one; changed rows are taken from the second half.
         both = data.take(np.tile(np.arange(len(data)), 2))
         both = replace(both, y=np.concatenate([data.y, 1 - data.y]))
         chosen = []
-        for own, change in zip(rows, changes, strict=True):
+        for own, change in zip(grid.rows, changes, strict=True):
             flipped = np.isin(np.arange(len(own)), np.concatenate(change))
             chosen.append(np.where(flipped, own + len(data), own))
-        learners = fit_learners(self.estimator, both, seeds=seeds, rows=chosen, weights=even)
+        learners = fit_learners(self.estimator, both, grid._replace(rows=chosen), even)
         return [
             [{"estimator_": learner, "changes_": change}] for learner, change in zip(learners, changes, strict=True)
         ]
@@ -200,5 +197,5 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
                     f"other {rates[1 - code]:.3f}; no label is changed",
                     stacklevel=5,
                 )
-        score = ranker.predict_proba(data.x)[:, 1]
+        score = class_probabilities(ranker, data.x)[:, 1]
         return massaged(data.y, data.group == code, score, rounding=self.rounding)

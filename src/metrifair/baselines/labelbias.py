@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.baselines.preprocessor import Preprocessor, check_continues, fit_learners
+from metrifair.baselines.stacked import FitGrid, Fitted
+from metrifair.baselines.training_data import CONDITIONED_ON, Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.errors import DataError
-from metrifair.postprocessing.meta_estimator import Preprocessor, check_continues, fit_learners
-from metrifair.postprocessing.network import FitGrid, Fitted
-from metrifair.postprocessing.training_data import CONDITIONED_ON, Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.problem.criteria import usual_name
 from metrifair.support.checks import check_integer, check_known, check_number, check_switches
 
@@ -135,9 +135,8 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        seeds, rows, _ = grid
         self._check()
-        parts = [data.take(own) for own in rows]
+        parts = [data.take(own) for own in grid.rows]
         for part in parts:
             part.check_cells(CONDITIONED_ON[usual_name(self.criterion)])
         lagging = self.variant == "reference" and usual_name(self.criterion) != "statistical_parity"
@@ -149,7 +148,7 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
             tilted = [self._weights(part, now) for part, now in zip(parts, multipliers, strict=True)]
             weights = weights if lagging else tilted
             earlier = learners if self.warm_start else []
-            learners = fit_learners(self.estimator, data, seeds=seeds, rows=rows, weights=weights, earlier=earlier)
+            learners = fit_learners(self.estimator, data, grid, weights, earlier=earlier)
             weights = tilted
             seen = [self._judged(*each) for each in zip(parts, learners, multipliers, strict=True)]
             if kept and self.keep == "best":
@@ -177,7 +176,6 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     def _check(self) -> None:
         check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)
         check_known("keep", self.keep, ("last", "best"))
-        check_known("variant", self.variant, ("method", "reference"))
         check_switches(warm_start=self.warm_start)
         check_number("step", self.step, low=0)
         check_number("scale", self.scale, low=0, low_open=True)
@@ -188,5 +186,4 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
 
 def _member(data: TrainingData) -> NDArray[np.bool_]:
     """(n, groups)"""
-    inside: NDArray[np.bool_] = data.group[:, None] == np.arange(len(data.groups))
-    return inside
+    return data.group[:, None] == np.arange(len(data.groups))

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from metrifair.postprocessing.training_data import Floats, TrainingData
+from metrifair.baselines.training_data import Floats, TrainingData
 
 _STEPS = 100
 _SMALL = 1e-10  # relative decrease of the loss at which the step just taken was the last one

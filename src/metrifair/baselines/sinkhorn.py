@@ -12,11 +12,12 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
+from metrifair.baselines.network import NetworkClassifier, samples_of
+from metrifair.baselines.stacked import FitGrid, Fitted
+from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData
 from metrifair.baselines.transport import Divergence, Points, Sinkhorn, distinct_points, stacked_points
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of
-from metrifair.postprocessing.network import FitGrid, Fitted, NetworkClassifier, samples_of
-from metrifair.postprocessing.training_data import CONDITIONED_ON, TrainingData
 from metrifair.problem.criteria import BINARY, usual_name
 from metrifair.support.checks import check_known, check_number
 from metrifair.training import Predictor
@@ -140,7 +141,6 @@ class SinkhornClassifier(NetworkClassifier):
 
     def _check(self, strengths: Sequence[float]) -> Sinkhorn:
         self._network()
-        check_known("variant", self.variant, ("method", "reference"))
         check_known("criterion", usual_name(self.criterion), ("statistical_parity", "equal_opportunity"))
         check_known("level", self.level, ("hidden", "output"))
         check_known("precision", self.precision, _DTYPES)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metrifair.postprocessing.training_data import Floats
+from metrifair.baselines.training_data import Floats
 from metrifair.support.checks import check_integer, check_number
 
 _COPIES = 4  # of a matrix, or a block of one, that live at once: costs, plan, and two that are made of them
@@ -321,5 +321,4 @@ class Anderson:
         trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
         gram.diagonal(dim1=-2, dim2=-1).add_(trace * _RIDGE[gram.dtype] + torch.finfo(gram.dtype).tiny)
         shares: Tensor = torch.linalg.solve_ex(gram, products[..., :-1, -1:])[0].masked_fill_(grown, 0.0)
-        mixed: Tensor = led - (shares.mT @ to[..., :-1, :]).squeeze(-2)
-        return mixed
+        return led - (shares.mT @ to[..., :-1, :]).squeeze(-2)

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog, nnls
-from scipy.sparse import coo_array, hstack, kron, vstack
+from scipy.optimize import nnls
+from scipy.sparse import coo_array, kron
 from sklearn.base import ClassifierMixin
 
-from metrifair.postprocessing.meta_estimator import Postprocessor, probabilities
-from metrifair.postprocessing.rates import cheapest_rates
-from metrifair.postprocessing.training_data import Floats, Integers
+from metrifair.baselines.postprocessor import PublishedPostprocessor
+from metrifair.baselines.training_data import Floats, Integers
+from metrifair.postprocessing.rates import cheapest_rates, parity_program
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_number, check_switches
 
@@ -22,7 +22,7 @@ _TIE = 1e-9  # probability below which a linear program's assignment counts as n
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class XianPostprocessor(ClassifierMixin, Postprocessor):
+class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
     """Decisions with rates that differ by at most alpha between groups, at the least expected error.
 
     The rates are those of the rows the post-processor is fitted on; new rows need their groups to be decided. Two
@@ -77,14 +77,14 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
     folds: int = 1
     random_state: Any = None
 
-    score = Postprocessor.score  # not scikit-learn's, which predicts without groups
+    score = PublishedPostprocessor.score  # scikit-learn's mixin predicts without groups
 
     def _check_parameters(self) -> None:
         if self.alpha != inf:
             check_number("alpha", self.alpha, low=0)
         check_switches(randomized=self.randomized)
 
-    def _learn(self, scores: Floats, group: Integers) -> None:
+    def _learn(self, _: Table, scores: Floats, group: Integers) -> None:
         """Decide how groups are to be treated, from the scores of rows of known groups."""
         codes = range(len(self.groups_))
         two = scores.shape[1] == 2
@@ -124,7 +124,7 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
             Labels.
         """
         group = self._groups(X, sensitive_features)
-        scores = probabilities(self.base_, X, sensitive_features)
+        scores = self._scores(self.base_, X, sensitive_features)
         if scores.shape[1] == 2:
             chosen = (scores[:, 1] > self.thresholds_[group]).astype(int)
         else:
@@ -134,8 +134,7 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
                 chance = self.drawn_.get(_key(code, score))
                 if chance is not None:  # on the margin
                     chosen[row] = self.generator_.choice(len(chance), p=chance)
-        predicted: NDArray[Any] = self.classes_[chosen]
-        return predicted
+        return self.classes_[chosen]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -179,8 +178,7 @@ def accepted(score: Floats, rate: float) -> Floats:
     share = (rate * len(score) - before) / counts
     near = np.abs(share - share.round()) < 1e-9  # a rate of k / n accepts k rows whole
     share = np.where(near, share.round(), share)
-    found: Floats = share.clip(0, 1)[place]
-    return found
+    return share.clip(0, 1)[place]
 
 
 def threshold(score: Floats, probability: Floats) -> float:
@@ -210,19 +208,10 @@ def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
     mass = counts / np.bincount(group)[own]
     mean_by_group = coo_array((mass, (own, np.arange(m))), shape=(groups, m))
     rates = kron(mean_by_group, np.eye(classes))
-    centre = coo_array(np.kron(np.ones((groups, 1)), np.eye(classes)))
+    window = coo_array(np.kron(np.ones((groups, 1)), np.eye(classes)))
     decided = coo_array((np.ones(m * classes), (np.repeat(np.arange(m), classes), np.arange(m * classes))))
-    free = coo_array((m, classes))
-    found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
-        np.append((counts[:, None] * (1 - atoms[:, 1:])).ravel() / n, np.zeros(classes)),
-        A_eq=hstack([decided, free]),
-        b_eq=np.ones(m),
-        A_ub=vstack([hstack([rates, -centre]), hstack([-rates, centre])]),
-        b_ub=np.full(2 * groups * classes, alpha / 2),
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    if found.status != 0:
-        raise RuntimeError(f"the linear program ended with: {found.message}")
+    loss = (counts[:, None] * (1 - atoms[:, 1:])).ravel() / n
+    found = parity_program(loss, rates, window, alpha, sums=decided)
     solved = found.x[: m * classes].reshape(m, classes)
     solved = np.where(solved > _TIE, solved, 0.0)
     solved /= solved.sum(1, keepdims=True)

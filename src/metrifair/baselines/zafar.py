@@ -10,24 +10,18 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import null_space
 from scipy.optimize import brentq
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from metrifair.baselines.logistic import ColumnScale, Logistic, merged
+from metrifair.baselines.stacked import FitGrid, Fitted, WeightedEstimator
+from metrifair.baselines.training_data import Floats, LogOddsMixin, TrainingData, features_at_predict
 from metrifair.errors import DataError
-from metrifair.postprocessing.training_data import (
-    Floats,
-    LogOddsMixin,
-    TrainingData,
-    features_at_predict,
-    training_data,
-)
 from metrifair.problem.criteria import usual_name
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_known, check_number, check_switches, require
@@ -46,7 +40,7 @@ _MANY = 50_000  # rows beyond which a first-order solver takes over
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ZafarClassifier(LogOddsMixin, BaseEstimator):
+class ZafarClassifier(LogOddsMixin, WeightedEstimator):
     """Logistic regression whose decision boundary hardly covaries with the group.
 
     Give ``tau`` or ``gamma``, not both; without either no covariance is left (``tau`` 0). That does not imply equal
@@ -101,37 +95,28 @@ class ZafarClassifier(LogOddsMixin, BaseEstimator):
     ridge: float = 0.0
     variant: Literal["method", "reference"] = "method"
 
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the coefficients.
+    @property
+    def _two_groups(self) -> bool:  # type: ignore[override]
+        return usual_name(self.criterion) != "statistical_parity"
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as numbers.
-        y : array-like of shape (n_samples,)
-            Labels: 0 and 1, -1 and 1, or booleans.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each sample, in one column without missing values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight two counts as two rows.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         self._check()
-        parity = usual_name(self.criterion) == "statistical_parity"
-        data = training_data(self, X, y, sensitive_features, sample_weight=sample_weight, two_groups=not parity)
+        return [[self._fit_rows(data.take(rows))] for rows in grid.rows]
+
+    def _fit_rows(self, data: TrainingData) -> dict[str, Any]:
         scaling = ColumnScale.of(data, intercept=self.fit_intercept and self.variant != "reference")
         loss = Logistic.of(data, scaling, self.ridge)
         bound = inf if self.gamma is not None else 0.0 if self.tau is None else float(self.tau)
-        w0, w, measured = (self._covariance_fit if parity else self._mistreatment_fit)(data, loss, bound)
+        w0, w, measured = (self._mistreatment_fit if self._two_groups else self._covariance_fit)(data, loss, bound)
         loss.warn_of_far_scores(w)
-        self.intercept_, self.coef_ = scaling.unscaled(w)
-        self.unconstrained_covariance_, self.covariance_ = measured(w0), measured(w)
-        self.constraint_violation_ = max(0.0, float(np.abs(self.covariance_).max()) - bound)
-        return self
+        intercept, coefficients = scaling.unscaled(w)
+        return {
+            "intercept_": intercept,
+            "coef_": coefficients,
+            "unconstrained_covariance_": measured(w0),
+            "covariance_": measured(w),
+            "constraint_violation_": max(0.0, float(np.abs(measured(w)).max()) - bound),
+        }
 
     def _covariance_fit(self, data: TrainingData, loss: Logistic, bound: float) -> Found:
         c = covariances(data, loss.design)
@@ -156,7 +141,6 @@ class ZafarClassifier(LogOddsMixin, BaseEstimator):
 
     def _check(self) -> None:
         check_known("criterion", usual_name(self.criterion), ("statistical_parity", *MISTREATED))
-        check_known("variant", self.variant, ("method", "reference"))
         check_switches(fit_intercept=self.fit_intercept)
         check_number("ridge", self.ridge, low=0)
         for name, value in (("gamma", self.gamma), ("tau", self.tau)):
@@ -168,11 +152,10 @@ class ZafarClassifier(LogOddsMixin, BaseEstimator):
             raise DataError(f"gamma is defined for statistical_parity, not for {self.criterion}; give tau instead")
 
     def _log_odds(self, X: Table) -> Floats:
-        return features_at_predict(self, X) @ self.coef_ + self.intercept_
+        return features_at_predict(self, X, "coef_") @ self.coef_ + self.intercept_
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
-        accepted: NDArray[np.bool_] = self._log_odds(X) > 0  # as its authors decide
-        return accepted
+        return self._log_odds(X) > 0  # as its authors decide
 
 
 def covariances(data: TrainingData, design: Floats) -> Floats:
@@ -225,8 +208,7 @@ def within_all(loss: Logistic, c: Floats, w0: Floats, tau: float) -> Floats:
     cp = require("cvxpy", extra="baselines", purpose="ZafarClassifier with more than two groups")
     w = cp.Variable(len(w0))
     solve(cp.Problem(cp.Minimize(loss.convex(cp, w)), [cp.abs(c @ w) <= tau]), len(loss.sign))
-    found: Floats = w.value
-    return found
+    return w.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,8 +240,7 @@ class Mistreatment:
     def tangent(self, group: int, w: Floats) -> Floats:
         """The vector whose product with v is the tangent at w of the mean: exact at w, nowhere below."""
         wrong = self.margins[group] @ w < 0
-        slope: Floats = (self.shares[group] * wrong) @ self.margins[group]
-        return slope
+        return (self.shares[group] * wrong) @ self.margins[group]
 
 
 def mistreatment_fit(loss: Logistic, measures: Sequence[Mistreatment], w0: Floats, bound: float) -> Floats:

@@ -1,13 +1,6 @@
-"""Samples -> batches: covering (streams), stratified (data sets: by cell, shuffled, whole)."""
+"""Samples -> batches: covering (streams), stratified (data sets: by cell, or whole)."""
 
 from metrifair.batches.covering import Coverage, covering, cut
-from metrifair.batches.stratified import shuffled, stratified, whole
+from metrifair.batches.stratified import whole
 
-__all__ = [
-    "Coverage",
-    "covering",
-    "cut",
-    "shuffled",
-    "stratified",
-    "whole",
-]
+__all__ = ["Coverage", "covering", "cut", "whole"]

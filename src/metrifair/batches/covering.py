@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, dependence_at, joined
-from metrifair.problem.criteria import Booleans, Integers
-
-Floats: TypeAlias = NDArray[np.float64]
+from metrifair.support.arrays import Booleans, Floats, Integers
 
 PATIENCE = 100  # a batch of a stream may grow to this many times the size asked for
 

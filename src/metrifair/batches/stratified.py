@@ -1,9 +1,9 @@
-"""Batches of a data set: a fixed number of samples of each cell, shuffled, or whole."""
+"""Batches of a data set: a fixed number of samples of each cell, or all samples."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, chain, compress, islice
 from math import inf
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, rows_by_cell, sides_of
+from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, sides_of
 
 ByCell: TypeAlias = Sequence[Sequence[Tensor]]  # of each seed, something of the rows of each cell
 _THREADS, _WORTH_THREADS = 4, 2**18  # that shuffle while a device is at work, and rows from which they are faster
@@ -105,15 +105,15 @@ def odds_of(weight: Tensor) -> Tensor:
     return weight if bool((weight > 0).any()) else torch.ones_like(weight)
 
 
-class Passes:
-    """Passes of stratified batches over the rows of several seeds: every cell is dealt from a shuffled deck of its own.
+class StratifiedPasses:
+    """Passes of stratified batches over the rows of several seeds: each cell has its own shuffled deck of rows.
 
     A cell's rows are dealt out without replacement; when fewer are left than a batch takes, they are dropped and the
     cell is shuffled anew. With ``odds`` (one weight per row of each seed's cells) rows are drawn independently of each
     other, in proportion to them. Only the shuffling is done here; what it means is looked up on the device.
 
     >>> rows = [torch.tensor([0, 1, 2, 3]), torch.tensor([4, 5])]
-    >>> Passes([rows], Layout((2, 1)), steps=2)([torch.Generator().manual_seed(0)])       # (seeds, steps, size)
+    >>> StratifiedPasses([rows], Layout((2, 1)), steps=2)([torch.Generator().manual_seed(0)])  # (seeds, steps, size)
     tensor([[[0, 1, 4],
              [3, 2, 5]]])
     """
@@ -174,106 +174,6 @@ def _shuffles(decks: Sequence[int], counts: Sequence[int], steps: int) -> tuple[
         places.append(first.unsqueeze(1) + torch.arange(count))
         lengths += [deck] * -(-steps // (deck // count))
     return lengths, torch.cat(places, 1)
-
-
-def stratified(
-    samples: Samples,
-    comparisons: Sequence[Comparison],
-    *,
-    size: int,
-    generator: torch.Generator,
-    least: int = 2,
-    replacement: bool = False,
-) -> Iterator[Batch]:
-    """One pass of stratified batches over a data set, with exact loss weights, laid out by cell.
-
-    The mean penalty is the plug-in value of the data set, if that is what is estimated. As an estimate of the
-    population it has that mean with replacement, without it the U-statistic. Sample weights ask for replacement, and
-    rows are then drawn in proportion to them.
-
-    Parameters
-    ----------
-    samples : Samples
-        The data set.
-    comparisons : sequence of Comparison
-        What is compared.
-    size : int
-        Samples of a batch; it grows where every compared cell could not have ``least`` of them otherwise.
-    generator : torch.Generator
-        Shuffles the rows of every cell.
-    least : int, default=2
-        The fewest samples of every compared cell: 2 for unbiased distances, 1 for others.
-    replacement : bool, default=False
-        Draw rows independently of each other, in proportion to their weights.
-
-    Yields
-    ------
-    Batch
-        Samples laid out by cell, with loss weights that undo the rounding of their counts.
-
-    Raises
-    ------
-    TooFewSamples
-        If a compared cell has fewer than ``least`` rows.
-    DataError
-        If size is below 1, or rows have unequal weights and ``replacement`` is not set.
-
-    Examples
-    --------
-    >>> data = Samples(torch.zeros(6, 1), torch.zeros(6), torch.tensor([0, 0, 0, 0, 1, 1]), torch.ones(6))
-    >>> batch, = stratified(data, [Comparison((0,), (1,))], size=4, generator=torch.Generator())
-    >>> batch.samples.cell, batch.samples.weight            # cell 0 is 4/6 of the data and 2/4 of the batch
-    (tensor([0, 0, 1, 1]), tensor([1.3333, 1.3333, 0.6667, 0.6667]))
-    """
-    uneven = bool((samples.weight != samples.weight[0]).any())
-    if uneven and not replacement:
-        raise DataError("samples with unequal weights are drawn with replacement; pass replacement=True")
-    named = [cell for one in comparisons for cell in (*one.left, *one.right)]
-    rows = rows_by_cell(samples.cell, max([int(samples.cell.max()), *named]) + 1)
-    plan = layout([len(own) for own in rows], comparisons, size=size, least=least)
-    weight = samples.weight.double()
-    shares = torch.stack([weight[own].sum() for own in rows]) / weight.sum()
-    loss_weight = plan.weights(shares).to(samples.weight.dtype) * weight.mean().to(samples.weight.dtype)
-    sizes = None if replacement else torch.tensor([len(own) for own in rows])
-    sides = tuple(plan.sides(one, shares, sizes) for one in comparisons)
-    odds = [odds_of(weight[own]) for own in rows] if replacement else None
-    passes = Passes([rows], plan, len(samples) // plan.size, odds=None if odds is None else [odds])
-    for chosen in passes([generator])[0]:
-        yield Batch(samples.take(chosen).with_weight(loss_weight), sides)
-
-
-def shuffled(
-    samples: Samples, comparisons: Sequence[Comparison], *, size: int, generator: torch.Generator
-) -> Iterator[Batch]:
-    """One shuffled pass in batches of a fixed size; a group may be missing in some, and estimates are biased.
-
-    Parameters
-    ----------
-    samples : Samples
-        The data set.
-    comparisons : sequence of Comparison
-        What is compared.
-    size : int
-        Samples of a batch; those left over at the end of the pass make no batch.
-    generator : torch.Generator
-        Shuffles the rows.
-
-    Yields
-    ------
-    Batch
-        The samples of a batch, and their rows on the sides of every comparison.
-
-    Examples
-    --------
-    >>> data = Samples(torch.zeros(5, 1), torch.zeros(5), torch.tensor([0, 0, 0, 1, 1]), torch.ones(5))
-    >>> [len(batch.samples) for batch in shuffled(data, [], size=2, generator=torch.Generator())]
-    [2, 2]
-    """
-    order = torch.randperm(len(samples), generator=generator)
-    for chosen in order.split(size):
-        if len(chosen) == size:
-            taken = samples.take(chosen)
-            yield Batch(taken, sides_of(comparisons, taken.cell, drawn_from=samples.cell))
 
 
 def whole(samples: Samples, comparisons: Sequence[Comparison]) -> Batch:

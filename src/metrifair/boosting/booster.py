@@ -8,25 +8,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from itertools import cycle
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from metrifair.boosting.dask import is_dask
-from metrifair.boosting.objective import Descent, Floats, Integers, PenalisedRisk
+from metrifair.boosting.objective import Descent, PenalizedRisk
 from metrifair.boosting.problem import (
     BoostingProblem,
     boosting_problem,
     class_weights,
     evaluation_rows,
     evaluation_sets,
-    is_penalised,
+    is_penalized,
 )
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
-from metrifair.estimators.settings import OnSmall
+from metrifair.estimators.settings import SmallGroups
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Combine, Contrast
@@ -34,24 +35,24 @@ from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
 from metrifair.saving.saved import Saved
-from metrifair.support.checks import check_renamed, seed_of
+from metrifair.support.arrays import Floats, Integers
+from metrifair.support.checks import seed_of
 from metrifair.support.signatures import as_in
 
-METRIC_NAME = "penalised_risk"
 GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that tell the group; docs/boosting.md says why
 
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
-    """A penalised fit: the problem, the objective's course, and what the booster's own ``fit`` is called with."""
+    """A penalized fit: the problem, the objective's course, and what the booster's own ``fit`` is called with."""
 
     problem: BoostingProblem
     descent: Descent
-    evaluations: tuple[PenalisedRisk, ...]
+    evaluations: tuple[PenalizedRisk, ...]
     arguments: dict[str, Any]
 
     def metric(self) -> Callable[[Any], float]:
-        """The penalised risk of outputs for the evaluation sets in turn, the order in which boosters ask for it."""
+        """The penalized risk of outputs for the evaluation sets in turn, the order in which boosters ask for it."""
         turns = cycle(self.evaluations)
         return lambda output: self.descent.report(next(turns), output)
 
@@ -72,26 +73,33 @@ class FairBooster(Saved):
     ----------
     criterion, metric : as in FairClassifier
     estimate : {"rows", "population", "batch"}, default="rows"
-        What is estimated, for energy and mmd: the distance between the groups' training rows, which every round sees
-        all of ("batch" is the same); or that of the population behind them, which may be negative.
+        What is estimated, for energy and mmd. ``"rows"``: the distance between the groups' training rows (``"batch"``
+        is the same, since every round sees all rows). ``"population"``: the distance of the population, which may be
+        negative.
     combine : as in FairClassifier
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
+        ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest. ``"independence"`` measures how
+        much scores depend on the group.
     intersectional : as in FairClassifier
     continuous : "auto", bool or list of str, default="auto"
-        Which sensitive features are numbers, such as ages: those columns, all or none. How much scores depend on a
-        number is the penalty then. ``"auto"`` takes columns of numbers with more than 20 different values, and says so
-        in a warning. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
-    on_small : as in FairClassifier
+        Which sensitive features are numeric, such as ages: the named columns, all, or none. The penalty of a numeric
+        attribute is ``energy_dependence``. ``"auto"`` selects numeric columns with more than 20 different values and
+        warns. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
+    small_groups : as in FairClassifier
     expected_groups : bool, default=True
-        Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
-        own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
+        Weight the penalty of each row by predicted group probabilities instead of its own group. Trees that were
+        fitted to other rows predict them. The booster then cannot memorize groups, and test rows are as fair as
+        training rows.
     """
 
+    if TYPE_CHECKING:  # the parameters and methods of the booster
+
+        def __getattr__(self, name: str) -> Any: ...
+
     _eval_weights: ClassVar[str]  # what the booster calls the weights of its evaluation sets
-    _plan: FitPlan | None = None  # while a penalised fit runs
+    _plan: FitPlan | None = None  # while a penalized fit runs
 
     def __init__(
         self,
@@ -105,12 +113,11 @@ class FairBooster(Saved):
         contrast: Contrast = "pairs",
         intersectional: bool = False,
         continuous: Continuous = "auto",
-        on_small: OnSmall = "leave_out",
+        small_groups: SmallGroups = "leave_out",
         pos_label: object = None,
         expected_groups: bool = True,
         **booster: Any,
     ) -> None:
-        check_renamed(booster)
         super().__init__(**booster)
         self.strength = strength
         self.criterion = criterion
@@ -121,7 +128,7 @@ class FairBooster(Saved):
         self.contrast = contrast
         self.intersectional = intersectional
         self.continuous = continuous
-        self.on_small = on_small
+        self.small_groups = small_groups
         self.pos_label = pos_label
         self.expected_groups = expected_groups
 
@@ -154,11 +161,11 @@ class FairBooster(Saved):
             The group of each sample; a table holds several attributes. Missing values mean that the group is not
             known: such samples count for the risk only.
         control_features : array-like or table, default=None
-            Strata within which the criterion is asked for.
+            Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights.
         eval_set : list of (X, y), default=None
-            Sets that are judged, and stopped early, by ``penalised_risk``.
+            Evaluation sets; early stopping uses their ``penalized_risk``.
         eval_sensitive_features, eval_control_features : list, default=None
             Groups and strata, one entry for each set of ``eval_set``.
         **booster
@@ -182,11 +189,11 @@ class FairBooster(Saved):
             self._fit_on_cluster(given, eval_set or (), lists, booster)
             return self
         booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
-        if not is_penalised(self):
+        if not is_penalized(self):
             with _eval_set_allowed(), _text_explained(self):
                 super().fit(X, y, **booster)  # type: ignore[misc]
             return self
-        self._plan = self._penalised(given, () if eval_set is None else evaluation_sets(eval_set, **lists), booster)
+        self._plan = self._penalized(given, () if eval_set is None else evaluation_sets(eval_set, **lists), booster)
         try:
             with _eval_set_allowed(), _text_explained(self):
                 self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
@@ -194,7 +201,7 @@ class FairBooster(Saved):
             del self._plan
         return self
 
-    def _penalised(self, given: Given, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
+    def _penalized(self, given: Given, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
         """The objective of training rows, whose groups are those that features speak for, and of evaluation sets."""
         warn_without_estimate(self.metric, self.estimate, default="rows")
         problem = boosting_problem(self, given)
@@ -218,7 +225,7 @@ class FairBooster(Saved):
 
     def _check_parameters(self) -> None:
         """Raise a DataError that names the first parameter out of its range."""
-        is_penalised(self)
+        is_penalized(self)
 
     def _risk_weight(self, problem: BoostingProblem) -> Any:
         return class_weights(getattr(self, "class_weight", None), problem)
@@ -239,6 +246,10 @@ class FairBooster(Saved):
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         """Call the booster's own ``fit`` with the plan's objective, and whatever its predictions then need."""
         raise NotImplementedError
+
+
+OWN_PARAMETERS = frozenset(signature(FairBooster.__init__).parameters) - {"self", "booster"}
+"""Parameters of FairBooster; all others go to the booster."""
 
 
 @contextmanager

@@ -10,25 +10,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.boosting.objective import Descent, Floats
+from metrifair.boosting.objective import METRIC_NAME, Descent
 from metrifair.boosting.problem import (
     BoostingProblem,
     BoostingRows,
     boosting_problem,
     evaluation_rows,
     evaluation_sets,
-    is_penalised,
+    is_penalized,
 )
-from metrifair.boosting.summed import LocalRows, SummedRisk, Together, check_summable, xgboost_together
+from metrifair.boosting.summed import LocalRows, SummedRisk, check_summable, xgboost_together
 from metrifair.errors import DataError
-from metrifair.estimators.settings import criterion_for
 from metrifair.metrics.registry import warn_without_estimate
-from metrifair.problem.attributes import warn_of_labels
+from metrifair.problem.attributes import group_codes, warn_of_labels
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.problem import Given, weights_of
-from metrifair.problem.tables import Table, codes, columns, levels, one_column
+from metrifair.problem.tables import Table, columns, one_column
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import require
-from metrifair.training.objective import Objective
 
 
 def is_dask(table: Table) -> bool:
@@ -54,8 +53,8 @@ def mapped(function: Callable[..., Any], X: Table, *, like: NDArray[Any], **name
     return array.concatenate(whole, allow_unknown_chunksizes=True)
 
 
-class Parts(NamedTuple):
-    """The partitions of what was handed over, each a delayed table; None where nothing was."""
+class Partitions(NamedTuple):
+    """The partitions of each argument, as delayed tables; None where the argument was left out."""
 
     y: list[Any]
     sensitive_features: list[Any] | None = None
@@ -66,7 +65,7 @@ class Parts(NamedTuple):
         """The function of every partition, as delayed values."""
         delayed = require("dask", extra="distributed", purpose="Dask collections").delayed
         empty: list[Any] = [None] * len(self.y)
-        return [delayed(function)(*part, *more) for part in zip(*(one or empty for one in self), strict=True)]
+        return [delayed(function)(*part, *more) for part in zip(*(table or empty for table in self), strict=True)]
 
 
 def fit_on_cluster(
@@ -85,8 +84,8 @@ def fit_on_cluster(
     known = {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
     if others := sorted(name for name in arguments if name not in known):
         raise DataError(f"{others[0]} is not taken where X is a Dask collection; leave it out")
-    penalised = is_penalised(booster)
-    if eval_set and penalised:
+    penalized = is_penalized(booster)
+    if eval_set and penalized:
         evaluation_sets(eval_set, **lists)  # as many of each
     X: Any = given.rows["X"]
     entries = [[None] * len(eval_set) if one is None else list(one) for one in lists.values()]
@@ -95,8 +94,8 @@ def fit_on_cluster(
     parts = [_parts("eval_" if place else "", *own) for place, own in enumerate(tables)]
     params: dict[str, Any] = booster.get_xgb_params()
     objective: dict[str, Any] = {}
-    if penalised:
-        columns, objective = _penalised(booster, params, parts)
+    if penalized:
+        columns, objective = _penalized(booster, params, parts)
     else:
         columns = [{"label": label, "weight": weight} for _, label, _, _, weight in tables]
     matrix = partial(
@@ -107,7 +106,7 @@ def fit_on_cluster(
         # A worker without a partition, of which Dask may leave one, cannot read the names off its rows.
         feature_names=list(map(str, X.columns)) if hasattr(X, "columns") else None,
     )
-    trained, *judged = (matrix(own[0], **named) for own, named in zip(tables, columns, strict=True))
+    trained, *evaluated = (matrix(own[0], **named) for own, named in zip(tables, columns, strict=True))
     found = xgboost_dask.train(
         client,
         params,
@@ -116,7 +115,7 @@ def fit_on_cluster(
         early_stopping_rounds=booster.early_stopping_rounds,
         verbose_eval=arguments.get("verbose", False),
         callbacks=booster.callbacks,
-        evals=[(one, f"validation_{place}") for place, one in enumerate(judged)],
+        evals=[(one, f"validation_{place}") for place, one in enumerate(evaluated)],
         **objective,
     )
     booster._Booster, booster.evals_result_ = found["booster"], found["history"]
@@ -124,8 +123,8 @@ def fit_on_cluster(
         booster.n_classes_ = 2
 
 
-def _penalised(
-    booster: Any, params: dict[str, Any], parts: Sequence[Parts]
+def _penalized(
+    booster: Any, params: dict[str, Any], parts: Sequence[Partitions]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What the matrix of each set holds besides features, and the objective and its metric; completes ``params``."""
     if booster.expected_groups:
@@ -139,8 +138,7 @@ def _penalised(
         raise DataError(f"y must hold 0 and 1 where X is a Dask collection, got {list(problem.scheme.classes)}")
     warn_of_labels(problem.training.problem, problem.training.weight)
     booster.left_out_ = problem.trainable.left_out
-    rounds, learning_rate = booster._pace()
-    plan = ClusterPlan.of(booster, problem, rounds=rounds, learning_rate=learning_rate)
+    plan = ClusterPlan(booster, problem)
     check_summable(plan.objective, weighted=parts[0].sample_weight is not None)
     params["disable_default_eval_metric"] = booster.eval_metric in (None, [None], (None,))
     if params.get("base_score") is None:
@@ -156,64 +154,40 @@ class ClusterPlan:
     All decisions rest on sums over workers, so that every worker takes the same.
     """
 
-    def __init__(self, objective: Objective, settings: dict[str, float], together: Callable[[], Together]) -> None:
-        self.objective, self.settings, self.together = objective, settings, together
+    def __init__(self, booster: Any, problem: BoostingProblem) -> None:
+        self.objective = problem.objective()
+        self.strength, (self.rounds, self.learning_rate) = float(booster.strength), booster._pace()
+        self.total_weight = float(problem.training.weight.sum())
+        self.center, self.spread = problem.center, problem.spread
+        self.positive_weight = float(getattr(booster, "scale_pos_weight", None) or 1.0)
         self.descent: Descent | None = None  # on a worker, from the first round on
-        self.judged: dict[int, SummedRisk] = {}
-
-    @classmethod
-    def of(cls, booster: Any, problem: BoostingProblem, *, rounds: int, learning_rate: float) -> ClusterPlan:
-        """That of an estimator."""
-        objective = Objective(
-            problem.task,
-            problem.trainable.comparisons,
-            criterion_for(problem.scheme),
-            booster.metric,
-            estimate=booster.estimate,
-            combine=booster.combine,
-            compare=booster.compare,
-        )
-        settings = {
-            "strength": float(booster.strength),
-            "rounds": rounds,
-            "learning_rate": learning_rate,
-            "total_weight": float(problem.training.weight.sum()),
-            "centre": problem.centre,
-            "spread": problem.spread,
-            "of_positives": float(getattr(booster, "scale_pos_weight", None) or 1.0),
-        }
-        return cls(objective, settings, xgboost_together)
+        self.evaluations: dict[int, SummedRisk] = {}
 
     def __call__(self, output: Floats, matrix: Any) -> tuple[Floats, Floats]:
         """Slope and curvature of the rows of this worker."""
         if self.descent is None:
-            risk = self._risk_of(matrix, total=self.settings["total_weight"], positives=self.settings["of_positives"])
-            self.descent = Descent(
-                risk,  # type: ignore[arg-type]  # all that a descent asks for
-                self.settings["strength"],
-                rounds=int(self.settings["rounds"]),
-                learning_rate=self.settings["learning_rate"],
-            )
+            risk: Any = self._risk_of(matrix, total=self.total_weight, positive_weight=self.positive_weight)
+            self.descent = Descent(risk, self.strength, rounds=self.rounds, learning_rate=self.learning_rate)
         return self.descent.step(output)
 
     def metric(self, output: Floats, matrix: Any) -> tuple[str, float]:
-        """The penalised risk of an evaluation set: of its rows on all workers."""
-        if id(matrix) not in self.judged:
-            self.judged[id(matrix)] = self._risk_of(matrix, total=None, positives=1.0)
+        """The penalized risk of an evaluation set: of its rows on all workers."""
+        if id(matrix) not in self.evaluations:
+            self.evaluations[id(matrix)] = self._risk_of(matrix, total=None, positive_weight=1.0)
         assert self.descent is not None
-        return "penalised_risk", self.descent.report(self.judged[id(matrix)], output)  # type: ignore[arg-type]
+        risk: Any = self.evaluations[id(matrix)]
+        return METRIC_NAME, self.descent.report(risk, output)
 
-    def _risk_of(self, matrix: Any, *, total: float | None, positives: float) -> SummedRisk:
+    def _risk_of(self, matrix: Any, *, total: float | None, positive_weight: float) -> SummedRisk:
         targets = matrix.get_label().astype(np.float64)
         weight = matrix.get_weight().astype(np.float64) if len(matrix.get_weight()) else np.ones(len(targets))
         cell = matrix.get_float_info("label_lower_bound").astype(np.int64)
-        in_risk = weight if positives == 1 else weight * np.where(targets == 1, positives, 1.0)
-        together = self.together()
+        in_risk = weight if positive_weight == 1 else weight * np.where(targets == 1, positive_weight, 1.0)
+        together = xgboost_together()
         if total is None:
             total = float(together.sum(np.array([weight.sum()]))[0])
-        rows = LocalRows(targets, cell, weight, in_risk)
         return SummedRisk(
-            self.objective, rows, together, total, centre=self.settings["centre"], spread=self.settings["spread"]
+            self.objective, LocalRows(targets, cell, weight, in_risk), together, total, self.center, self.spread
         )
 
 
@@ -227,11 +201,11 @@ def _client() -> Any:
         ) from None
 
 
-def _parts(prefix: str, X: Table, *given: Table | None) -> Parts:
+def _parts(prefix: str, X: Table, *given: Table | None) -> Partitions:
     """The partitions; a DataError unless all tables have those of X."""
     count = len(_partitions(f"{prefix}X", X))
     found: list[Any] = []
-    for name, table in zip(Parts._fields, given, strict=True):
+    for name, table in zip(Partitions._fields, given, strict=True):
         if table is None:
             found.append(None)
             continue
@@ -244,7 +218,7 @@ def _parts(prefix: str, X: Table, *given: Table | None) -> Parts:
                 "or persist() the table that both are columns of: reading some columns only, Dask joins partitions"
             )
         found.append(own)
-    return Parts(*found)
+    return Partitions(*found)
 
 
 def _partitions(name: str, table: Any) -> list[Any]:
@@ -254,7 +228,7 @@ def _partitions(name: str, table: Any) -> list[Any]:
     return list(delayed.reshape(-1))
 
 
-def _stand_in(booster: Any, parts: Parts) -> Given:
+def _stand_in(booster: Any, parts: Partitions) -> Given:
     """A small table with the labels, groups, strata, weights and moments of all rows, for the one way in.
 
     Of each combination that occurs it holds two rows, or the only one, with the weight of all; numbers are replaced by
@@ -264,11 +238,13 @@ def _stand_in(booster: Any, parts: Parts) -> Given:
     labels = hasattr(booster, "predict_proba")
     if not labels and criterion_named(booster.criterion).needs_labels:
         raise DataError("criteria that look at a numeric target are not trained on a cluster; use arrays")
-    tallies = dask.compute(*parts.with_all(_tally, labels))
+    tallies = [tally for tally in dask.compute(*parts.with_all(_tally, labels)) if tally is not None]
+    if not tallies:
+        raise DataError("y holds no rows that count; pass at least one of each class")
+    names = tallies[0].names
     merged: dict[tuple[Any, ...], Floats] = {}
-    names = tallies[0][0]
-    for _, tally in tallies:
-        for combination, sums in tally.items():
+    for tally in tallies:
+        for combination, sums in tally.sums.items():
             merged[combination] = merged.get(combination, 0.0) + sums
     rows: list[tuple[Any, ...]] = []
     for combination, (count, weight, first, second) in merged.items():
@@ -278,45 +254,60 @@ def _stand_in(booster: Any, parts: Parts) -> Given:
         for sign in (-1, 1)[:copies]:
             own = combination[0] if labels else mean + sign * deviation * (copies - 1)
             rows.append((own, *combination[1:], weight / copies))
-    if not rows:
-        raise DataError("y holds no rows that count; pass at least one of each class")
     y, *others, weights = (list(column) for column in zip(*rows, strict=True))
     groups = dict(zip(names[0], others, strict=False))
     strata = dict(zip(names[1], others[len(names[0]) :], strict=True))
     return Given(y, groups or None, strata or None, np.array(weights), rows={})
 
 
-def _tally(
-    y: Table, groups: Table, strata: Table, weight: Table, labels: bool
-) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], dict[tuple[Any, ...], Floats]]:
-    """Of one partition: names of its columns; and rows, weight, and moments of y by combination of values."""
+class _Tally(NamedTuple):
+    """What one partition holds."""
+
+    names: tuple[tuple[str, ...], tuple[str, ...]]  # of the sensitive features and of the control features
+    sums: dict[tuple[Any, ...], Floats]  # by values of label, groups and strata: rows, weight, and moments of y
+
+
+def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) -> _Tally | None:
+    """The sums of one partition; None where all its rows have weight 0."""
+    if _is_weightless(weight):
+        return None
     target = one_column("y", y)
     weights = weights_of("sample_weight", weight, len(target))
     counted = np.ones(len(target)) if weights is None else weights
-    named = [{} if table is None else columns(name, table) for name, table in
-             (("sensitive_features", groups), ("control_features", strata))]  # fmt: skip
-    given = [target if labels else np.zeros(len(target)), *named[0].values(), *named[1].values()]
-    known = [levels("y" if place == 0 else "sensitive_features", column) for place, column in enumerate(given)]
-    coded = np.stack([codes("", column, own) for column, own in zip(given, known, strict=True)], 1)
-    found, inverse = np.unique(coded, axis=0, return_inverse=True)
-    values = np.zeros(len(target)) if labels else target.astype(np.float64)
-    moments = [(counted > 0).astype(np.float64), counted, counted * values, counted * values**2]
-    sums = np.stack([np.bincount(inverse.reshape(-1), one, len(found)) for one in moments], 1)
-    tally = {
-        tuple(own[code] if code >= 0 else None for own, code in zip(known, row, strict=True)): total
-        for row, total in zip(found, sums, strict=True)
+    tables = [
+        {"y": target if labels else np.zeros(len(target))},
+        {} if groups is None else columns("sensitive_features", groups),
+        {} if strata is None else columns("control_features", strata),
+    ]
+    coded = [group_codes(table) for table in tables if table]
+    values = [attribute.groups for part in coded for attribute in part.attributes]
+    combinations, inverse = np.unique(np.hstack([part.codes for part in coded]), axis=0, return_inverse=True)
+    numbers = np.zeros(len(target)) if labels else target.astype(np.float64)
+    moments = [(counted > 0).astype(np.float64), counted, counted * numbers, counted * numbers**2]
+    sums = np.stack([np.bincount(inverse.reshape(-1), moment, len(combinations)) for moment in moments], 1)
+    by_values = {
+        tuple(known[code] if code >= 0 else None for known, code in zip(values, row, strict=True)): total
+        for row, total in zip(combinations, sums, strict=True)
         if total[1] > 0
     }
-    return (tuple(named[0]), tuple(named[1])), tally
+    return _Tally((tuple(tables[1]), tuple(tables[2])), by_values)
 
 
 def _prepared(y: Table, groups: Table, strata: Table, weight: Table, problem: BoostingProblem) -> NDArray[np.float32]:
     """Of one partition, by row: the target, the cell and the weight."""
+    if _is_weightless(weight):
+        idle = 1 + max(max(one.left + one.right) for one in problem.scheme.comparisons)
+        return np.tile(np.array([0, idle, 0], dtype=np.float32), (len(one_column("y", y)), 1))
     rows: BoostingRows = evaluation_rows(problem, Given(y, groups, strata, weight, rows={}))
     return np.stack([rows.targets, rows.cell, rows.weight], 1).astype(np.float32)
 
 
-def _columns_of(prepared: Sequence[Any], parts: Parts) -> dict[str, Any]:
+def _is_weightless(weight: Table | None) -> bool:
+    """Whether all rows of a partition have weight 0: an error for the whole data set only."""
+    return weight is not None and not np.any(one_column("sample_weight", weight))
+
+
+def _columns_of(prepared: Sequence[Any], parts: Partitions) -> dict[str, Any]:
     """The three as collections; cells travel as a bound of the label, which no objective of ours looks at."""
     dask_array: Any = require("dask.array", extra="distributed", purpose="Dask collections")
     whole = [dask_array.from_delayed(part, shape=(np.nan, 3), dtype=np.float32) for part in prepared]

@@ -14,8 +14,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.metrics.dependence import covariance_form
 from metrifair.metrics.registry import Estimate
 from metrifair.problem.cells import Sides
-
-Floats = NDArray[np.float64]
+from metrifair.support.arrays import Floats
 
 LEVELS = 256
 MANY = 2**17  # rows from which on counting is faster

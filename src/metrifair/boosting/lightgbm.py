@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
-from metrifair.boosting.objective import Floats, Integers
-from metrifair.boosting.problem import OWN
+from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, OWN_PARAMETERS, FairBooster, FitPlan
+from metrifair.boosting.objective import METRIC_NAME
 from metrifair.errors import DataError
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_names, require
 from metrifair.support.signatures import as_in
 
@@ -39,7 +39,7 @@ class _FairLGBM(FairBooster):
     _eval_weights = "eval_sample_weight"
     _plain: ClassVar[type]  # LightGBM's own class
     _objective: Any
-    _objectives: ClassVar[tuple[str | None, ...]]  # those that the penalised risk is the risk of
+    _objectives: ClassVar[tuple[str | None, ...]]  # those that the penalized risk is the risk of
     _in_model_text: ClassVar[str]  # what LightGBM itself writes for the first of them
 
     @staticmethod
@@ -48,17 +48,16 @@ class _FairLGBM(FairBooster):
 
     def _check_names(self) -> None:
         """LightGBM itself passes over a name that it does not know, and says nothing."""
-        estimator: Any = self
         _aliases("objective")  # has LightGBM read them all
         known = {name for names in lightgbm.basic._ConfigAliases.aliases.values() for name in names}
-        check_names(estimator.get_params(), {*known, *self._plain().get_params(), *OWN}, "LightGBM")
+        check_names(self.get_params(), {*known, *self._plain().get_params(), *OWN_PARAMETERS}, "LightGBM")
 
     def _process_params(self, stage: str) -> dict[str, Any]:
         """LightGBM's own way from an estimator's parameters to those of a training."""
         # Asked of a copy that is the plain booster: our parameters are not LightGBM's, and it has a metric of its own.
         plain: Any = copy.copy(self)
         plain.__class__ = self._plain
-        plain._other_params = {name: value for name, value in plain._other_params.items() if name not in OWN}
+        plain._other_params = {name: value for name, value in plain._other_params.items() if name not in OWN_PARAMETERS}
         params: dict[str, Any] = plain._process_params(stage)
         self._objective = plain._objective
         if self._plan is not None:
@@ -67,12 +66,11 @@ class _FairLGBM(FairBooster):
         return params
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
-        estimator: Any = self
         model = lightgbm.LGBMClassifier(
             n_estimators=GROUP_ROUNDS,
             learning_rate=GROUP_RATE,
             num_leaves=GROUP_LEAVES,
-            n_jobs=estimator.n_jobs,
+            n_jobs=self.n_jobs,
             verbose=-1,
         )
         columns = {name: arguments[name] for name in ("feature_name", "categorical_feature") if name in arguments}
@@ -80,16 +78,14 @@ class _FairLGBM(FairBooster):
         return found
 
     def _pace(self) -> tuple[int, float]:
-        estimator: Any = self
-        params = estimator.get_params()
+        params = self.get_params()
         # Any other name of the rounds wins over n_estimators; no other name of the learning rate over learning_rate.
         given = [params[name] for name in _aliases("num_iterations") if name in params and name != "n_estimators"]
-        return int([*given, estimator.n_estimators][0]), float(estimator.learning_rate)
+        return int([*given, self.n_estimators][0]), float(self.learning_rate)
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
-        estimator: Any = self
         several = plan.problem.task.vector
-        _check_usable(estimator.get_params(), _OF_CLASSES if several else self._objectives)
+        _check_usable(self.get_params(), _OF_CLASSES if several else self._objectives)
         arguments = dict(plan.arguments)
         if arguments.get("eval_X") is not None:
             raise DataError("eval_X cannot be used where strength > 0: pass eval_set, a list of (X, y)")
@@ -105,18 +101,18 @@ class _FairLGBM(FairBooster):
         except lightgbm.basic.LightGBMError as error:
             if "num_features" not in str(error):
                 raise
-            rows, least = len(plan.problem.training.weight), estimator.min_child_samples
+            rows, least = len(plan.problem.training.weight), self.min_child_samples
             raise DataError(
                 f"LightGBM finds no feature in X that it could split: all are constant, or {rows} rows are too few for "
                 f"two leaves of min_child_samples={least} each; pass more rows or features, or lower min_child_samples"
             ) from error
         classes = f"multiclass num_class:{len(plan.problem.scheme.classes)}"
-        _complete(estimator.booster_, start, classes if several else self._in_model_text)
+        _complete(self.booster_, start, classes if several else self._in_model_text)
 
 
 @as_in(FairBooster)
 class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[misc]
-    """A LightGBM classifier whose scores are distributed alike in all groups.
+    """A LightGBM classifier with similar score distributions in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
     the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes;
@@ -125,9 +121,9 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the unfairness; 0 is the plain LGBMClassifier, to the last bit, and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMClassifier and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
-    contrast, intersectional, continuous, on_small : as in FairBooster
+    contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         The positive class; by default the last one.
     expected_groups : as in FairBooster
@@ -155,17 +151,17 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
 
 @as_in(FairBooster)
 class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc]
-    """A LightGBM regressor whose predictions are distributed alike in all groups.
+    """A LightGBM regressor with similar distributions of predictions in all groups.
 
-    The loss is the squared error; inside, the target is standardised, so that a strength means the same on every scale,
+    The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale,
     and what it does in FairRegressor.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the unfairness; 0 is the plain LGBMRegressor, to the last bit, and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMRegressor and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
-    contrast, intersectional, continuous, on_small : as in FairBooster
+    contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         For classifiers only.
     expected_groups : as in FairBooster
@@ -211,7 +207,7 @@ def _repeated(start: float | Floats, rows: int) -> Floats:
 def _evaluation(
     plan: FitPlan, arguments: dict[str, Any], start: float | Floats, names: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Arguments of ``fit`` by which the evaluation sets are judged by the penalised risk, besides metrics of names."""
+    """Arguments of ``fit`` by which the evaluation sets are judged by the penalized risk, besides metrics of names."""
     given = arguments.get("eval_metric")
     metrics: list[Any] = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
     odd = [metric for metric in metrics if names is not None and metric not in names]
@@ -221,23 +217,23 @@ def _evaluation(
             f"eval_metric must {allowed} where strength > 0, since LightGBM sees log-odds "
             f"there, got {odd[0]!r}; {METRIC_NAME} is always evaluated"
         )
-    penalised = plan.metric()
+    penalized = plan.metric()
 
     def evaluate(_: Any, output: Any) -> tuple[str, float, bool]:
-        return METRIC_NAME, penalised(output), False
+        return METRIC_NAME, penalized(output), False
 
     # The labels as copies: a set that is the training set itself would be evaluated out of turn.
     changed: dict[str, Any] = {
         "eval_set": [(X, np.array(y)) for X, y in arguments["eval_set"]],
         "eval_metric": [evaluate, *metrics],
-        "callbacks": [_penalised_first, *map(_by_first_metric, arguments.get("callbacks") or ())],
+        "callbacks": [_penalized_first, *map(_by_first_metric, arguments.get("callbacks") or ())],
     }
     if np.any(start) and arguments.get("eval_init_score") is None:
         changed["eval_init_score"] = [_repeated(start, len(one.batch.samples)) for one in plan.evaluations]
     return changed
 
 
-def _penalised_first(env: Any) -> None:
+def _penalized_first(env: Any) -> None:
     """A callback: LightGBM lists metrics of its own before functions, and early stopping is to see ours first."""
     env.evaluation_result_list.sort(key=lambda result: result[1] != METRIC_NAME)
 

@@ -18,14 +18,13 @@ from metrifair.metrics.dependence import dependence_slopes
 from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected, random_directions
 from metrifair.problem.cells import Batch, Sides, joined
 from metrifair.problem.criteria import BINARY, MULTICLASS, Task, scores
+from metrifair.support.arrays import AnyFloats, Floats, Integers
 from metrifair.training.objective import Objective
 
-Floats = NDArray[np.float64]
-AnyFloats = NDArray[np.floating[Any]]
-Integers = NDArray[np.int64]
 Shares = tuple[Floats, Floats]
 """What each of (n,) rows counts on the left and on the right of a comparison."""
 
+METRIC_NAME = "penalized_risk"
 FIRST_STRENGTH = 0.1  # the penalty that boosting begins with, where it is to become larger
 WIDEST = 3.0  # steps that the penalty may ask of a leaf at most: log-odds, or standard deviations of the target
 _NARROWED, _WIDENED = 0.5, 1.05  # the limit after a round that raised the objective, and after one that did not
@@ -56,11 +55,28 @@ class Expansion(NamedTuple):
     unfairness_slope: Floats
 
 
+class LossTerms(NamedTuple):
+    """The loss of each row on the scale of the plain booster, which halves the squared error of targets as they are."""
+
+    prediction: Tensor
+    slope: Tensor
+    curvature: Tensor
+    unit: float  # of that scale, times which the unfairness counts
+
+
+def loss_terms(task: Task, output: Tensor, y: Tensor, spread: float) -> LossTerms:
+    """Those of log-odds and labels, or of standardized outputs and targets of this ``spread``."""
+    if task.name == BINARY.name:  # by name: a task from another process is another object
+        prediction = torch.sigmoid(output)
+        return LossTerms(prediction, prediction - y, prediction * (1 - prediction), 1.0)
+    return LossTerms(output, (output - y) * spread, torch.ones_like(output), spread / 2)
+
+
 @dataclass(frozen=True, eq=False)
-class PenalisedRisk:
+class PenalizedRisk:
     """Risk and unfairness of outputs for fixed rows.
 
-    ``centre`` and ``spread`` are those of a regression target: the objective sees it standardised. The unfairness is
+    ``center`` and ``spread`` are those of a regression target: the objective sees it standardized. The unfairness is
     that of the rows in their own groups. So are its slopes, unless ``shares`` say how much of each row is to be
     expected on either side of each comparison: then a row's slope is the mean of what it would be on these sides. Of
     several classes the unfairness is that of projections of their probabilities, the same ones in every round.
@@ -68,8 +84,8 @@ class PenalisedRisk:
     >>> from metrifair.problem.cells import Comparison, Samples, sides_of
     >>> two = Samples(torch.zeros(4, 0), torch.tensor([0.0, 1, 0, 1]), torch.tensor([0, 0, 1, 1]), torch.ones(4))
     >>> groups = (Comparison((0,), (1,)),)
-    >>> penalised = PenalisedRisk(Objective(BINARY, groups), Batch(two, sides_of(groups, two.cell)), total_weight=4)
-    >>> found = penalised.at(np.array([-1.0, 0, 0, 1]))
+    >>> penalized = PenalizedRisk(Objective(BINARY, groups), Batch(two, sides_of(groups, two.cell)), total_weight=4)
+    >>> found = penalized.at(np.array([-1.0, 0, 0, 1]))
     >>> print(f"{found.risk:.3f} {found.unfairness:.3f}", found.unfairness_slope.round(2))
     0.503 0.231 [-0.39 -1.    1.    0.39]
     """
@@ -77,7 +93,7 @@ class PenalisedRisk:
     objective: Objective
     batch: Batch
     total_weight: float  # of all rows
-    centre: float = 0.0
+    center: float = 0.0
     spread: float = 1.0
     shares: tuple[Shares, ...] | None = None
     class_curvature: float = 2.0  # times p (1 - p), of each of several classes
@@ -89,24 +105,18 @@ class PenalisedRisk:
         risk = float(samples.weight @ self.objective.task.loss(standard, samples.y)) / len(samples)
         if self.objective.task.vector:
             return self._of_classes(standard, risk)
-        if self.objective.task.name == BINARY.name:
-            prediction, unit = torch.sigmoid(standard), self.total_weight
-            link_slope = prediction * (1 - prediction)
-            risk_slope, curvature = prediction - samples.y, link_slope * samples.weight
-        else:  # boosters halve the squared error, and do not standardise
-            prediction, unit, link_slope = standard, self.total_weight * self.spread / 2, torch.ones_like(standard)
-            risk_slope, curvature = (standard - samples.y) * self.spread, samples.weight
+        prediction, risk_slope, curvature, unit = loss_terms(self.objective.task, standard, samples.y, self.spread)
         if self._by_counting:
             unfairness, slope = self._counted(prediction.numpy())
-            slope = slope * link_slope
+            slope = slope * curvature  # which is the slope of the link
         else:
             unfairness, slope = self._by_autograd(standard)
         return Expansion(
             risk,
             unfairness,
             (risk_slope * (samples.weight * share)).numpy(),
-            (curvature * share).numpy(),
-            (slope * unit).numpy(),
+            (curvature * samples.weight * share).numpy(),
+            (slope * (self.total_weight * unit)).numpy(),
         )
 
     def _of_classes(self, output: Tensor, risk: float) -> Expansion:
@@ -137,7 +147,8 @@ class PenalisedRisk:
         # Computed once: elsewhere in a vector the last digit may be another, and a row would not tie with its copy.
         score = scores(objective.criterion, objective.task, moving, y, compare=objective.compare)
         vector = objective.task.vector and score.ndim == moving.ndim
-        found = objective.unfairness_of_scores(torch.cat([score.detach(), score]), self._with_added, vector=vector)
+        doubled, added = torch.cat([score.detach(), score]), self._with_added
+        found = objective.unfairness_of_scores(doubled, added.sides, added.samples.value, vector=vector)
         return found.item(), torch.autograd.grad(found, moving)[0] / _LIGHT
 
     def _sliced(self, prediction: Tensor) -> tuple[float, Tensor]:
@@ -152,8 +163,8 @@ class PenalisedRisk:
     def _standard(self, output: ArrayLike) -> Tensor:
         shape = (len(self.batch.samples), -1) if self.objective.task.vector else (-1,)
         given = torch.as_tensor(np.asarray(output).reshape(shape))
-        if (self.centre, self.spread) != (0.0, 1.0):
-            given = (given.double() - self.centre) / self.spread
+        if (self.center, self.spread) != (0.0, 1.0):
+            given = (given.double() - self.center) / self.spread
         return given.to(self.batch.samples.y.dtype)
 
     @property
@@ -194,33 +205,40 @@ class PenalisedRisk:
         """The unfairness and its slopes by predictions, without autograd."""
         value, slopes = 0.0, np.zeros_like(prediction)
         fraction = 0.0 if self.objective.estimate == "population" else 1.0  # all rows are here
-        coarse = on_grid(self.objective.task, len(prediction))
-        if self.shares is not None:
-            place, points = grid_places(prediction) if coarse else _own_places(prediction)
-        for number, (one, counted) in enumerate(zip(self.batch.sides, self.objective.weights, strict=True)):
-            if one.dependence is not None:
-                own, slope = self._dependence(prediction, number)
-                slopes[one.rows] += slope * counted
-                value += own * counted
+        places = self._places(prediction)
+        for number, (side, weight) in enumerate(zip(self.batch.sides, self.objective.weights, strict=True)):
+            if side.dependence is not None:
+                distance, slope = self._dependence(prediction, number)
+                slopes[side.rows] += slope * weight
+                value += distance * weight
                 continue
-            rows = np.arange(len(prediction))[one.rows] if isinstance(one.rows, slice) else one.rows.numpy()
-            left, right = rows[: one.counts[0]], rows[one.counts[0] :]
-            if self.shares is not None:
-                own, *tables = energy_tables(place, points, left, right, fraction=fraction)
-                for table, share in zip(tables, self.shares[number], strict=True):
-                    slopes += (table * counted).astype(prediction.dtype)[place] * share
-                value += own * counted
-            elif coarse:
-                own, left_slopes, right_slopes = gridded_energy(prediction, left, right, fraction=fraction)
-                slopes[left] += left_slopes * counted
-                slopes[right] += right_slopes * counted
-                value += own * counted
+            rows = np.arange(len(prediction))[side.rows] if isinstance(side.rows, slice) else side.rows.numpy()
+            left, right = rows[: side.counts[0]], rows[side.counts[0] :]
+            if places is None:
+                own = prediction[rows]
+                coefficients, center = energy_coefficients(own, len(left), fractions=(fraction, fraction))
+                slopes[rows] += coefficients * weight
+                value += float(coefficients @ (own - center)) * weight
+                continue
+            place, points = places
+            distance, *tables = energy_tables(place, points, left, right, fraction=fraction)
+            value += distance * weight
+            if self.shares is None:
+                for table, own in zip(tables, (left, right), strict=True):
+                    slopes[own] += table.astype(prediction.dtype)[place[own]] * weight
             else:
-                values = prediction[rows]
-                coefficients, centre = energy_coefficients(values, len(left), fractions=(fraction, fraction))
-                slopes[rows] += coefficients * counted
-                value += float(coefficients @ (values - centre)) * counted
+                for table, share in zip(tables, self.shares[number], strict=True):
+                    slopes += (table * weight).astype(prediction.dtype)[place] * share
         return value, torch.from_numpy(slopes)
+
+    def _places(self, prediction: Floats) -> tuple[NDArray[Any], AnyFloats] | None:
+        """The place of each prediction among points that are counted at; None where predictions are sorted instead."""
+        if on_grid(self.objective.task, len(prediction)):
+            return grid_places(prediction)
+        if self.shares is None:
+            return None
+        points, place = np.unique(prediction, return_inverse=True)
+        return place, points.astype(np.float64)
 
     def _dependence(self, prediction: Floats, place: int) -> tuple[float, Floats]:
         """How much the predictions depend on an attribute, and the slopes of its rows."""
@@ -265,7 +283,7 @@ class Descent:
     raised the objective the limit is halved, otherwise it is widened again.
     """
 
-    def __init__(self, trained: PenalisedRisk, strength: float, *, rounds: int, learning_rate: float) -> None:
+    def __init__(self, trained: PenalizedRisk, strength: float, *, rounds: int, learning_rate: float) -> None:
         self.trained = trained
         self.strength = strength
         self.round = 0
@@ -303,8 +321,8 @@ class Descent:
         curvature = found.risk_curvature + np.abs(pull) / (self.limit * self.trained.spread)
         return found.risk_slope + pull, np.maximum(curvature, _LEAST_CURVATURE)
 
-    def report(self, other: PenalisedRisk, output: ArrayLike) -> float:
-        """The penalised risk of other rows, for early stopping.
+    def report(self, other: PenalizedRisk, output: ArrayLike) -> float:
+        """The penalized risk of other rows, for early stopping.
 
         While the strength still rises no round can be the best: a figure beyond all risks, falling every round.
         """
@@ -312,34 +330,13 @@ class Descent:
         return _NOT_YET * left if left > 0 else other.value(output, self.strength)
 
 
-def gridded_energy(
-    scores: AnyFloats, left: Integers, right: Integers, *, fraction: float
-) -> tuple[float, AnyFloats, AnyFloats]:
-    """The energy distance between the scores in two lists of rows, and its slopes by these and by those.
-
-    ``fraction`` of the rows that are meant are here: 1 is the plug-in, 0 the unbiased value.
-    Scores are moved to the nearest of the grid's places between the smallest and the largest one, where counting is
-    enough and nothing is sorted. The result is the exact value of the moved scores.
-
-    >>> rows = np.array([0, 1]), np.array([2, 3])
-    >>> gridded_energy(np.array([0.0, 1.0, 1.0, 3.0]), *rows, fraction=1.0)
-    (1.5, array([-0.5, -1. ]), array([1. , 0.5]))
-    """
-    place, points = grid_places(scores)
-    value, *tables = energy_tables(place, points, left, right, fraction=fraction)
-    of_left, of_right = (
-        table.astype(scores.dtype)[place[own]] for table, own in zip(tables, (left, right), strict=True)
-    )
-    return value, of_left, of_right
-
-
 def energy_tables(
     place: NDArray[Any], points: AnyFloats, left: Integers, right: Integers, *, fraction: float
 ) -> tuple[float, AnyFloats, AnyFloats]:
     """The energy distance between two lists of rows, and the slope of either side at each point.
 
-    The scores of rows are ``points[place]``.
-
+    The scores of rows are ``points[place]``; counting is enough, and nothing is sorted. ``fraction`` of the rows that
+    are meant are here: 1 is the plug-in, 0 the unbiased value.
 
     >>> energy_tables(np.array([0, 1, 1, 2]), np.array([0.0, 1.0, 3.0]), np.array([0, 1]), np.array([2, 3]), fraction=1)
     (1.5, array([-0.5, -1. , -0.5]), array([0.5, 1. , 0.5]))
@@ -348,7 +345,7 @@ def energy_tables(
     n, m = len(left), len(right)
     a, b = (2 * np.cumsum(count) - count - float(size) for count, size in zip(counts, (n, m), strict=True))
     of_left, of_right = energy_slopes(a, b, n, m, fractions=(fraction, fraction))
-    # Slopes sum to 0 over all scores: any centre gives the same value.
+    # Slopes sum to 0 over all scores: any center gives the same value.
     value = float((counts[0] * of_left + counts[1] * of_right) @ (points - points[len(points) // 2]))
     return value, of_left, of_right
 
@@ -360,9 +357,3 @@ def grid_places(scores: AnyFloats) -> tuple[NDArray[np.int32], AnyFloats]:
     place = ((scores - scores.dtype.type(lowest)) * scores.dtype.type(1 / width) + 0.5).astype(np.int32)
     np.minimum(place, PLACES - 1, out=place)
     return place, lowest + width * np.arange(PLACES)
-
-
-def _own_places(scores: AnyFloats) -> tuple[Integers, AnyFloats]:
-    """The same without a grid: the place of each among the distinct scores."""
-    points, place = np.unique(scores, return_inverse=True)
-    return place, points.astype(np.float64)

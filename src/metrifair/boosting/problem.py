@@ -21,13 +21,14 @@ from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
-from metrifair.boosting.objective import Floats, Integers, PenalisedRisk, Shares, on_grid
+from metrifair.boosting.objective import PenalizedRisk, Shares, on_grid
 from metrifair.errors import DataError
-from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, criterion_for, trainable
+from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, objective_for, trainable
 from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, sides_of
 from metrifair.problem.criteria import BINARY, MULTICLASS, Task, regression
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_switches
 from metrifair.training import weighted_moments
 from metrifair.training.objective import Objective
@@ -47,7 +48,7 @@ def expected_shares(
     unknown group nothing is expected. None where features tell the group of every row, as where it is one of them.
     """
     found: dict[int, Shares] = {}
-    told = True
+    revealed = True  # whether features reveal the group of every row
     for column, attribute in enumerate(problem.scheme.attributes):
         cells = []
         for code in range(len(attribute.groups)):
@@ -76,9 +77,9 @@ def expected_shares(
             chances=chances,
             random=random,
         )
-        told = told and bool((chance.argmax(1) == problem.groups[:, column])[counts].all())
+        revealed = revealed and bool((chance.argmax(1) == problem.groups[:, column])[counts].all())
         found |= {place: ((chance * left).sum(1), (chance * right).sum(1)) for place, (left, right) in sides.items()}
-    return None if told else tuple(found[place] for place in range(len(comparisons)))
+    return None if revealed else tuple(found[place] for place in range(len(comparisons)))
 
 
 def _chances_of_groups(
@@ -108,23 +109,6 @@ def _chances_of_groups(
     total = chance.sum(1, keepdims=True)
     chance = np.where(total > 0, chance / np.where(total > 0, total, 1.0), np.eye(groups)[group])
     return chance * counts[:, None]
-
-
-OWN = (
-    "strength",
-    "criterion",
-    "metric",
-    "estimate",
-    "combine",
-    "compare",
-    "contrast",
-    "intersectional",
-    "continuous",
-    "on_small",
-    "pos_label",
-    "expected_groups",
-)
-"""Parameters that are ours; all others go to the booster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +149,7 @@ class BoostingRows:
         return values
 
 
-def is_penalised(booster: Any) -> bool:
+def is_penalized(booster: Any) -> bool:
     """True where the strength is not 0; a parameter of ours that is out of range is a DataError."""
     check_range("strength", booster.strength)
     check_aim(booster)
@@ -180,7 +164,7 @@ class BoostingProblem:
     booster: Aim
     training: BoostingRows
     task: Task
-    centre: float = 0.0
+    center: float = 0.0
     spread: float = 1.0
 
     @property
@@ -198,7 +182,7 @@ class BoostingProblem:
         """The best constant output: the log-odds of the mean label, of several classes the logarithm of the share of
         each, or the mean of the target."""
         if not self.scheme.classes:
-            return self.centre
+            return self.center
         labels, weight = self.training.targets.astype(np.int64), self.training.weight
         share = np.bincount(labels, weight, minlength=len(self.scheme.classes)) / weight.sum()
         return np.log(share) if self.task.vector else math.log(share[1] / share[0])
@@ -229,18 +213,22 @@ class BoostingProblem:
         )
         return None if found is None else tuple((of_all(left), of_all(right)) for left, right in found)
 
+    def objective(self) -> Objective:
+        """The objective of the comparisons that are made."""
+        return objective_for(self.booster, self.scheme, self.task, self.trainable.comparisons)
+
     def objective_of(
         self, rows: BoostingRows, risk_weight: Floats | None = None, shares: tuple[Shares, ...] | None = None
-    ) -> PenalisedRisk:
+    ) -> PenalizedRisk:
         """The objective for rows; ``risk_weight`` multiplies what each counts in the risk."""
         weight, total = rows.weight, float(rows.weight.sum())
         in_risk = weight if risk_weight is None else weight * risk_weight
         # Places on a grid need no more than single precision. Other scores do: a target with one value far out, once
-        # standardised, has all others so close together that single precision would tie them.
+        # standardized, has all others so close together that single precision would tie them.
         precision = torch.float32 if on_grid(self.task, len(weight)) else torch.float64
         samples = Samples(
             torch.zeros(len(weight), 0),
-            torch.as_tensor((rows.targets - self.centre) / self.spread, dtype=precision),
+            torch.as_tensor((rows.targets - self.center) / self.spread, dtype=precision),
             torch.as_tensor(rows.cell),
             torch.as_tensor(in_risk * (len(weight) / total), dtype=precision),
             None if rows.values is None else torch.as_tensor(rows.values),
@@ -248,36 +236,28 @@ class BoostingProblem:
         uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
         if shares is not None and uneven is not None:
             shares = tuple((left * weight, right * weight) for left, right in shares)
-        comparisons, booster = self.trainable.comparisons, self.booster
-        objective = Objective(
-            self.task,
-            comparisons,
-            criterion_for(self.scheme),
-            booster.metric,
-            estimate=booster.estimate,
-            combine=booster.combine,
-            compare=booster.compare,
+        sides = sides_of(self.trainable.comparisons, samples.cell, uneven, drawn_from=samples.cell)
+        curvature = getattr(self.booster, "_class_curvature", lambda _: 2.0)(len(self.scheme.classes))
+        return PenalizedRisk(
+            self.objective(), Batch(samples, sides), total, self.center, self.spread, shares, curvature
         )
-        batch = Batch(samples, sides_of(comparisons, samples.cell, uneven, drawn_from=samples.cell))
-        curvature = getattr(booster, "_class_curvature", lambda _: 2.0)(len(self.scheme.classes))
-        return PenalisedRisk(objective, batch, total, self.centre, self.spread, shares, curvature)
 
 
 def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
-    """That of a classifier, or of a regressor, whose objective sees the target standardised."""
-    asked = {name: getattr(booster, name) for name in ("criterion", "contrast", "intersectional", "continuous")}
+    """That of a classifier, or of a regressor, whose objective sees the target standardized."""
+    settings = {name: getattr(booster, name) for name in ("criterion", "contrast", "intersectional", "continuous")}
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
             raise DataError(f"pos_label is for classifiers; leave it out of a regressor, got {booster.pos_label!r}")
-        rows = BoostingRows.of(problem_of(_with_outcome(given, labels=False), target="numbers", **asked))
+        rows = BoostingRows.of(problem_of(_with_outcome(given, labels=False), target="numbers", **settings))
         moments = weighted_moments(torch.as_tensor(rows.targets).unsqueeze(1), torch.as_tensor(rows.weight))
-        centre, spread = (moment.item() for moment in moments)
-        return BoostingProblem(booster, rows, regression(), centre, spread)
-    labelled = _with_outcome(given, labels=True)
-    classes = np.unique(np.asarray(labelled.y))
+        center, spread = (moment.item() for moment in moments)
+        return BoostingProblem(booster, rows, regression(), center, spread)
+    labeled = _with_outcome(given, labels=True)
+    classes = np.unique(np.asarray(labeled.y))
     if len(classes) < 2:
         raise DataError(f"y must hold two classes or more where strength > 0, got one: {classes.tolist()}")
-    problem = problem_of(labelled, target="labels", pos_label=booster.pos_label, classes=classes.tolist(), **asked)
+    problem = problem_of(labeled, target="labels", pos_label=booster.pos_label, classes=classes.tolist(), **settings)
     counted = np.bincount(np.asarray(problem.labels), minlength=len(classes))
     if not counted.all():
         missing = classes[counted == 0].tolist()

@@ -12,12 +12,13 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.boosting.objective import PLACES, Expansion, Floats
+from metrifair.boosting.objective import PLACES, Expansion, loss_terms
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import trained
 from metrifair.problem.cells import Dependence
 from metrifair.problem.criteria import BINARY, scores
+from metrifair.support.arrays import Floats
 from metrifair.training.objective import Objective
 
 
@@ -49,7 +50,7 @@ class LocalRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SummedRisk:
-    """Risk and unfairness of all rows, and the slopes of those that are here; stands in for a ``PenalisedRisk``.
+    """Risk and unfairness of all rows, and the slopes of those that are here; stands in for a ``PenalizedRisk``.
 
     Each process counts its scores into a grid (cells x places), one sum over processes makes these the distributions of
     all rows, and each reads the slopes of its own rows off them. Scores are moved to the nearest of the grid's places,
@@ -68,12 +69,12 @@ class SummedRisk:
     rows: LocalRows
     together: Together
     total_weight: float  # of all rows everywhere
-    centre: float = 0.0
+    center: float = 0.0
     spread: float = 1.0
 
     @cached_property
     def _targets(self) -> Tensor:
-        return torch.as_tensor((self.rows.targets - self.centre) / self.spread)
+        return torch.as_tensor((self.rows.targets - self.center) / self.spread)
 
     @cached_property
     def _sides(self) -> list[list[NDArray[np.int64]]]:
@@ -92,47 +93,40 @@ class SummedRisk:
         """Where on the grid of all cells that of a row's cell begins."""
         return np.minimum(self.rows.cell, self._cells) * PLACES
 
-    @property
-    def _of_classes(self) -> bool:
-        return self.objective.task.name == BINARY.name  # by name: this one may have travelled
-
     def at(self, output: ArrayLike) -> Expansion:
         """Both terms of all rows, and their slopes by the outputs (n,) of the rows here."""
-        standard = (torch.as_tensor(np.asarray(output, dtype=np.float64).reshape(-1)) - self.centre) / self.spread
-        in_risk, task = self.rows.in_risk, self.objective.task
-        moving = standard.requires_grad_()
-        score = scores(self.objective.criterion, task, moving, self._targets, compare=self.objective.compare)
-        risk, unfairness, slope = self._terms(standard.detach(), score.detach().numpy())
+        moving = self._standard(output).requires_grad_()
+        score = self._score(moving)
+        standard, in_risk = moving.detach(), self.rows.in_risk
+        risk, unfairness, slope = self._terms(standard, score.detach().numpy())
         (by_output,) = torch.autograd.grad(score, moving, torch.as_tensor(slope))
-        standard = standard.detach()
-        if self._of_classes:
-            prediction, unit = torch.sigmoid(standard), self.total_weight
-            risk_slope, curvature = prediction - self._targets, prediction * (1 - prediction)
-        else:  # boosters halve the squared error, and do not standardise
-            unit = self.total_weight * self.spread / 2
-            risk_slope, curvature = (standard - self._targets) * self.spread, torch.ones_like(standard)
+        loss = loss_terms(self.objective.task, standard, self._targets, self.spread)
         return Expansion(
             risk,
             unfairness,
-            risk_slope.numpy() * in_risk,
-            curvature.numpy() * in_risk,
-            by_output.numpy() * unit,
+            loss.slope.numpy() * in_risk,
+            loss.curvature.numpy() * in_risk,
+            by_output.numpy() * (self.total_weight * loss.unit),
         )
 
     def value(self, output: ArrayLike, strength: float) -> float:
         """Risk + strength x unfairness of all rows."""
-        standard = (torch.as_tensor(np.asarray(output, dtype=np.float64).reshape(-1)) - self.centre) / self.spread
-        score = scores(
-            self.objective.criterion, self.objective.task, standard, self._targets, compare=self.objective.compare
-        )
-        risk, unfairness, _ = self._terms(standard, score.numpy())
+        standard = self._standard(output)
+        risk, unfairness, _ = self._terms(standard, self._score(standard).numpy())
         return risk + strength * unfairness
+
+    def _standard(self, output: ArrayLike) -> Tensor:
+        return (torch.as_tensor(np.asarray(output, dtype=np.float64).reshape(-1)) - self.center) / self.spread
+
+    def _score(self, standard: Tensor) -> Tensor:
+        objective = self.objective
+        return scores(objective.criterion, objective.task, standard, self._targets, compare=objective.compare)
 
     def _terms(self, standard: Tensor, score: Floats) -> tuple[float, float, Floats]:
         """The risk, the unfairness, and its slope by the score of each row here."""
         own_risk = float(self.rows.in_risk @ self.objective.task.loss(standard, self._targets).numpy())
         # Probabilities fill their range. Other scores may have one far out, which would leave few places to most.
-        bent = not self._of_classes or self.objective.compare != "prediction"
+        bent = self.objective.task.name != BINARY.name or self.objective.compare != "prediction"
         bent = bent or self.objective.criterion.score != "prediction"
         line = score / (1 + np.abs(score)) if bent else score
         ends = [-line.min(), line.max()] if len(line) else [-np.inf, -np.inf]

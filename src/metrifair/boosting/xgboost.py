@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
+from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, OWN_PARAMETERS, FairBooster, FitPlan
 from metrifair.boosting.dask import fit_on_cluster, mapped
-from metrifair.boosting.objective import Floats, Integers
-from metrifair.boosting.problem import OWN, BoostingProblem
+from metrifair.boosting.objective import METRIC_NAME
+from metrifair.boosting.problem import BoostingProblem
 from metrifair.errors import DataError
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_names, require
 from metrifair.support.signatures import as_in
 
@@ -29,16 +30,18 @@ class _FairXGB(FairBooster):
     """How XGBoost takes the objective."""
 
     _eval_weights = "sample_weight_eval_set"
-    _objective: ClassVar[str]  # the one that the penalised risk is the risk of
+    _objective: ClassVar[str]  # the one that the penalized risk is the risk of
+    objective: Any
+    eval_metric: Any
+    base_score: Any
 
     def _check_names(self) -> None:
         """XGBoost itself warns of other names that it does not use: which these are depends on its settings."""
-        estimator: Any = self
-        check_names(estimator.get_params(), {*xgboost.XGBModel().get_params(), *OWN}, "XGBoost", all_known=False)
+        check_names(self.get_params(), {*xgboost.XGBModel().get_params(), *OWN_PARAMETERS}, "XGBoost", all_known=False)
 
     def _wrapper_params(self) -> set[str]:
         """Parameters that are not XGBoost's."""
-        return {*super()._wrapper_params(), *OWN}  # type: ignore[misc]
+        return {*super()._wrapper_params(), *OWN_PARAMETERS}  # type: ignore[misc]
 
     def predict(self, X: Table, **named: Any) -> Any:
         """What XGBoost's own ``predict`` says; of a Dask collection as a Dask array.
@@ -63,10 +66,9 @@ class _FairXGB(FairBooster):
         fit_on_cluster(self, *given)
 
     def _check_objective(self, *, several: bool = False) -> None:
-        estimator: Any = self
-        if estimator.objective != self._objective and not (several and estimator.objective == _OF_CLASSES):
+        if self.objective != self._objective and not (several and self.objective == _OF_CLASSES):
             wanted = repr(_OF_CLASSES if several else self._objective)
-            raise DataError(f"objective must be {wanted} where strength > 0, got {estimator.objective!r}")
+            raise DataError(f"objective must be {wanted} where strength > 0, got {self.objective!r}")
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:  # noqa: ARG002
         names = (
@@ -78,8 +80,7 @@ class _FairXGB(FairBooster):
             "feature_types",
             "max_cat_to_onehot",
         )
-        estimator: Any = self
-        of_data = {name: value for name, value in estimator.get_params().items() if name in names}
+        of_data = {name: value for name, value in self.get_params().items() if name in names}
         model = xgboost.XGBClassifier(
             n_estimators=GROUP_ROUNDS,
             learning_rate=GROUP_RATE,
@@ -91,10 +92,9 @@ class _FairXGB(FairBooster):
         return found
 
     def _pace(self) -> tuple[int, float]:
-        estimator: Any = self
-        params = estimator.get_params()
+        params = self.get_params()
         given = [params[name] for name in ("learning_rate", "eta") if params.get(name) is not None]
-        return int(estimator.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
+        return int(self.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
 
     def _risk_weight(self, problem: BoostingProblem) -> NDArray[np.float64] | None:
         of_positives = getattr(self, "scale_pos_weight", None)  # not looked at where there are several classes
@@ -105,45 +105,44 @@ class _FairXGB(FairBooster):
         )
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
-        estimator: Any = self
         several, classes = plan.problem.task.vector, plan.problem.scheme.classes
         self._check_objective(several=several)
         _check_labels(classes)
-        kept = {name: getattr(estimator, name) for name in ("objective", "eval_metric", "base_score")}
+        kept = {name: getattr(self, name) for name in ("objective", "eval_metric", "base_score")}
 
         def objective(_: Any, output: Any, sample_weight: Any = None) -> Any:  # noqa: ARG001  (in the objective already)
             return plan.descent.step(output)
 
-        estimator.objective = objective
+        self.objective = objective
         if plan.evaluations:
-            estimator.eval_metric = _metrics(estimator.eval_metric, plan)
-        if estimator.base_score is None and plan.arguments.get("xgb_model") is None:
+            self.eval_metric = _metrics(self.eval_metric, plan)
+        if self.base_score is None and plan.arguments.get("xgb_model") is None:
             start = plan.problem.start
             if several and _FROM_3_1:
-                estimator.base_score = (start - np.mean(start)).tolist()
+                self.base_score = (start - np.mean(start)).tolist()
             elif not several:  # XGBoost asks for the prediction that it stands for
-                estimator.base_score = 1 / (1 + np.exp(-start)) if classes else start
+                self.base_score = 1 / (1 + np.exp(-start)) if classes else start
         try:
             fit(**plan.arguments)
         finally:
             for name, value in kept.items():
-                setattr(estimator, name, value)
+                setattr(self, name, value)
 
 
 @as_in(FairBooster)
 class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
-    """An XGBoost classifier whose scores are distributed alike in all groups.
+    """An XGBoost classifier with similar score distributions in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
-    the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes, labelled
+    the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes, labeled
     from 0 on as XGBoost asks for; docs/boosting.md says how large strengths are kept stable.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the unfairness; 0 is the plain XGBClassifier, to the last bit, and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBClassifier and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
-    contrast, intersectional, continuous, on_small : as in FairBooster
+    contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         The positive class; by default the last one.
     expected_groups : as in FairBooster
@@ -186,17 +185,17 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
 
 @as_in(FairBooster)
 class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
-    """An XGBoost regressor whose predictions are distributed alike in all groups.
+    """An XGBoost regressor with similar distributions of predictions in all groups.
 
-    The loss is the squared error; inside, the target is standardised, so that a strength means the same on every scale,
+    The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale,
     and what it does in FairRegressor.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the unfairness; 0 is the plain XGBRegressor, to the last bit, and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBRegressor and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
-    contrast, intersectional, continuous, on_small : as in FairBooster
+    contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         For classifiers only.
     expected_groups : as in FairBooster
@@ -219,17 +218,17 @@ def _check_labels(classes: Sequence[object]) -> None:
     """Raise a DataError where labels are not numbered from 0 on."""
     if list(classes) == list(range(len(classes))):
         return
-    wanted, told, others = "0 and 1", f"(y == {classes[1]!r}).astype(int)", ""
+    wanted, remedy, others = "0 and 1", f"(y == {classes[1]!r}).astype(int)", ""
     if len(classes) > 2:
-        wanted, told, others = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]", " and others"
+        wanted, remedy, others = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]", " and others"
     raise DataError(
         f"y must hold the labels {wanted}, as XGBoost asks for, got {classes[0]!r} and {classes[1]!r}{others}; pass "
-        f"{told}, or use FairLGBMClassifier, which takes any labels"
+        f"{remedy}, or use FairLGBMClassifier, which takes any labels"
     )
 
 
 def _metrics(given: Any, plan: FitPlan) -> Any:
-    """The metrics asked for, and the penalised risk, which comes last and therefore stops."""
+    """The metrics asked for, and the penalized risk, which comes last and therefore stops."""
     several = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
     for metric in several:
         if not isinstance(metric, str):
@@ -242,9 +241,9 @@ def _metrics(given: Any, plan: FitPlan) -> Any:
             f"eval_metric={given!r} besides {METRIC_NAME}, where strength > 0, needs XGBoost 3.1 or later, and this is "
             f"{xgboost.__version__}: leave it out, or install a later one"
         )
-    penalised = plan.metric()
+    penalized = plan.metric()
 
-    def penalised_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001
-        return penalised(output)
+    def penalized_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001
+        return penalized(output)
 
-    return [*several, penalised_risk] if several else penalised_risk
+    return [*several, penalized_risk] if several else penalized_risk

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from metrifair.cli.options import RENAMED, as_options
 from metrifair.errors import DataError, MissingExtra
 
 _COMMANDS = {  # and the module of each
@@ -42,9 +41,7 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name == "reproduce":
-            raise click.UsageError("the paper's experiments moved: python -m experiments NAME", ctx)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f"metrifair.cli.{_COMMANDS[cmd_name]}")
@@ -54,11 +51,6 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            if error.option_name not in RENAMED:
-                raise
-            renamed = f"{error.option_name} is called {RENAMED[error.option_name]} now"
-            raise click.UsageError(renamed, error.ctx) from error
         except ModuleNotFoundError as error:
             missing = (error.name or "").split(".")[0]
             if missing not in ("polars", "rich"):
@@ -69,10 +61,10 @@ class _Commands(click.Group):
             ctx.exit(_PIPE_CLOSED)
         # OSError: of standard output; files have their own words. EOFError: click would leave with 1, as if unfair.
         except (DataError, MissingExtra, OSError, EOFError) as error:
-            said = as_options(" ".join([str(error), *getattr(error, "__notes__", [])]))
+            message = error.text("option") if isinstance(error, DataError) else str(error)
+            words = " ".join([message, *getattr(error, "__notes__", [])]).split()
             # On one line, without characters that could steer a terminal.
-            line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(said.split()))
-            raise _Refusal(line) from error
+            raise _Refusal("".join(sign if sign.isprintable() else "?" for sign in " ".join(words))) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(_INTERRUPTED)
@@ -85,7 +77,7 @@ def _discard_output() -> None:
         os.dup2(nowhere, stream.fileno())
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="metrifair")
 def main() -> None:
     """Train and audit predictors whose scores are distributed alike across demographic groups.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -13,26 +13,32 @@ import click
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
 from metrifair.auditing.out_of_core.files import matching, opened
 from metrifair.cli.options import (
+    CONTINUOUS,
     CONTRAST,
+    CONTROL,
+    CUTS,
     GROUP,
+    HTML,
+    JSON,
+    LABEL,
     METRIC_NAMES,
     METRICS_HELP,
+    POSITIVE,
     SEED,
     STANDARD_OUTPUT,
-    TABLES,
+    TABLE,
     WEIGHT,
-    Function,
     Number,
-    Output,
     about_options,
-    as_options,
     check_paths,
+    choice,
+    column,
     continuous_asked,
     criteria_option,
     cuts_asked,
     file_options,
     known,
-    number_options,
+    table_option,
     together,
 )
 from metrifair.cli.rules import (
@@ -48,8 +54,8 @@ from metrifair.cli.rules import (
     show_rates,
     write_rates,
 )
-from metrifair.errors import DataError
-from metrifair.report.numbers import MISSING, interval_text, number_text, p_text
+from metrifair.errors import DataError, argument_text
+from metrifair.wording.numbers import MISSING, interval_text, number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,30 +71,21 @@ _SHOWN = 12  # comparisons in the table on the terminal
 _WIDE = 110  # columns of a terminal that has room for every metric
 
 measure_options = together(
-    [
-        click.option(
-            "--metric",
-            "metrics",
-            multiple=True,
-            callback=known(METRIC_NAMES),
-            help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
-        ),
-        CONTRAST,
-        click.option(
-            "--confidence",
-            type=Number(0, 1, between=True),
-            default=0.95,
-            show_default=True,
-            help="Of intervals and certificates.",
-        ),
-        click.option(
-            "--least-count",
-            type=click.IntRange(1),
-            default=30,
-            show_default=True,
-            help="Groups of fewer rows are too small to tell: listed apart, never the headline.",
-        ),
-    ]
+    click.option(
+        "--metric",
+        "metrics",
+        multiple=True,
+        callback=known(METRIC_NAMES),
+        help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
+    ),
+    CONTRAST,
+    click.option("--confidence", type=Number(0, 1, between=True), default=0.95, help="Of intervals and certificates."),
+    click.option(
+        "--least-count",
+        type=click.IntRange(1),
+        default=30,
+        help="Groups of fewer rows are too small to tell: listed apart, never the headline.",
+    ),
 )
 """How groups are compared."""
 
@@ -101,56 +98,35 @@ class Written(NamedTuple):
     output: Path | None
 
 
-_OUTPUT_OPTIONS = together(
-    [
-        click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on."),
-        click.option(
-            "--json", "json_to", type=Output(stdout=True), help="File for everything found; - is standard output."
-        ),
-        click.option(
-            "--output",
-            type=Output(*TABLES),
-            help="File for the table of what was found (csv, tsv, parquet, arrow or ndjson).",
-        ),
-    ]
-)
-
-
-def output_options(function: Function) -> Function:
+def output_options(function: Callable[..., Any]) -> Any:
     """Add the options that name files to write; the command gets them as one, ``written``."""
 
     @wraps(function)
     def command(*given: Any, **named: Any) -> Any:
         return function(*given, written=Written(*(named.pop(name) for name in Written._fields)), **named)
 
-    return _OUTPUT_OPTIONS(command)  # type: ignore[return-value]
+    return together(HTML, JSON, table_option("--output", "the table of what was found"))(command)
 
 
-result_options = together(
-    [
-        *limit_options,
-        about_options,
-        output_options,
-    ]
-)
+result_options = together(*limit_options, about_options, output_options)
 """What is made of the findings: what ``hand_over`` takes."""
 
 
 @click.command(short_help="How unfair are the scores in a file, and for whom?")
 @click.argument("file")
-@click.option(
+@column(
     "--score",
+    "The score of each row: a probability, or any number. Repeat it to compare models with the first.",
+    several=True,
     required=True,
-    multiple=True,
-    metavar="COLUMN",
-    help="The score of each row: a probability, or any number. Repeat it to compare models with the first.",
 )
 @GROUP
-@number_options
-@click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
-@click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
+@CONTINUOUS
+@CUTS
+@LABEL
+@POSITIVE
 @click.option("--intersectional", is_flag=True, help="Cross the columns of --group into one.")
-@click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
+@CONTROL
 @WEIGHT
 @click.option(
     "--threshold",
@@ -158,17 +134,17 @@ result_options = together(
     help="Scores from here on are a yes; median: those above it.  [default: 0.5 for probabilities, else none]",
 )
 @criteria_option("all that the columns allow")
-@click.option(
+@choice(
     "--loss",
-    type=click.Choice(["log_loss", "squared_error", "absolute_error", "huber"]),
-    help="What risk_parity compares.",
+    ["log_loss", "squared_error", "absolute_error", "huber"],
+    "What risk_parity compares.",
+    optional=True,
 )
 @measure_options
 @click.option(
     "--tolerance",
     type=Number(0),
     default=1e-5,
-    show_default=True,
     help="Width of the bounds on a distance, for files too large to hold.",
 )
 @rate_options
@@ -184,7 +160,7 @@ result_options = together(
     help="Where these rows trained the model: of its class, d + 1 for a linear model of d columns.",
 )
 @file_options
-@click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
+@TABLE
 @SEED
 @click.pass_context
 def audit_command(
@@ -240,7 +216,7 @@ def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Seque
     if "continuous" in asked:
         found["continuous"] = continuous_asked(asked["continuous"], columns)
     if "cuts" in asked:
-        found["cuts"] = cuts_asked(asked["cuts"], columns)
+        found["cuts"] = cuts_asked(asked["cuts"])
     if "threshold" in asked:
         found["threshold"] = "auto" if asked["threshold"] is None else asked["threshold"]
     if "references" in asked:
@@ -316,7 +292,7 @@ def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterab
         )
     said = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
     if said:
-        names = sorted("--no-header" if name == "header" else f"--{name.replace('_', '-')}" for name in said)
+        names = sorted(argument_text(name, "option") for name in said)
         raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
     check_paths([], outputs)
     return connected(file, table)
@@ -352,11 +328,13 @@ def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] 
 
 
 def show_audit(out: Console, record: AuditRecord) -> None:
-    """Sentences first, then the comparisons, what is certain on top, rates of decisions, and notes."""
+    """Print the summary, the comparisons with the most evidence first, rates of decisions, and notes."""
+    from metrifair.auditing.ranking import most_certain_first
     from metrifair.cli.console import printable, show_table
-    from metrifair.report.audit.words import most_certain_first
+    from metrifair.wording.notes import note_text
+    from metrifair.wording.summary import audit_summary
 
-    for sentence in record.summary:
+    for sentence in audit_summary(record):
         out.print(printable(sentence), soft_wrap=True)
     metrics = list(dict.fromkeys(finding.metric for finding in record.findings))
     shown = metrics if out.width >= _WIDE else metrics[:1]
@@ -367,7 +345,7 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     rows = [by_comparison[one.attribute, one.criterion, one.within, one.groups] for one in ranked]
     show_table(
         out,
-        ["groups", "compared", *shown, "all at once", "p-value", "chance"],
+        ["groups", "compared", *shown, "joint interval", "p-value", "significant"],
         [_comparison(own, shown) for own in rows[:_SHOWN]],
         left=2,
     )
@@ -376,11 +354,11 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     show_rates(out, record)
     show_by_group(out, record)
     for note in record.notes:
-        out.print(f"Note: {printable(as_options(note.text))}", soft_wrap=True)
+        out.print(f"Note: {printable(note_text(note, 'option'))}", soft_wrap=True)
 
 
 def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
-    """A row of the table; bounds that hold for all at once, p-value and whether it is chance are the first metric's."""
+    """A row of the table; joint interval, p-value and significance are those of the first metric."""
     first = next(iter(own.values()))
     values = [number_text(own[metric].value if metric in own else None) for metric in metrics]
     return [
@@ -389,5 +367,5 @@ def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
         *values,
         interval_text(first.joint_interval),
         p_text(first.p_value),
-        "too few" if not first.enough else {True: "possible", False: "no", None: MISSING}[first.by_chance],
+        "too few" if not first.enough else {True: "yes", False: "no", None: MISSING}[first.significant],
     ]

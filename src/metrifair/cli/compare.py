@@ -14,11 +14,10 @@ from metrifair.cli.options import (
     SEED,
     STANDARD_OUTPUT,
     about_options,
-    as_options,
     check_paths,
     criteria_option,
 )
-from metrifair.report.numbers import figure_text, interval_text, number_text, p_text
+from metrifair.wording.numbers import figure_text, interval_text, number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +35,7 @@ _CHANGED = 1  # the exit code
 @about_options
 @output_options
 @click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a figure is worse than in the first.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling, where counts are.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling, where counts are.")
 @click.pass_context
 def compare_command(
     ctx: click.Context,
@@ -62,7 +61,7 @@ def compare_command(
         raise click.UsageError("compare takes two files or more: the baseline, and what is compared with it")
     check_paths(files, written)
     from metrifair.api.audit_result import Audit
-    from metrifair.api.compare import compared
+    from metrifair.api.compare import compare_named
     from metrifair.cli.console import console, working
     from metrifair.support.provenance import Provenance, made_now, said_of
 
@@ -73,7 +72,7 @@ def compare_command(
             for name, one in audits_in("compare", files).items()
         }
         origin = Provenance(seed=seed, **said_of(title, dict(about)), **made_now())
-        found = compared(audits, origin=origin)
+        found = compare_named(audits, origin=origin)
     hand_over(ctx, out, found, written, files)
     if fail_worse and any(one.verdict == "worse" for one in found.differences):
         ctx.exit(_CHANGED)
@@ -81,7 +80,7 @@ def compare_command(
 
 def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) -> dict[str, Any]:
     """The audits that were written as JSON, and the counts, by the names that counts have or those of their files."""
-    from metrifair.api.compare import audit_in
+    from metrifair.api.compare import read_audit
     from metrifair.api.state import AuditState
     from metrifair.auditing.out_of_core.formats import SUFFIXES
     from metrifair.errors import DataError, ModelFileError
@@ -91,7 +90,7 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     found: list[Any] = []
     for file in files:
         try:
-            found.append(audit_in(file) if file.endswith(".json") and not counts_only else AuditState.load(file))
+            found.append(read_audit(file) if file.endswith(".json") and not counts_only else AuditState.load(file))
         except ModelFileError as error:
             if any(file.lower().endswith(ending) for ending in (*SUFFIXES, ".html", ".gz", ".zst")):
                 made = f"metrifair {'count' if counts_only else 'audit'} {quote(file)} ..."
@@ -115,7 +114,7 @@ def show_differences(out: Console, found: AuditDifference) -> None:
     from metrifair.cli.console import printable, show_table
 
     for sentence in found.summary:
-        out.print(printable(as_options(sentence)), soft_wrap=True)
+        out.print(printable(sentence), soft_wrap=True)
     ordered = sorted(found.differences, key=lambda one: 2.0 if one.p_value is None else one.p_value)
     rows: Sequence[Sequence[object]] = [
         [
@@ -127,8 +126,8 @@ def show_differences(out: Console, found: AuditDifference) -> None:
             number_text(one.after),
             figure_text(one.difference, signed=True),
             interval_text(one.interval),
-            p_text(one.p_jointly),
-            "unclear" if one.verdict == "cannot be told apart" else one.verdict,
+            p_text(one.p_adjusted),
+            "unclear" if one.verdict == "not_distinguishable" else one.verdict.replace("_", " "),
         ]
         for one in ordered[:_SHOWN]
     ]
@@ -204,5 +203,5 @@ def show_alarms(out: Console, found: AuditSeries) -> None:
         for one in sorted(found.alarms, key=lambda one: one.p_value or 0.0)[:_SHOWN]
     ]
     if rows:
-        headings = ["groups", "compared", "look", "distance", "value", "since the first", "p-value", "alarm"]
+        headings = ["groups", "compared", "look", "distance", "value", "since baseline", "p-value", "alarm"]
         show_table(out, headings, rows, left=4)

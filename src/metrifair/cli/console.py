@@ -17,9 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from metrifair.auditing.out_of_core.connections import is_address
-from metrifair.cli.options import as_options, cuts_text
+from metrifair.cli.options import cuts_text
 from metrifair.cli.rules import limits_of
-from metrifair.cli.training_options import Costs, Families, Strengths
 from metrifair.errors import MetrifairWarning
 
 _WIDTH = 120  # where no terminal says how wide it is
@@ -76,8 +75,8 @@ def warnings_told(out: Console) -> Iterator[None]:
         warnings.simplefilter("always", MetrifairWarning)
         yield
     for one in caught:
-        if issubclass(one.category, MetrifairWarning):
-            out.print(f"Note: {printable(as_options(str(one.message)).rstrip('.'))}.", soft_wrap=True)
+        if isinstance(one.message, MetrifairWarning):
+            out.print(f"Note: {printable(one.message.text('option').rstrip('.'))}.", soft_wrap=True)
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
@@ -93,22 +92,16 @@ def command_text(ctx: click.Context) -> str:
         for one in value if param.multiple or param.nargs == -1 else (value,):
             words += (param.secondary_opts if one is False and param.secondary_opts else param.opts)[:is_option]
             if not getattr(param, "is_flag", False):
-                parts = one if param.nargs > 1 else (one,)
-                listed = isinstance(param.type, Strengths | Families | Costs)
-                words += [_listed(one)] if listed else [_shown(part, is_file=not is_option) for part in parts]
+                words += [_shown(part, is_file=not is_option) for part in (one if param.nargs > 1 else (one,))]
     words += [part for limit in limits_of(ctx) for part in (limit.option, f"{limit.metric}={limit.value:g}")]
     return shlex.join(words)
 
 
-def _listed(value: Any) -> str:
-    """Names or numbers as they are typed: between commas, rows of them between semicolons."""
-    rows = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
-    written = ([one if isinstance(one, str) else f"{one:g}" for one in row] for row in rows)
-    return value if isinstance(value, str) else ";".join(map(",".join, written))
-
-
 def _shown(value: object, *, is_file: bool) -> str:
     """One value of an option, or the name of a file; of a database its kind."""
+    if isinstance(value, list):  # names or numbers between commas, rows of numbers between semicolons
+        rows = value if isinstance(value[0], list) else [value]
+        return ";".join(",".join(row) if isinstance(row[0], str) else cuts_text("", row) for row in rows)
     if isinstance(value, tuple):
         name, told = value
         return cuts_text(name, told) if isinstance(told, list) else f"{name}={told}"

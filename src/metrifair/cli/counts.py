@@ -19,14 +19,19 @@ from metrifair.cli.audit import (
 )
 from metrifair.cli.options import (
     CONTINUOUS,
+    CONTROL,
     CUTS,
     GROUP,
+    LABEL,
+    POSITIVE,
     SEED,
     STANDARD_OUTPUT,
+    TABLE,
     WEIGHT,
     Number,
     Output,
     check_paths,
+    column,
     criteria_option,
     cuts_asked,
     file_options,
@@ -36,11 +41,11 @@ from metrifair.cli.rules import rate_options, write_rates
 
 @click.command(short_help="Count the scores in a file, for audits of many files together.")
 @click.argument("file")
-@click.option("--score", required=True, metavar="COLUMN", help="The score of each row: a probability, or any number.")
+@column("--score", "The score of each row: a probability, or any number.", required=True)
 @GROUP
 @CUTS
-@click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
-@click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
+@LABEL
+@CONTROL
 @WEIGHT
 @click.option(
     "--range",
@@ -48,28 +53,20 @@ from metrifair.cli.rules import rate_options, write_rates
     type=Number(),
     nargs=2,
     default=(0.0, 1.0),
-    show_default=True,
     metavar="LOW HIGH",
     help="That holds all scores, the same for all files that are merged.",
 )
 @click.option("--threshold", type=Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities]")
 @criteria_option("all that the columns allow")
 @click.option("--name", default="", help="Of what is counted, such as a day or a site.")
-@click.option(
-    "--least-count", type=click.IntRange(1), default=1, show_default=True, help="Withhold cells of fewer rows."
-)
+@click.option("--least-count", type=click.IntRange(1), default=1, help="Withhold cells of fewer rows.")
 @click.option("--output", type=Output(), required=True, help="File for the counts.")
 @file_options
-@click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
+@TABLE
 def count_command(
     *,
     file: str,
-    score: str,
-    group: tuple[str, ...],
     cuts: tuple[tuple[str, list[float]], ...],
-    label: str | None,
-    control: tuple[str, ...],
-    weight: str | None,
     ends: tuple[float, float],
     threshold: float | None,
     criteria: tuple[str, ...],
@@ -78,6 +75,7 @@ def count_command(
     output: Path,
     reading: FileOptions,
     table: str | None,
+    **columns: Any,
 ) -> None:
     """Count the scores in FILE by group, label and bin. No row is kept, and counts of many files add up.
 
@@ -90,7 +88,7 @@ def count_command(
       metrifair count monday.csv --score p --group sex --label y --name Monday --output monday.state
     """
     place = table_at(file, table, reading, [output])
-    check_columns(file, reading, score=score, label=label, weight=weight, group=group, control=control)
+    check_columns(file, reading, **columns)
     from metrifair.api.audit_table import count_file, count_table
     from metrifair.api.state import AuditState
     from metrifair.auditing.out_of_core.columns import Roles
@@ -99,14 +97,7 @@ def count_command(
     state = AuditState(
         list(criteria) or None, range=ends, threshold="auto" if threshold is None else threshold, name=name
     )
-    roles = Roles.named(
-        score=score,
-        group=list(group),
-        label=label,
-        control=list(control) or None,
-        weight=weight,
-        cuts=cuts_asked(cuts, group),
-    )
+    roles = Roles.named(**columns, cuts=cuts_asked(cuts))
     out = console()
     with warnings_told(out), working(f"Counting {file if place is None else place.name}"):
         if place is None:
@@ -121,7 +112,7 @@ def count_command(
 
 @click.command(short_help="Add up the counts of several files, and audit all of them together.")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
+@POSITIVE
 @criteria_option("as counted")
 @CONTINUOUS
 @measure_options

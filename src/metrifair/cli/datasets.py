@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.options import TABLES, Number, Output
+from metrifair.cli.options import Number, table_option
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,11 +30,7 @@ LABEL = "label"  # the column that is to be predicted, in the files that are wri
 
 @click.command(short_help="List the data sets, or write one to a file.")
 @click.argument("name", required=False)
-@click.option(
-    "--output",
-    type=Output(*TABLES),
-    help="File for the table (csv, tsv, parquet, arrow or ndjson).",
-)
+@table_option("--output", "the table")
 def datasets_command(name: str | None, output: Path | None) -> None:
     """List the data sets; with NAME, tell about one; with --output, write its table to a file.
 
@@ -96,12 +92,11 @@ def _export(out: Console, name: str, path: Path) -> None:
     default=Path(),
     help="Folder for the report, the picture and the model.",
 )
-@click.option("--seeds", type=click.IntRange(1, 20), default=3, show_default=True, help="Models of each strength.")
+@click.option("--seeds", type=click.IntRange(1, 20), default=3, help="Models of each strength.")
 @click.option(
     "--max-unfairness",
     type=Number(0, 1),
     default=0.15,
-    show_default=True,
     help="Largest unfairness (Kolmogorov distance of the scores) of the model that is chosen and saved.",
 )
 def demo_command(output: Path, seeds: int, max_unfairness: float) -> None:

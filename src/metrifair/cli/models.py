@@ -79,19 +79,10 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
         f"{len(found):,} predictions of {printable(repr(known.target))}{printable(said)}: {printable(where)}",
         soft_wrap=True,
     )
-    probabilities = (
-        0
-        if known.classes is None or not known.has_probabilities
-        else 1
-        if len(known.classes) == 2
-        else len(known.classes)
-    )
-    alike = found.get_column(found.columns[-1 - probabilities])
-    if len(alike) > 1 and alike.n_unique() == 1:
-        out.print(
-            f"Warning: the model {ALIKE} in this file: all {len(alike):,} predictions are {printable(alike[0])}.",
-            soft_wrap=True,
-        )
+    predicted = found.get_column([name for name in found.columns if name.rstrip("'") == "prediction"][-1])
+    if len(predicted) > 1 and predicted.n_unique() == 1:
+        alike = f"all {len(predicted):,} predictions are {printable(predicted[0])}"
+        out.print(f"Warning: the model {ALIKE} in this file: {alike}.", soft_wrap=True)
 
 
 def predictions(model: TableModel, file: str, ids: tuple[str, ...], reading: FileOptions) -> pl.DataFrame:
@@ -167,7 +158,6 @@ def export_command(*, model: Path, output: Path) -> None:
 @click.option(
     "--output",
     default=str(STANDARD_OUTPUT),
-    show_default=True,
     type=Output(".md", stdout=True),
     help="File for the card (.md); - is standard output.",
 )

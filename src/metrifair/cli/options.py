@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import re
-from ast import literal_eval
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import wraps
 from glob import has_magic
 from pathlib import Path
-from shlex import quote
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 import click
 
@@ -22,23 +19,25 @@ from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
 
-class Cuts(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """COLUMN=NUMBERS, or the numbers alone where there is one column of groups."""
+def finite_numbers(text: str) -> list[float]:
+    """The numbers between commas; a ValueError where one is not finite.
 
-    name = "column=numbers"
+    >>> finite_numbers("0.5,2")
+    [0.5, 2.0]
+    """
+    numbers = [float(part) for part in text.split(",")]
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError(text)
+    return numbers
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The column, "" where it is not named, and its cuts; or a usage error."""
-        if not isinstance(value, str):
-            return value
-        column, _, listed = value.rpartition("=")
-        try:
-            numbers = [float(part) for part in listed.split(",")]
-        except ValueError:
-            numbers = [math.nan]
-        if not all(map(math.isfinite, numbers)):
-            self.fail(f"{value!r} is not a list of numbers, such as 25,40,60 or age=25,40,60", param, ctx)
-        return column, numbers
+
+def parse_cuts(text: str) -> tuple[str, list[float]]:
+    """COLUMN=NUMBERS: the column, "" where it is not named, and its cuts; or a usage error."""
+    column, _, listed = text.rpartition("=")
+    try:
+        return column, finite_numbers(listed)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of numbers, such as 25,40,60 or age=25,40,60") from None
 
 
 def cuts_text(column: str, cuts: Sequence[float]) -> str:
@@ -51,51 +50,24 @@ def cuts_text(column: str, cuts: Sequence[float]) -> str:
     return f"{column}={listed}" if column else listed
 
 
-def cuts_asked(cuts: Sequence[tuple[str, list[float]]], group: Sequence[str]) -> dict[str, list[float]] | None:
-    """The cuts of each column; None: nothing is cut.
+def cuts_asked(cuts: Sequence[tuple[str, list[float]]]) -> list[float] | dict[str, list[float]] | None:
+    """The cuts, by column where it is named; None: nothing is cut.
 
-    >>> cuts_asked([("", [25.0, 60.0])], ["age"]), cuts_asked([], ["age"])
-    ({'age': [25.0, 60.0]}, None)
+    >>> cuts_asked([("", [25.0, 60.0])]), cuts_asked([("age", [25.0])]), cuts_asked([])
+    ([25.0, 60.0], {'age': [25.0]}, None)
     """
-    for column, numbers in cuts:
-        if not column and len(group) > 1:
-            listed = ",".join(f"{number:g}" for number in numbers)
-            raise DataError(f"--cuts {listed} must name one of the {len(group)} columns: --cuts {group[0]}={listed}")
-        if column and column not in group:
-            raise DataError(f"--cuts names {column!r}, which --group does not; the groups are {', '.join(group)}")
-    return {column or group[0]: numbers for column, numbers in cuts} or None
+    return cuts[0][1] if len(cuts) == 1 and not cuts[0][0] else dict(cuts) or None
 
 
 def continuous_asked(columns: Sequence[str], group: Sequence[str]) -> Any:
     """Which groups are numbers, as functions take it: columns, False for none of them, or "auto"."""
-    if not columns:
-        return "auto"
     if columns == ("none",) and "none" not in group:
         return False
-    for column in columns:
-        if column not in group:
-            raise DataError(f"--continuous names {column!r}, which --group does not; the groups are {', '.join(group)}")
-    return list(columns)
+    return list(columns) or "auto"
 
 
-CONTINUOUS = click.option(
-    "--continuous",
-    multiple=True,
-    metavar="COLUMN",
-    help="Groups that are a number, such as an age; none: each value is a group. Repeatable.  [default: columns of "
-    "more than 20 different numbers]",
-)
-CUTS = click.option(
-    "--cuts",
-    type=Cuts(),
-    multiple=True,
-    help="Make groups of a number: age=25,60 are up to 25, above 25 up to 60, above 60. Repeatable.",
-)
-NUMBER_OPTIONS = (CONTINUOUS, CUTS)
-"""Which groups are numbers, and which numbers are cut into groups."""
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+Option: TypeAlias = Callable[[Any], Any]
+"""A decorator that adds one option or several to a command."""
 
 STANDARD_OUTPUT = Path("-")
 TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
@@ -118,66 +90,6 @@ OTHER_CRITERION_NAMES = (
 )
 METRICS_HELP = f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}"
 CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)"
-RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "--use-group"}
-
-_SPOKEN = {
-    "continuous=False where every value is a group": "--continuous none where every value is a group; --cuts makes "
-    "groups of it",
-    "cut its values into a few ranges first": "cut it with --cuts, as in --cuts 25,40,60",
-    "pass separator=": "use --separator ",
-    "with its name as pos_label": "with its name as --positive",
-    "count with a range that": "use --range LOW HIGH that",
-    "pass format": "use --format",
-    "pass decimal=": "use --decimal ",
-    "replace names": "--replace names",
-    "replace is for": "--replace is for",
-    "pass encoding=": "use --encoding ",
-    "leave encoding out": "leave --encoding out",
-    "encoding must be": "--encoding must be",
-    "leave header=False out": "leave --no-header out",
-    "pass sheet, ": "use --sheet, ",
-    "sheet must be": "--sheet must be",
-    "leave sheet out": "leave --sheet out",
-    "pass table, ": "use --table, ",
-    "read the file with missing=": "use --missing ",
-    "pass most_groups=": "use --most-groups ",
-    "Pass threshold=...": "Use --threshold",
-    "y_true holds": "--label holds",
-    "pass y_true, got None": "name their column with --label",
-    "leave y_true out": "leave --label out",
-    "pos_label must be": "--positive must be",
-    "pass pos_label= to": "use --positive to",
-    "separator must be": "--separator must be",
-    "say which: loss=": "say which: --loss ",
-    "pass reference=..., ": "use --reference, ",
-    "reference must be": "--reference must be",
-    "reference names": "--reference names",
-    "cut it into groups, or set intersectional=False": "cut it into groups with --cuts, or leave --intersectional out",
-    "standard='": "--standard '",
-    "pass threshold=..., ": "use --threshold, ",
-}
-
-
-def as_options(text: str) -> str:
-    """The advice of a function to its caller, as advice to whoever types a command.
-
-    >>> as_options("are the columns separated by ';'? pass separator=';'")
-    "are the columns separated by ';'? use --separator ';'"
-    """
-    text = re.sub(
-        r"""pass replace=\{('.*'|".*"): (.*?)\}""",
-        lambda found: f"use --replace {quote(f'{literal_eval(found[1])}={found[2]}')}",
-        text,
-    )
-    text = re.sub(
-        r"continuous=\[(.*?)\]",
-        lambda found: " ".join(f"--continuous {quote(name)}" for name in literal_eval(f"[{found[1]}]")),
-        text,
-    )
-    for argument, option in _SPOKEN.items():
-        # An argument that is spoken of as an option already is left as it is.
-        text = re.sub(rf"(?<!-){re.escape(argument)}", option, text)
-    return text
 
 
 def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:
@@ -233,12 +145,11 @@ class Number(click.FloatRange):
         return number
 
 
-class Output(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+class Output(click.Path):
     """A file to write: its folder exists, nothing but a plain file is in the way, its ending is a known one."""
 
-    name = "file"
-
     def __init__(self, *endings: str, stdout: bool = False) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
         self.endings = endings
         self.stdout = stdout
 
@@ -256,26 +167,21 @@ class Output(click.ParamType):  # type: ignore[type-arg]  # not generic before c
             self.fail(f"cannot write {str(path)!r}: {problem}", param, ctx)
         return path
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:  # noqa: ARG002
-        """Names of files."""
-        from click.shell_completion import CompletionItem
 
-        return [CompletionItem(incomplete, type="file")]
+def parse_about(text: str) -> tuple[str, str]:
+    """KEY=VALUE, of which VALUE may hold "="; or a usage error."""
+    key, _, value = (part.strip() for part in text.partition("="))
+    if not key or not value:
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE, such as 'date=September 2026'")
+    return key, value
 
 
-class Said(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """KEY=VALUE, both of them text, of which VALUE may hold "="; or OLD=NEW, of which OLD may."""
-
-    def __init__(self, name: str = "key=value", such: str = "date=September 2026") -> None:
-        self.name, self.such = name, such
-        self.split = str.rpartition if name == "old=new" else str.partition
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """The two, or a usage error."""
-        key, _, text = self.split(str(value), "=")
-        if not key.strip() or not text.strip():
-            self.fail(f"{value!r} is not {self.name.upper()}, such as {self.such!r}", param, ctx)
-        return key.strip(), text.strip()
+def parse_replacement(text: str) -> tuple[str, str]:
+    """OLD=NEW, of which OLD may hold "="; or a usage error."""
+    old, _, new = (part.strip() for part in text.rpartition("="))
+    if not old or not new:
+        raise click.BadParameter(f"{text!r} is not OLD=NEW, such as 'Approved=1'")
+    return old, new
 
 
 def _problem(path: Path) -> str:
@@ -294,24 +200,95 @@ def _problem(path: Path) -> str:
     return ""
 
 
-_FILE_OPTIONS = (
-    click.option("--separator", metavar="SIGN", help="What stands between columns of a csv file, such as ';'."),
+def choice(name: str, values: Sequence[str], text: str, *, optional: bool = False) -> Option:
+    """An option with these values; the first is the default, unless there is none."""
+    return click.option(name, type=click.Choice(values), default=None if optional else values[0], help=text)
+
+
+def column(name: str, text: str, *, several: bool = False, required: bool = False) -> Option:
+    """An option that names a column, or several."""
+    return click.option(name, metavar="COLUMN", multiple=several, required=required, help=text)
+
+
+def table_option(name: str, text: str) -> Option:
+    """An option that names a file for a table."""
+    return click.option(name, type=Output(*TABLES), help=f"File for {text} (csv, tsv, parquet, arrow or ndjson).")
+
+
+def criteria_option(default: str) -> Option:
+    """The criteria, any number of them."""
+    return click.option(
+        "--criterion",
+        "criteria",
+        multiple=True,
+        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
+        help=f"{CRITERIA_HELP}. Repeatable.  [default: {default}]",
+    )
+
+
+def together(*options: Option) -> Option:
+    """One decorator that adds all these options, in their order."""
+
+    def add(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+GROUP = column("--group", "The groups, or a number. Repeat it for several.", several=True, required=True)
+CONTINUOUS = column(
+    "--continuous",
+    "Groups that are a number, such as an age; none: each value is a group. Repeatable.  [default: columns of more "
+    "than 20 different numbers]",
+    several=True,
+)
+CUTS = click.option(
+    "--cuts",
+    type=parse_cuts,
+    multiple=True,
+    metavar="COLUMN=NUMBERS",
+    help="Make groups of a number: age=25,60 are up to 25, above 25 up to 60, above 60. Repeatable.",
+)
+LABEL = column("--label", "What came true; many criteria need it.")
+POSITIVE = click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
+CONTROL = column("--control", "Compare within each of its values. Repeatable.", several=True)
+WEIGHT = column("--weight", "How often each row counts.")
+TABLE = click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
+SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling.")
+JSON = click.option("--json", "json_to", type=Output(stdout=True), help="File for all figures; - is standard output.")
+HTML = click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on.")
+CONTRAST = choice(
+    "--contrast",
+    ["pairs", "rest", "independence"],
+    "Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
+)
+about_options = together(
+    click.option("--title", metavar="TEXT", help="What stands on top of the report."),
     click.option(
-        "--format",
-        type=click.Choice(["csv", "tsv", "parquet", "arrow", "ndjson", "excel"]),
-        help="What FILE is, where its name does not say it.",
+        "--about",
+        multiple=True,
+        type=parse_about,
+        metavar="KEY=VALUE",
+        help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
     ),
-    click.option(
-        "--decimal",
-        type=click.Choice([".", ","]),
-        default=".",
-        show_default=True,
-        help="The decimal sign of numbers; with a comma the separator of csv is ';' unless told.",
+)
+"""What the user says of a report."""
+
+_FILE_OPTIONS = together(
+    click.option("--separator", metavar="SIGN", help="What stands between columns of a csv file, such as ';'."),
+    choice(
+        "--format",
+        ["csv", "tsv", "parquet", "arrow", "ndjson", "excel"],
+        "What FILE is, where its name does not say it.",
+        optional=True,
+    ),
+    choice(
+        "--decimal", [".", ","], "The decimal sign of numbers; with a comma the separator of csv is ';' unless told."
     ),
     click.option("--encoding", metavar="NAME", help="Of a text file, such as cp1252 or utf-16.  [default: UTF-8]"),
-    click.option(
-        "--no-header", "header", is_flag=True, flag_value=False, default=True, help="FILE names no columns: 1, 2, ..."
-    ),
+    click.option("--no-header", is_flag=True, help="FILE names no columns: 1, 2, ..."),
     click.option("--day-first", is_flag=True, help="Dates are written as 31.12.2026 or 31/12/2026."),
     click.option("--sheet", metavar="NAME", help="Of an Excel file with several."),
     click.option(
@@ -323,77 +300,25 @@ _FILE_OPTIONS = (
     click.option(
         "--replace",
         multiple=True,
-        type=Said("old=new", "Approved=1"),
+        type=parse_replacement,
+        metavar="OLD=NEW",
         help="Read NEW where a cell holds OLD: Approved=1 and Declined=0 read decisions. Repeatable.",
     ),
 )
 
 
-GROUP = click.option(
-    "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
-)
-WEIGHT = click.option("--weight", metavar="COLUMN", help="How often each row counts.")
-SEED = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
-CONTRAST = click.option(
-    "--contrast",
-    type=click.Choice(["pairs", "rest", "independence"]),
-    default="pairs",
-    show_default=True,
-    help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
-)
-
-
-def criteria_option(default: str) -> Callable[[Function], Function]:
-    """The criteria, any number of them."""
-    return click.option(
-        "--criterion",
-        "criteria",
-        multiple=True,
-        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-        help=f"{CRITERIA_HELP}. Repeatable.  [default: {default}]",
-    )
-
-
-def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Function]:
-    """One decorator that adds all these options, in their order."""
-
-    def add(function: Function) -> Function:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
-
-
-about_options = together(
-    [
-        click.option("--title", metavar="TEXT", help="What stands on top of the report."),
-        click.option(
-            "--about",
-            multiple=True,
-            type=Said(),
-            help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
-        ),
-    ]
-)
-"""What the user says of a report."""
-
-
-def file_options(function: Function) -> Function:
+def file_options(function: Callable[..., Any]) -> Any:
     """Add the options that say how FILE is read; the command gets them as one, ``reading``."""
 
     @wraps(function)
     def command(*given: Any, **named: Any) -> Any:
+        named["header"] = not named.pop("no_header")
         named["missing"] = tuple(word for words in named["missing"] for word in words.split(","))
         olds = [old for old, _ in named["replace"]]
         if twice := next((old for old in olds if olds.count(old) > 1), None):
-            raise DataError(f"--replace names {twice!r} twice; say once what is read in its place")
+            raise DataError(f"names {twice!r} twice", argument="replace", remedy="name it once")
         named["replace"] = dict(named["replace"]) or None
         reading = FileOptions(**{field.name: named.pop(field.name) for field in fields(FileOptions)})
         return function(*given, reading=reading, **named)
 
-    return together(_FILE_OPTIONS)(command)  # type: ignore[return-value]
-
-
-number_options = together(NUMBER_OPTIONS)
-"""Which groups are numbers, and which numbers are cut into groups."""
+    return _FILE_OPTIONS(command)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from metrifair.cli.options import METRIC_NAMES, TABLES, Number, Output, together
+from metrifair.cli.options import METRIC_NAMES, Number, choice, table_option, together
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
@@ -122,9 +122,9 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
                 "comparison needs two groups with rows"
             )
         if not measured and limit.metric in RATIOS and undefined:
-            from metrifair.report.audit.glossary import ratio_text
+            from metrifair.wording.rates import ratio_text
 
-            why = f"{undefined[0].attribute}, {undefined[0].within}: {ratio_text(undefined[0])}"
+            why = f"{undefined[0].attribute}, {undefined[0].within}: {ratio_text(undefined[0], record.settings)}"
             raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure. Of {why}")
         if not measured and limit.certain:
             raise DataError(
@@ -150,7 +150,7 @@ def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
     if limit.metric in METRIC_NAMES:
         for one in (one for one in record.findings if one.metric == limit.metric):
             low = None if one.joint_interval is None else one.joint_interval.low
-            few = "" if one.enough else "; too few rows to tell"
+            few = "" if one.enough else "; too few rows"
             where = f"{one.groups[0]} against {one.groups[1]} ({one.attribute}, {one.criterion}, {one.within}{few})"
             found.append((low if limit.certain else one.value, where))
     else:
@@ -161,7 +161,7 @@ def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
             where = f"{decisions.attribute}, {decisions.within}"
             if limit.metric in RATIOS and decisions.selection_ratio is not None:
                 least = min((one for one in decisions.rates if one.ratio is not None), key=lambda one: one.ratio or 0.0)
-                few = "; too few rows to tell" if least.few else ""
+                few = "; too few rows" if least.few else ""
                 where = f"{least.group} against {decisions.reference} ({where}{few})"
             found.append((value, where))
     return [(value, where) for value, where in found if value is not None]
@@ -170,39 +170,28 @@ def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
 SEVERAL_RATES = "--rates is the table of one audit; name one --score, got several"
 
 rate_options = together(
-    [
-        click.option(
-            "--standard",
-            type=click.Choice(["ll144", "four-fifths", "credit"]),
-            help="Show the tables of rates and ratios that a rule asks for; nothing is said about any law.",
-        ),
-        click.option(
-            "--reference",
-            "references",
-            multiple=True,
-            metavar="CATEGORY",
-            help="Whose rate others are divided by; of several columns COLUMN=CATEGORY each.  [default: the highest]",
-        ),
-        click.option(
-            "--favourable",
-            type=click.Choice(["high", "low"]),
-            default="high",
-            show_default=True,
-            help="Which scores are good to have; low for risks. The positive label is then, unless told, the first.",
-        ),
-        click.option(
-            "--least-share",
-            type=Number(0, 1),
-            default=0.02,
-            show_default=True,
-            help="Groups of a smaller share of the rows are in no ratio.",
-        ),
-        click.option(
-            "--rates",
-            type=Output(*TABLES),
-            help="File for the table of rates and ratios (csv, tsv, parquet, arrow or ndjson).",
-        ),
-    ]
+    choice(
+        "--standard",
+        ["ll144", "four-fifths", "credit"],
+        "Show the tables of rates and ratios that a rule asks for; nothing is said about any law.",
+        optional=True,
+    ),
+    click.option(
+        "--reference",
+        "references",
+        multiple=True,
+        metavar="CATEGORY",
+        help="Whose rate others are divided by; of several columns COLUMN=CATEGORY each.  [default: the highest]",
+    ),
+    choice(
+        "--favourable",
+        ["high", "low"],
+        "Which scores are good to have; low for risks. The positive label is then, unless told, the first.",
+    ),
+    click.option(
+        "--least-share", type=Number(0, 1), default=0.02, help="Groups of a smaller share of the rows are in no ratio."
+    ),
+    table_option("--rates", "the table of rates and ratios"),
 )
 """How rates are compared, and where their table goes."""
 
@@ -247,15 +236,14 @@ def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None)
 def show_rates(out: Console, record: AuditRecord) -> None:
     """Rates by group, with the ratio to the reference; of a standard, what its table is."""
     from metrifair.cli.console import printable, show_table
-    from metrifair.figures.selection_rates import NO_VERDICT, STANDARDS
-    from metrifair.report.audit.glossary import ratio_text
-    from metrifair.report.numbers import MISSING, figure_text, p_text
+    from metrifair.wording.numbers import MISSING, figure_text, p_text
+    from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, ratio_text
 
     asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or record.decisions
     if not asked:
         return
     if asked[0].standard:
-        out.print(printable(STANDARDS[asked[0].standard].title), soft_wrap=True)
+        out.print(printable(STANDARD_WORDS[asked[0].standard].title), soft_wrap=True)
     rows = []
     for table in asked[:_SHOWN]:
         for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
@@ -264,7 +252,7 @@ def show_rates(out: Console, record: AuditRecord) -> None:
                 "within": table.within,
                 "rows": f"{rate.size:,}",
                 "selected": figure_text(rate.selection_rate),
-                "ratio": "left out" if rate.left_out else figure_text(rate.ratio),
+                "ratio": "excluded" if rate.left_out else figure_text(rate.ratio),
                 "p": p_text(rate.p_value),
                 "short of": MISSING if rate.shortfall is None else f"{rate.shortfall:,}",
                 "mean": figure_text(rate.mean_difference, digits=2),
@@ -278,7 +266,7 @@ def show_rates(out: Console, record: AuditRecord) -> None:
     if len(rows) > _MOST_ROWS:
         out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
     for table in (one for one in asked[:_SHOWN] if one.selection_ratio is None):
-        out.print(printable(f"{table.attribute}, {table.within}: {ratio_text(table)}"), soft_wrap=True)
+        out.print(printable(f"{table.attribute}, {table.within}: {ratio_text(table, record.settings)}"), soft_wrap=True)
     if asked[0].standard:
         out.print(NO_VERDICT, soft_wrap=True)
 

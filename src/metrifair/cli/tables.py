@@ -9,7 +9,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import lgamma, log
 from pathlib import Path
@@ -23,7 +23,7 @@ import polars as pl
 from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, FileOptions
 from metrifair.cli.options import STANDARD_OUTPUT
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.support.files import write_file
 from metrifair.support.provenance import SourceFile, source_files
 
@@ -80,8 +80,8 @@ def _check_commas(name: str, column: pl.Series) -> None:
         and known.str.contains(_COMMA_OR_WHOLE).all()
     ):
         raise DataError(
-            f"the column {column.name!r} of {name} holds numbers with a comma, such as {commas[0]!r}; pass decimal=',' "
-            "(or leave the column out)"
+            f"the column {column.name!r} of {name} holds numbers with a comma, such as {commas[0]!r}",
+            remedy=[Remedy("decimal", ","), "leave the column out"],
         )
 
 
@@ -139,30 +139,17 @@ def without_missing_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     return frame.with_columns(pl.when(~is_missing).then(pl.col(name)))
 
 
-def _binary(method: str) -> Callable[[pl.DataFrame], bytes]:
-    def made(frame: pl.DataFrame) -> bytes:
-        target = io.BytesIO()
-        getattr(frame, method)(target)
-        return target.getvalue()
-
-    return made
-
-
-WRITERS: dict[str, Callable[[pl.DataFrame], bytes]] = {
-    ".csv": lambda frame: without_formulas(frame).write_csv().encode(),
-    ".tsv": lambda frame: without_formulas(frame).write_csv(separator="\t").encode(),
-    ".parquet": _binary("write_parquet"),
-    ".arrow": _binary("write_ipc"),
-    ".ndjson": _binary("write_ndjson"),
-}
-
-
 def write_table(frame: pl.DataFrame, path: Path) -> None:
     """Write the table in one step; to standard output as csv."""
+    content, ending = io.BytesIO(), path.suffix.lower()
+    if path == STANDARD_OUTPUT or ending in (".csv", ".tsv"):
+        without_formulas(frame).write_csv(content, separator="\t" if ending == ".tsv" else ",")
+    else:
+        getattr(frame, {".parquet": "write_parquet", ".arrow": "write_ipc", ".ndjson": "write_ndjson"}[ending])(content)
     if path == STANDARD_OUTPUT:
-        click.echo(WRITERS[".csv"](frame), nl=False)
-        return
-    write_file(path, WRITERS[path.suffix.lower()](frame))
+        click.echo(content.getvalue(), nl=False)
+    else:
+        write_file(path, content.getvalue())
 
 
 def write_json(content: Any, path: Path) -> None:

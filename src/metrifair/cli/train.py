@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Number, Output, check_paths
-from metrifair.cli.training_options import FAMILIES, Costs, Families, Strengths, TrainingOptions, training_options
+from metrifair.cli.options import HTML, JSON, STANDARD_OUTPUT, Number, Output, check_paths, choice, table_option
+from metrifair.cli.training_options import (
+    FAMILIES,
+    TrainingOptions,
+    parse_costs,
+    parse_families,
+    parse_strengths,
+    training_options,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,40 +28,36 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Train a fair model on a file.")
 @training_options
-@click.option("--strength", type=Number(0), default=1.0, show_default=True, help="Weight of the unfairness.")
+@click.option("--strength", type=Number(0), default=1.0, help="Weight of the unfairness.")
 @click.option(
     "--test",
     type=Number(0, 1, below=True),
     default=0.25,
-    show_default=True,
     help="Share of the rows that is kept apart, to measure what the model reaches; 0: none, and no figures.",
 )
-@click.option(
-    "--held-out",
-    type=Output(*TABLES),
-    help="File for what the model says of the rows kept apart (csv, tsv, parquet, arrow or ndjson), to be audited.",
-)
+@table_option("--held-out", "predictions of the rows kept apart, to be audited")
 @click.option("--refit", is_flag=True, help="Train the model that is kept again, on all rows.")
 @click.option("--threshold", type=Number(0, 1), help="Decide for --positive from this probability on.  [default: 0.5]")
-@click.option(
+@choice(
     "--choose-threshold",
-    type=click.Choice(["accuracy", "cost", "parity"]),
-    help="Choose it: most right decisions, least cost, or the least gap between groups at no less balanced accuracy.",
+    ["accuracy", "cost", "parity"],
+    "Choose it: most right decisions, least cost, or the least gap between groups at no less balanced accuracy.",
+    optional=True,
 )
 @click.option(
     "--cost",
-    type=Costs(),
+    type=parse_costs,
+    metavar="COSTS",
     help="For --choose-threshold cost: what each decision costs at each label, '0,1;5,0' where a missed yes costs 5.",
 )
 @click.option(
     "--validation",
     type=Number(0, 1, between=True),
     default=0.25,
-    show_default=True,
     help="Share of the rows on which --choose-threshold chooses; they are kept apart from the others.",
 )
 @click.option("--output", type=Output(), help="File for the model, such as model.metrifair.")
-@click.option("--json", "json_to", type=Output(stdout=True), help="File for the figures; - is standard output.")
+@JSON
 @click.pass_context
 def train_command(
     ctx: click.Context,
@@ -115,17 +118,18 @@ def train_command(
 @training_options
 @click.option(
     "--strengths",
-    type=Strengths(),
+    type=parse_strengths,
+    metavar="NUMBERS",
     help="Such as 0,0.1,1,10, or auto to add some where the curve bends.  [default: 0 and 24 up to a million]",
 )
 @click.option(
     "--families",
-    type=Families(),
-    default=(),
-    help=f"Several models on one frontier, such as mlp,linear,barycentre: {', '.join(FAMILIES)}. barycentre and "
+    type=parse_families,
+    metavar="NAMES",
+    help=f"Several models on one frontier, such as mlp,linear,barycenter: {', '.join(FAMILIES)}. barycenter and "
     "threshold process --model without a penalty, and need the group at prediction.  [default: --model alone]",
 )
-@click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Models of each strength.")
+@click.option("--seeds", type=click.IntRange(1, 100), default=1, help="Models of each strength.")
 @click.option(
     "--utility",
     help="What makes a model good: accuracy, balanced_accuracy, auc, log_loss, brier; of numbers r2, "
@@ -133,7 +137,8 @@ def train_command(
 )
 @click.option(
     "--cost",
-    type=Costs(),
+    type=parse_costs,
+    metavar="COSTS",
     help="Instead: what each decision costs at each label, '0,1;5,0' where a missed yes costs 5.",
 )
 @click.option(
@@ -149,20 +154,16 @@ def train_command(
     default=None,
     help="Train the model that is kept again, on all rows.  [default: --refit, but not with --certified]",
 )
-@click.option(
-    "--held-out",
-    type=Output(*TABLES),
-    help="File for what the chosen model says of the test rows (csv, tsv, parquet, arrow or ndjson), to be audited.",
-)
-@click.option("--html", type=Output(".html", ".htm"), help="File for a report with a slider over the strengths.")
-@click.option("--json", "json_to", type=Output(stdout=True), help="File for the figures; - is standard output.")
+@table_option("--held-out", "the chosen model's predictions of the test rows, to be audited")
+@HTML
+@JSON
 @click.pass_context
 def frontier_command(
     ctx: click.Context,
     /,
     *,
     strengths: Any,
-    families: tuple[str, ...],
+    families: Any,
     without_group: bool,
     seeds: int,
     utility: str | None,
@@ -189,16 +190,20 @@ def frontier_command(
 
     \b
     Example: what knowing the group at prediction would give
-      metrifair frontier people.csv --label income --group sex --families mlp,linear,barycentre --html report.html
+      metrifair frontier people.csv --label income --group sex --families mlp,linear,barycenter --html report.html
     """
     if cost is not None and utility is not None:
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
-    wish = _Wish(max_unfairness, certified, output, refit, held_out, without_group)
+    if refit is not None and output is None:
+        raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
+    chosen_by = {"--output": output, "--held-out": held_out, "--without-group": without_group, "--certified": certified}
+    if max_unfairness is None and (idle := [option for option, value in chosen_by.items() if value]):
+        raise click.UsageError(f"{idle[0]} needs --max-unfairness, by which a model is chosen")
+    again = output is not None and (not certified if refit is None else refit)
     options = TrainingOptions(**given)
     check_paths([options.file], [output, held_out, html, json_to])
     table, files = options.table()
     from metrifair.cli.console import command_text, console, printable
-    from metrifair.cli.tables import write_json
     from metrifair.cli.training import provenance_of, selected, show_frontier
     from metrifair.cli.training_file import training_file
 
@@ -210,7 +215,9 @@ def frontier_command(
         out.print(printable(line))
     try:
         if max_unfairness is not None:
-            chosen = source.model(encoder, selected(front, **wish.asked))
+            needs_group = False if without_group else None
+            best = selected(front, max_unfairness=max_unfairness, certified=certified, needs_group=needs_group)
+            chosen = source.model(encoder, best)
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
         if cost is not None and front.chosen is not None:
@@ -219,52 +226,26 @@ def frontier_command(
                 f"train --strength {front.chosen.strength:g} --choose-threshold cost --cost ...",
                 soft_wrap=True,
             )
-        if html is not None:
-            front.to_html(html, title=options.title or f"{options.label} by {', '.join(options.group)}")
-            out.print(f"Report: {printable(html)}", soft_wrap=True)
-        if json_to is not None:
-            write_json(_figures(front, refitted=wish.again), json_to)
+        title = options.title or f"{options.label} by {', '.join(options.group)}"
+        _write_frontier(out, front, html, json_to, title=title, refitted=again)
     if max_unfairness is not None:
-        _keep(out, source, front, chosen, wish)
+        proven = max_unfairness if certified else None
+        _keep(out, source, front, chosen, proven=proven, held_out=held_out, output=output, again=again)
 
 
-@dataclass(frozen=True)
-class _Wish:
-    """Which model is chosen, and what is kept of it."""
+def _write_frontier(
+    out: Console, front: Frontier, html: Path | None, json_to: Path | None, *, title: str, refitted: bool
+) -> None:
+    """Write the report, and all figures; ``validation`` and ``training`` in the order of ``points``."""
+    from metrifair.cli.console import printable
+    from metrifair.cli.tables import write_json
 
-    max_unfairness: float | None
-    certified: bool
-    output: Path | None
-    refit: bool | None
-    held_out: Path | None
-    without_group: bool
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """What ``select`` is asked for."""
-        needs_group = False if self.without_group else None
-        return {"max_unfairness": self.max_unfairness, "certified": self.certified, "needs_group": needs_group}
-
-    def __post_init__(self) -> None:
-        for option, asked in (("--output", self.output), ("--held-out", self.held_out)):
-            if asked is not None and self.max_unfairness is None:
-                raise click.UsageError(f"{option} needs --max-unfairness, which says which model is written")
-        if self.without_group and self.max_unfairness is None:
-            raise click.UsageError("--without-group needs --max-unfairness, by which a model is chosen")
-        if self.certified and self.max_unfairness is None:
-            raise click.UsageError("--certified needs --max-unfairness, the limit that is to be proven")
-        if self.refit is not None and self.output is None:
-            raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
-
-    @property
-    def again(self) -> bool:
-        """Whether the model that is kept is trained again; one that is certified only where that is asked for."""
-        return self.output is not None and (not self.certified if self.refit is None else self.refit)
-
-
-def _figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
-    """All figures of a frontier; ``validation`` and ``training`` in the order of ``points``."""
-    return {
+    if html is not None:
+        front.to_html(html, title=title)
+        out.print(f"Report: {printable(html)}", soft_wrap=True)
+    if json_to is None:
+        return
+    figures = {
         "accuracy_name": front.accuracy_name,
         "utility": front.utility.name,
         "groups": list(front.groups),
@@ -282,9 +263,20 @@ def _figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
         "refitted": refitted and front.chosen is not None,
         "provenance": asdict(front.provenance),
     }
+    write_json(figures, json_to)
 
 
-def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel, wish: _Wish) -> None:
+def _keep(
+    out: Console,
+    source: TrainingFile,
+    front: Frontier,
+    model: TableModel,
+    *,
+    proven: float | None,
+    held_out: Path | None,
+    output: Path | None,
+    again: bool,
+) -> None:
     """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
     from metrifair.cli.console import printable
     from metrifair.cli.training import write_held_out
@@ -292,16 +284,16 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
 
     if front.chosen is None or front.source is None:
         return
-    if wish.certified:
+    if proven is not None:
         judged = front.source.judge.choosing
         among = " between groups that were not left out" if len(judged.compared) < len(judged.everyone) else ""
-        out.print(f"Proven, with 95 % confidence: its unfairness{among} is at most {wish.max_unfairness:g}.")
-    if wish.held_out is not None:
-        lines = write_held_out(source, model, front.source.test, wish.held_out)
+        out.print(f"Proven, with 95 % confidence: its unfairness{among} is at most {proven:g}.")
+    if held_out is not None:
+        lines = write_held_out(source, model, front.source.test, held_out)
         out.print("\n".join(map(printable, lines)), soft_wrap=True)
-    if wish.output is None:
+    if output is None:
         return
-    if wish.again:
+    if again:
         job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
         family = next(one for one in front.source.families if one.name == job.family)
         model, told = source.fitted(source.data.rows, job, family)
@@ -312,9 +304,9 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
             "those of the fit on training rows only.",
             soft_wrap=True,
         )
-        if wish.certified:
+        if proven is not None:
             out.print("The certificate is withdrawn: it is of that fit, and proves nothing of the model that is kept.")
-    model.save(wish.output)
+    model.save(output)
     named = ", ".join(map(repr, model.sensitive)) if model.needs_group else ""
     asks = f" (new rows must come with their groups: {named})" if named else ""
-    out.print(printable(f"Model: {wish.output}{asks}"), soft_wrap=True)
+    out.print(printable(f"Model: {output}{asks}"), soft_wrap=True)

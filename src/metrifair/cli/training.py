@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.cli.console import printable, show_table
-from metrifair.cli.options import as_options, cuts_text
+from metrifair.cli.options import cuts_text
 from metrifair.cli.tables import write_table
 from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.errors import DataError, MetrifairWarning
@@ -30,10 +30,10 @@ from metrifair.report.frontier.words import (
     row_note,
     shown_note,
 )
-from metrifair.report.numbers import figure_text, positive_text
 from metrifair.support.provenance import Provenance, SourceFile, made_now
 from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
-from metrifair.tradeoff.split import HeldOut, judged_alike
+from metrifair.tradeoff.split import HeldOut, Split, judged_alike
+from metrifair.wording.numbers import figure_text, positive_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,21 +59,13 @@ class Training:
     refit: bool = False
 
 
-class Parts(NamedTuple):
-    """Rows to train on, to choose the threshold on, and to judge the model on; the last two may be empty."""
-
-    train: Rows
-    validation: Rows
-    test: Rows
-
-
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
     """A model, what it reaches on rows kept apart, and what to know of them."""
 
     model: TableModel  # the one to keep
     measured: TableModel  # the one whose figures these are: the same, unless it was trained again
-    parts: Parts
+    parts: Split  # validation, on which the threshold is chosen, and test may be empty
     judgement: Judgement | None  # None: no row was kept apart
     chosen: ChosenThreshold | None
     notes: tuple[str, ...]
@@ -91,7 +83,7 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     scheme = data.problem.scheme
     notes = [
         *source.notes,
-        "" if source.options.positive else as_options(positive_text(scheme.classes, scheme.positive)),
+        "" if source.options.positive else positive_text(scheme.classes, scheme.positive),
     ]
     apart: list[HeldOut] = []
     if len(parts.test):
@@ -116,7 +108,7 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     return TrainedModel(model, measured, parts, judgement, chosen, known, tuple(told.unfinished))
 
 
-def _parts(source: TrainingFile, asked: Training) -> Parts:
+def _parts(source: TrainingFile, asked: Training) -> Split:
     """All three parts have the same mix of groups and labels where their numbers allow it."""
     data, seed = source.data, source.options.seed
     none = data.rows[:0]
@@ -124,12 +116,12 @@ def _parts(source: TrainingFile, asked: Training) -> Parts:
     if validation and asked.test:
         if validation + asked.test >= 1:
             raise DataError(f"--test {asked.test:g} and --validation {validation:g} leave no rows to train on")
-        return Parts(*data.split(validation, asked.test, seed))
+        return data.split(validation, asked.test, seed)
     apart = validation or asked.test
     if not apart:
-        return Parts(data.rows, none, none)
+        return Split(data.rows, none, none)
     _, train, others = data.split(1 - apart, apart, seed, train=False)
-    return Parts(train, others, none) if validation else Parts(train, none, others)
+    return Split(train, others, none) if validation else Split(train, none, others)
 
 
 _HEADINGS = {
@@ -382,8 +374,8 @@ def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) 
         files=files,
         rows_read=len(source.table) + source.left_out,
         left_out={
-            "without a label": source.left_out,
-            "of weight 0": len(source.table) - len(source.data.rows),
+            "missing_label": source.left_out,
+            "zero_weight": len(source.table) - len(source.data.rows),
         },
         columns={
             "label": [options.label],

@@ -18,7 +18,7 @@ import metrifair
 from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.cli.console import working
-from metrifair.cli.options import as_options, continuous_asked, cuts_asked
+from metrifair.cli.options import continuous_asked, cuts_asked
 from metrifair.cli.tables import (
     check_leakage,
     free_name,
@@ -33,16 +33,17 @@ from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
 from metrifair.estimators.table_model import TableModel
-from metrifair.problem.attributes import in_groups, label_notes, note_on_numbers, numbers_among
+from metrifair.problem.attributes import cuts_by_column, in_groups, label_notes, numbers_among, numbers_warning
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.tables import Column, columns, is_missing, rows_of
+from metrifair.problem.problem import classes_in
+from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
 from metrifair.support.checks import check_known
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.ledger import Job
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, estimator_at
+from metrifair.wording.notes import note_text
 
-_MOST_CLASSES = 10  # more different numbers are a quantity, unless the user says otherwise
 _MOST_LEVELS = 50  # more different values are neither groups nor classes
 # LightGBM would write to standard output, where results may go.
 _BOOSTERS: dict[str, tuple[str, dict[str, Any]]] = {"lightgbm": ("LGBM", {"verbosity": -1}), "xgboost": ("XGB", {})}
@@ -112,7 +113,7 @@ class TrainingFile:
         return found.with_columns(pl.Series(free_name("decision", found.columns), decided.astype(np.int64)))
 
     def frontier(
-        self, *, strengths: Any, seeds: int, utility: Any = None, families: Sequence[str] = ()
+        self, *, strengths: Any, seeds: int, utility: Any = None, families: Sequence[str] | None = None
     ) -> tuple[TableEncoder, Frontier]:
         """Models of all strengths and seeds, of several families where they are named.
 
@@ -134,7 +135,7 @@ class TrainingFile:
                 test=share,
                 random_state=seed,
             )
-        notes = (*map(as_options, front.notes), *self.notes, *told.notes, *told.unfinished)
+        notes = (*front.notes, *self.notes, *told.notes, *told.unfinished)
         front = replace(front, notes=tuple(dict.fromkeys(notes)))
         if self.options.use_group:  # as a feature, by every model
             front.outcomes = [
@@ -166,9 +167,9 @@ class TrainingFile:
             return metrifair.ThresholdPostprocessor(base, criterion=options.criterion, pos_label=positive)
         if criterion_named(options.criterion).name != "statistical_parity":
             raise DataError(
-                f"--families barycentre is for statistical_parity, not for {options.criterion}; take threshold instead"
+                f"--families barycenter is for statistical_parity, not for {options.criterion}; take threshold instead"
             )
-        return metrifair.BarycentrePostprocessor(base)
+        return metrifair.BarycenterPostprocessor(base)
 
     def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
         """A fitted estimator that takes raw tables."""
@@ -233,7 +234,7 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
         *of_numbers,
         *label_notes(data.problem),
         *_odd_columns(features),
-        *(as_options(note.text) for of_one in named for note in of_one),
+        *(note_text(note, "option") for of_one in named for note in of_one),
     )
     left_out = len(table) - len(known)
     return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, notes)
@@ -254,41 +255,35 @@ def _odd_columns(features: pl.DataFrame) -> Iterator[str]:
 
 
 def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool]:
-    """The labels, and whether they are numbers."""
+    """The labels, and whether they are numbers; `problem` decides where the user does not."""
     name, wanted = options.label, options.classification
     (column,) = columns(name, frame.get_column(name)).values()
     kind, values = typed(name, column)
     if kind is None or kind == "date":
         raise DataError(f"--label {name!r} holds {'dates' if kind else 'no values'}; name classes or numbers")
-    if kind != "number":
-        if wanted is False:
-            strays = strays_in(values)
-            example = values[0] if strays is None else strays.example
-            raise DataError(f"--label {name!r} is not a number, but such as {example!r}; leave --regression out")
-        _check_classes(name, values, wanted)
-        return (values.astype(str) if kind == "text" else column.astype(np.bool_)), False
-    different = np.unique(values)
-    whole = bool((different == different.round()).all())
-    if wanted and (not whole or len(different) > _MOST_LEVELS):
-        raise DataError(f"--label {name!r} takes {len(different):,} values, too many for classes; use --regression")
-    if wanted or (wanted is None and whole and len(different) <= _MOST_CLASSES):
+    different = levels(name, values)
+    if kind == "number":
+        whole = bool((values == values.round()).all())
+        if wanted is False or (wanted is None and not (whole and classes_in("y", different))):
+            return values, True
+        if not whole or len(different) > _MOST_LEVELS:
+            raise DataError(f"--label {name!r} takes {len(different):,} values, too many for classes; use --regression")
         return values.astype(np.int64), False
-    return values, True
-
-
-def _check_classes(name: str, values: Column, wanted: bool | None) -> None:
-    """Raise a DataError where text cannot be classes: many different values, or numbers with a few other cells."""
-    different, strays = len(set(values.tolist())), strays_in(values)
-    if strays is not None and wanted is None and different > _MOST_CLASSES:
+    strays = strays_in(values)
+    if wanted is False:
+        example = values[0] if strays is None else strays.example
+        raise DataError(f"--label {name!r} is not a number, but such as {example!r}; leave --regression out")
+    if strays is not None and wanted is None and len(different) > MOST_CLASSES:
         raise DataError(
             f"--label {name!r} holds numbers, but for {strays.cells:,} of its {strays.known:,} values, such as "
             f"{strays.example!r}; correct or empty these cells, or use --classification"
         )
-    if different > _MOST_LEVELS:
+    if len(different) > _MOST_LEVELS:
         raise DataError(
-            f"--label {name!r} takes {different:,} different texts, too many for classes; name another column, or "
+            f"--label {name!r} takes {len(different):,} different texts, too many for classes; name another column, or "
             "merge them"
         )
+    return (values.astype(str) if kind == "text" else column.astype(np.bool_)), False
 
 
 def _positive(options: TrainingOptions, labels: Column) -> object:
@@ -302,25 +297,26 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
 
 def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str, Column], list[str], list[str]]:
     """The groups: names, or numbers; which of them are numbers; and what to know where the user did not say so."""
-    cuts, asked = cuts_asked(options.cuts, options.group), continuous_asked(options.continuous, options.group)
+    cuts = cuts_by_column(cuts_asked(options.cuts), options.group)
+    asked = continuous_asked(options.continuous, options.group)
     found, values = dict[str, Column](), dict[str, Column]()
     for name in options.group:
         meant = typed_text(frame.get_column(name))
         if meant.dtype.is_numeric():
             values[name] = meant.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        elif name in (cuts or ()) or (isinstance(asked, list) and name in asked):
+        elif name in cuts or (isinstance(asked, list) and name in asked):
             raise DataError(
                 f"--group {name!r} holds {meant.drop_nulls()[0]!r}, and is to be a number; correct its values"
             )
-    numbers = [name for name in numbers_among(values, asked) if name not in (cuts or ())]
+    numbers = [name for name in numbers_among(values, asked) if name not in cuts]
     for name in options.group:
         if name in numbers:
             found[name] = values[name]
-        elif cuts is not None and name in cuts:
+        elif name in cuts:
             found |= in_groups({name: values[name]}, cuts[name])
         else:
             found[name] = _groups("--group", frame.get_column(name))
-    told = [f"{as_options(note_on_numbers(values, numbers))}."] if numbers and asked == "auto" else []
+    told = [f"{numbers_warning(values, numbers).text('option')}."] if numbers and asked == "auto" else []
     return found, numbers, told
 
 
@@ -386,7 +382,8 @@ def _training(model: str) -> Iterator[Told]:
             yield told
         for one in caught:
             for sentences in (known for kind, known in kinds.items() if issubclass(one.category, kind)):
-                sentences.append(f"{str(one.message)[0].upper()}{str(one.message)[1:].rstrip('.')}.")
+                text = one.message.text("option") if isinstance(one.message, MetrifairWarning) else str(one.message)
+                sentences.append(f"{text[0].upper()}{text[1:].rstrip('.')}.")
                 break
             else:
                 warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

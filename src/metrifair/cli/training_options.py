@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.cli.options import (
+    CONTINUOUS,
     CONTRAST,
     CRITERIA_HELP,
     CRITERION_NAMES,
+    CUTS,
     GROUP,
     METRIC_NAMES,
     METRICS_HELP,
-    NUMBER_OPTIONS,
     OTHER_CRITERION_NAMES,
+    POSITIVE,
     WEIGHT,
-    Function,
     about_options,
+    choice,
+    column,
     file_options,
+    finite_numbers,
     known,
     together,
 )
@@ -33,115 +36,78 @@ if TYPE_CHECKING:
 
     from metrifair.support.provenance import SourceFile
 
-FAMILIES = ("barycentre", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
+FAMILIES = ("barycenter", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
 
 
-class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """Numbers from 0 upwards, separated by commas, or ``auto``."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The numbers in ascending order, or a usage error."""
-        if not isinstance(value, str) or value == "auto":
-            return value
-        try:
-            numbers = sorted({float(part) for part in value.split(",")})
-        except ValueError:
-            numbers = [-1.0]
-        if not all(0 <= number < float("inf") for number in numbers):
-            self.fail(f"{value!r} is not a list of numbers from 0 upwards, such as 0,0.1,1,10", param, ctx)
-        return numbers
+def parse_strengths(text: str) -> list[float] | str:
+    """Numbers from 0 upwards between commas, in ascending order, or ``auto``; or a usage error."""
+    if text == "auto":
+        return text
+    try:
+        numbers = sorted(set(finite_numbers(text)))
+    except ValueError:
+        numbers = [-1.0]
+    if numbers[0] < 0:
+        raise click.BadParameter(f"{text!r} is not a list of numbers from 0 upwards, such as 0,0.1,1,10")
+    return numbers
 
 
-class Families(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """Names of families, separated by commas."""
-
-    name = "names"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
-        """The names, each once, or an error."""
-        if not isinstance(value, str):
-            return value
-        names = tuple(dict.fromkeys(part.strip() for part in value.split(",")))
-        for name in names:
-            check_known("--families", name, FAMILIES)
-        return names
+def parse_families(text: str) -> list[str]:
+    """Names of families between commas, each once; or an error."""
+    names = list(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        check_known("families", name, FAMILIES)
+    return names
 
 
-class Costs(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """Rows of numbers, between semicolons: what each decision (column) costs at each label (row)."""
-
-    name = "costs"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The rows, or a usage error."""
-        if not isinstance(value, str):
-            return value
-        try:
-            rows = [[float(part) for part in row.split(",")] for row in value.split(";")]
-        except ValueError:
-            rows = []
-        if not rows or {len(row) for row in rows} != {len(rows)} or not all(math.isfinite(c) for r in rows for c in r):
-            self.fail(
-                f"{value!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, "
-                "and in it what each decision costs, both in ascending order of the classes",
-                param,
-                ctx,
-            )
-        return rows
+def parse_costs(text: str) -> list[list[float]]:
+    """Rows of numbers, between semicolons: what each decision (column) costs at each label (row); or a usage error."""
+    try:
+        rows = [finite_numbers(row) for row in text.split(";")]
+    except ValueError:
+        rows = []
+    if {len(row) for row in rows} != {len(rows)}:
+        raise click.BadParameter(
+            f"{text!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, and "
+            "in it what each decision costs, both in ascending order of the classes"
+        )
+    return rows
 
 
-_TRAINING_OPTIONS = (
+training_options = together(
     click.argument("file"),
-    click.option("--label", required=True, metavar="COLUMN", help="What is to be predicted."),
+    column("--label", "What is to be predicted.", required=True),
     GROUP,
-    *NUMBER_OPTIONS,
-    click.option("--control", multiple=True, metavar="COLUMN", help="Be fair within each of its values. Repeatable."),
+    CONTINUOUS,
+    CUTS,
+    column("--control", "Be fair within each of its values. Repeatable.", several=True),
     WEIGHT,
     click.option(
         "--criterion",
         default="statistical_parity",
-        show_default=True,
         callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
         help=f"What is compared: {CRITERIA_HELP}.",
     ),
     click.option(
         "--metric",
         default="energy",
-        show_default=True,
         callback=known(METRIC_NAMES),
         help=f"How it is compared: {METRICS_HELP}.",
     ),
     CONTRAST,
-    click.option(
+    choice(
         "--combine",
-        type=click.Choice(["mean", "sum"]),
-        default="mean",
-        show_default=True,
-        help="The penalty is the mean over pairs of groups and values of --control, or their sum.",
+        ["mean", "sum"],
+        "The penalty is the mean over pairs of groups and values of --control, or their sum.",
     ),
-    click.option(
+    choice(
         "--estimate",
-        type=click.Choice(["rows", "population", "batch"]),
-        default="rows",
-        show_default=True,
-        help="What batches estimate: the distance of the training rows, of the population, or their own.",
+        ["rows", "population", "batch"],
+        "What batches estimate: the distance of the training rows, of the population, or their own.",
     ),
-    click.option(
-        "--model",
-        type=click.Choice(["mlp", "linear", "lightgbm", "xgboost"]),
-        default="mlp",
-        show_default=True,
-        help="What is trained; mlp is a network.",
-    ),
-    click.option("--ignore", multiple=True, metavar="COLUMN", help="Not a feature. Repeatable."),
-    click.option(
-        "--keep",
-        multiple=True,
-        metavar="COLUMN",
-        help="A feature even though it is the label in other words. Repeatable.",
-    ),
+    choice("--model", ["mlp", "linear", "lightgbm", "xgboost"], "What is trained; mlp is a network."),
+    column("--ignore", "Not a feature. Repeatable.", several=True),
+    column("--keep", "A feature even though it is the label in other words. Repeatable.", several=True),
     click.option(
         "--id", "ids", multiple=True, metavar="COLUMN", help="Tells rows apart; predict copies it. Repeatable."
     ),
@@ -150,18 +116,14 @@ _TRAINING_OPTIONS = (
         "--classification/--regression",
         "classification",
         default=None,
-        help="Whether the label is a class or a number.  [default: a number, if it takes more than 10 values]",
+        help="Whether the label is a class or a number.  [default: a number, if it takes more than 20 values]",
     ),
-    click.option("--positive", metavar="CLASS", help="The class that counts as a yes.  [default: the last]"),
+    POSITIVE,
+    about_options,
+    file_options,
+    click.option("--seed", type=click.IntRange(0), default=0, help="Of split, weights and batches."),
 )
-_SEED = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of split, weights and batches."
-)
-
-
-def training_options(function: Function) -> Function:
-    """Add the file and the options of TrainingOptions."""
-    return together(_TRAINING_OPTIONS)(about_options(file_options(_SEED(function))))
+"""The file and the options of TrainingOptions."""
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ _ENTRIES = {
     "compas": _Entry(compas.load, compas.DESCRIPTION),
     "drug": _Entry(uci.load_drug, uci.DRUG),
     "mortgage": _Entry(mortgage.load, mortgage.DESCRIPTION),
-    "student-math": _Entry(uci.load_math, uci.STUDENT),
-    "student-portuguese": _Entry(uci.load_portuguese, uci.STUDENT),
+    "student-math": _Entry(partial(uci.load_student, uci.STUDENT_MATH), uci.STUDENT),
+    "student-portuguese": _Entry(partial(uci.load_student, uci.STUDENT_PORTUGUESE), uci.STUDENT),
 }
 
 

@@ -272,15 +272,10 @@ STUDENT_PORTUGUESE = RawFile(
 )
 
 
-def load_math(read: Read, *, drop_previous_grades: bool = False, include_protected: bool = False) -> Dataset:
-    """The grades in mathematics as a regression task; parameters as in `load_portuguese`."""
-    return _load_student(
-        read, STUDENT_MATH, drop_previous_grades=drop_previous_grades, include_protected=include_protected
-    )
-
-
-def load_portuguese(read: Read, *, drop_previous_grades: bool = False, include_protected: bool = False) -> Dataset:
-    """The grades in Portuguese as a regression task.
+def load_student(
+    raw: RawFile, read: Read, *, drop_previous_grades: bool = False, include_protected: bool = False
+) -> Dataset:
+    """The grades in mathematics or Portuguese, by the raw file, as a regression task.
 
     Parameters
     ----------
@@ -289,12 +284,6 @@ def load_portuguese(read: Read, *, drop_previous_grades: bool = False, include_p
     include_protected
         Whether the group is the last column of X: 41 columns instead of the 40 of the published runs.
     """
-    return _load_student(
-        read, STUDENT_PORTUGUESE, drop_previous_grades=drop_previous_grades, include_protected=include_protected
-    )
-
-
-def _load_student(read: Read, raw: RawFile, *, drop_previous_grades: bool, include_protected: bool) -> Dataset:
     import pandas as pd  # noqa: PLC0415  (an extra)
     from pandas.api.types import is_numeric_dtype  # noqa: PLC0415  (an extra)
 

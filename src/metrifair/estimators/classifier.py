@@ -1,4 +1,4 @@
-"""The fair classifier of scores, as scikit-learn knows classifiers."""
+"""The fair classifier, a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -12,51 +12,53 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from metrifair.errors import DataError
-from metrifair.estimators.estimator import FairEstimator, Floats, linear_parts, output_of
+from metrifair.estimators.estimator import FairEstimator, linear_parts, output_of
 from metrifair.estimators.settings import ClassWeight, class_weights
 from metrifair.problem.criteria import BINARY, MULTICLASS, Task
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
 
 
 @dataclass(eq=False, repr=False)
 class FairClassifier(ClassifierMixin, FairEstimator):
-    """A classifier whose scores are distributed alike in all groups.
+    """A classifier with similar score distributions in all groups.
 
-    Trains risk + strength x unfairness by a solver or by stochastic steps, the unfairness being a distance between
-    the groups' score distributions. Predicting needs no groups.
+    ``fit`` minimizes risk + strength x unfairness by a solver or by stochastic gradient steps. The unfairness is a
+    distance between the groups' score distributions. Prediction needs no groups.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the unfairness; 0 is an ordinary classifier, which needs no groups.
+        Penalty strength: the weight of the unfairness. 0 trains an ordinary classifier, which needs no groups.
     criterion : str or Criterion, default="statistical_parity"
-        What is compared: ``statistical_parity``, ``equal_opportunity``, ``predictive_equality``, ``equalized_odds``,
+        Fairness criterion: ``statistical_parity``, ``equal_opportunity``, ``predictive_equality``, ``equalized_odds``,
         ``risk_parity``, ``conditional_statistical_parity``, or a ``Criterion`` of your own.
     metric : str or callable, default="energy"
-        How distributions are compared: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``, ``kolmogorov``,
+        Distance between distributions: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``, ``kolmogorov``,
         ``total_variation``, or a function of two tensors.
     estimate : {"rows", "population", "batch"}, default="rows"
-        What the batches estimate, for energy and mmd: the distance between the groups' training rows, which is never
-        negative; or that of the population behind them, as in the paper, which on few rows rewards spread at large
-        strengths; both without bias. Or the distance within each batch, biased upwards, as all other metrics do.
+        What the batches estimate, for energy and mmd. ``"rows"``: the distance between the groups' training rows,
+        without bias and never negative. ``"population"``: the distance of the population, without bias, as in the
+        paper; on few rows it rewards spread at large strengths. ``"batch"``: the distance within each batch, which is
+        biased upwards. All other metrics use ``"batch"``.
     combine : {"mean", "sum"}, default="mean"
-        The penalty is the mean over pairs of groups and control strata, and the sum over sets of labels and attributes;
-        or, as in the paper, the sum over everything. Equal for two groups.
+        ``"mean"`` averages the penalty over pairs of groups and control strata, and sums it over sets of labels and
+        attributes. ``"sum"`` sums it over everything, as in the paper. Both are equal for two groups.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions (probabilities) or outputs (log-odds).
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group, where
-        small groups count little and no batch has to hold them all.
+        ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest. ``"independence"`` measures how
+        much scores depend on the group: small groups count little, and a batch need not contain every group.
     intersectional : bool, default=False
-        Cross several attributes into one, instead of one penalty for each.
+        Compare intersections of the attributes. By default each attribute has its own penalty.
     continuous : "auto", bool or list of str, default="auto"
-        Which sensitive features are numbers, such as ages: those columns, all or none of them. How much scores depend
-        on a number is the penalty then (``energy_dependence``), and no groups are made. ``"auto"`` takes columns of
-        numbers with more than 20 different values, and says so in a warning.
-    on_small : {"leave_out", "error"}, default="leave_out"
-        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
-        penalty with a warning, or refused.
+        Which sensitive features are numeric, such as ages: the named columns, all, or none. The penalty of a numeric
+        attribute is ``energy_dependence``, and no groups are formed. ``"auto"`` selects numeric columns with more than
+        20 different values and warns.
+    small_groups : {"leave_out", "error"}, default="leave_out"
+        Treatment of groups with fewer than two training rows (in a set of the criterion). ``"leave_out"`` excludes
+        them from the penalty and warns; ``"error"`` raises.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         A network, a linear model, or a module of your own from features to one output per sample (to one per class,
         if there are more than two). Layers that keep running statistics, as BatchNorm does, are refused.
@@ -74,17 +76,17 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     learning_rate : float or "auto", default="auto"
         Step size of Adam, 0.005 unless given.
     learning_rate_decay : float or "auto", default="auto"
-        Factor of the step size after each epoch. By default the strength grows to its own over the first four fifths
-        of the steps, and the step size falls to 0 over the last half; with a number both are as they are from the
-        start.
+        Factor of the step size after each epoch. By default the strength grows to its final value over the first half
+        of the steps, and the step size falls to 0 over the last half. With a number the strength is constant.
     weight_decay : float, default=0.0
-        Weight of half the squared parameters, those of standardised features.
+        Weight of half the squared parameters, those of standardized features.
     early_stopping : bool or float, default=False
-        Keep this share of the rows aside (True: a tenth; of each group, and class, alike), and the weights with the
-        lowest risk + strength x unfairness on them; once the strength has grown to its own, stop after ten epochs
-        without a lower one. Every model of a frontier keeps its own best weights. Linear models then take steps.
+        Share of the rows held out for validation (True: a tenth of each group and class). Training keeps the weights
+        with the lowest risk + strength x unfairness on them. Once the strength has reached its final value, training
+        stops after ten epochs without improvement. Every model of a frontier keeps its own best weights. Linear models
+        then take steps.
     standardize : bool, default=True
-        Centre and scale the features inside.
+        Center and scale the features inside.
     device : str, default="auto"
         ``"auto"`` takes a CUDA device where there is one.
     random_state : int, generator or None, default=None
@@ -92,11 +94,11 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     verbose : bool, default=False
         Show a progress bar.
     pos_label : object, default=None
-        The class that equal opportunity and predictive equality speak of; by default the last one.
+        The positive class, for equal opportunity and predictive equality; by default the last one.
     class_weight : "balanced", dict or None, default=None
-        What the loss of each class counts: the same for all classes together, or a number for each. The mean over all
-        rows is made 1, so that ``strength`` means what it did; the unfairness is that of the rows as they are. In
-        ``partial_fit``, which does not know the share of each class, a dict is taken as it is.
+        Weights of the classes in the loss: ``"balanced"`` gives all classes the same total weight, a dict gives one
+        number for each. Weights are scaled to a mean of 1 over all rows, so that ``strength`` keeps its meaning. The
+        unfairness ignores them. ``partial_fit`` uses the numbers of a dict unscaled.
 
     Attributes
     ----------

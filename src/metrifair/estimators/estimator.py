@@ -6,43 +6,52 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal, Self, TypeVar
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Self, TypeVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from metrifair.batches import Coverage
 from metrifair.errors import DataError, Diverged, MetrifairWarning
 from metrifair.estimators.settings import (
     LEARNING_RATE,
-    OnSmall,
-    Solver,
+    Settings,
+    Trainable,
     check_settings,
+    device_of,
+    is_solved,
     model_for,
     objective_for,
     schedule_for,
+    trainable,
 )
-from metrifair.estimators.stack import trained_stack
-from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
-from metrifair.problem.attributes import Continuous, group_codes
-from metrifair.problem.cells import Combine, Contrast, Samples
-from metrifair.problem.criteria import Compare, Criterion, Task
+from metrifair.metrics.registry import warn_without_estimate
+from metrifair.problem.attributes import group_codes
+from metrifair.problem.cells import Samples
+from metrifair.problem.criteria import Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
 from metrifair.problem.tables import Table, is_missing, not_numbers, wrapped
 from metrifair.saving.saved import Saved
-from metrifair.support.checks import check_renamed, seed_of
-from metrifair.training import Predictor
+from metrifair.support.arrays import Floats
+from metrifair.support.checks import seed_of
+from metrifair.training import Predictor, train
+from metrifair.training.lbfgs import MOST_ITERATIONS, Minimum
+from metrifair.training.models import Moments, Network
 from metrifair.training.online import Learner
+from metrifair.training.solver import solved
 
-Floats = NDArray[np.float64]
 Estimator = TypeVar("Estimator", bound="FairEstimator")
 
+_VALIDATION_SHARE = 0.1  # of the rows, where training is stopped early
 STREAM_BATCH = 32  # samples a batch of a stream has at least, where that is left to us
 
 
@@ -70,38 +79,8 @@ class FitData:
 
 
 @dataclass(eq=False, repr=False)
-class FairEstimator(Saved, BaseEstimator):
-    """The parameters, ``fit`` and ``partial_fit`` of every fair estimator; its class explains them."""
-
-    strength: float = 1.0
-    _: KW_ONLY
-    criterion: str | Criterion = "statistical_parity"
-    metric: MetricLike = "energy"
-    estimate: Estimate = "rows"
-    combine: Combine = "mean"
-    compare: Compare = "prediction"
-    contrast: Contrast = "pairs"
-    intersectional: bool = False
-    continuous: Continuous = "auto"
-    on_small: OnSmall = "leave_out"
-    model: str | torch.nn.Module = "mlp"
-    solver: Solver = "auto"
-    hidden: Sequence[int] = (16,)
-    batch_size: int | Literal["auto"] = "auto"
-    epochs: int | Literal["auto"] = "auto"
-    learning_rate: float | Literal["auto"] = "auto"
-    learning_rate_decay: float | Literal["auto"] = "auto"
-    weight_decay: float = 0.0
-    early_stopping: bool | float = False
-    standardize: bool = True
-    device: str = "auto"
-    random_state: Any = None
-    verbose: bool = False
-
-    def __new__(cls, *_: Any, **given: Any) -> Self:
-        """A bare object; an argument by its former name is told so."""
-        check_renamed(given)
-        return object.__new__(cls)
+class FairEstimator(Settings, Saved, BaseEstimator):
+    """Common base of the fair estimators: ``fit``, ``partial_fit``, ``module`` and saving."""
 
     def fit(
         self,
@@ -124,7 +103,7 @@ class FairEstimator(Saved, BaseEstimator):
             The group of each sample; a table holds several attributes. Missing values mean that the group is not
             known: such samples count for the risk only. May be left out where strength is 0.
         control_features : array-like or table, default=None
-            Strata within which the criterion is asked for.
+            Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights. A sample of weight 0 is as if it were not there.
 
@@ -258,7 +237,7 @@ class FairEstimator(Saved, BaseEstimator):
         """Everything that is handed over, checked; the first time it says what values stand for."""
         check_settings(self)
         first = not hasattr(self, "scheme_")
-        penalised = any([self.strength] if strengths is None else strengths)
+        penalized = any([self.strength] if strengths is None else strengths)
         numeric = bool(is_regressor(self))
         _check_labels(np.asarray(y), numeric=numeric)
         with _numbers_explained(self, X):
@@ -268,7 +247,7 @@ class FairEstimator(Saved, BaseEstimator):
         given = Given(target, sensitive_features, control_features, sample_weight, rows={"X": X, "y": y})
         if not first:
             problem = later_problem(given, self.scheme_)
-        elif penalised and sensitive_features is None:
+        elif penalized and sensitive_features is None:
             raise DataError(
                 f"strength={self.strength} asks for fairness between groups; pass sensitive_features, one value per "
                 "sample, or set strength=0"
@@ -284,7 +263,7 @@ class FairEstimator(Saved, BaseEstimator):
                 target="numbers" if numeric else "labels",
                 classes=None if classes is None else np.unique(np.asarray(classes)).tolist(),
                 groups=groups,
-                compared=penalised,
+                compared=penalized,
             )
             if not numeric:
                 self.classes_ = np.asarray(problem.scheme.classes, dtype=target.dtype if classes is None else None)
@@ -294,6 +273,119 @@ class FairEstimator(Saved, BaseEstimator):
     def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:  # noqa: ARG002
         """What the loss of each class counts; nothing where there are none."""
         return ()
+
+
+def trained_stack(
+    estimator: FairEstimator, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]
+) -> list[dict[str, Any] | None]:
+    """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
+    scheme, samples = data.problem.scheme, data.samples()
+    model, schedule = model_for(estimator, data.x.shape[1], data.outputs), schedule_for(estimator, len(samples))
+    found = trainable(estimator, data.problem) if any(strengths) else Trainable(())
+    objective = objective_for(estimator, scheme, data.task, found.comparisons, class_weight=data.class_weight)
+    if isinstance(model, Network) and is_solved(estimator, *data.x.shape):
+        trained, ends, certain = solved(
+            samples,
+            model,
+            objective,
+            strengths=strengths,
+            weight_decay=estimator.weight_decay,
+            standardize=estimator.standardize,
+        )
+        names = getattr(estimator, "feature_names_in_", [f"column {place} of X" for place in range(data.x.shape[1])])
+        _warn_of_solutions(strengths, ends, [str(names[place]) for place in certain])
+        places, own = [0] * len(seeds), [samples] * len(seeds)  # the same for all
+    else:
+        share = _VALIDATION_SHARE if estimator.early_stopping is True else float(estimator.early_stopping)
+        parts = [_parts(samples, share, seed, classes=bool(scheme.classes)) for seed in seeds] if share else []
+        trained = train(
+            samples,
+            model,
+            objective,
+            strengths=strengths,
+            seeds=seeds,
+            schedule=schedule,
+            rows=[rows for rows, _ in parts] or None,
+            validation=[aside for _, aside in parts] or None,
+            standardize=estimator.standardize,
+            device=device_of(estimator.device),
+            verbose=estimator.verbose,
+        )
+        places, own = list(range(len(seeds))), [samples.take(rows) for rows, _ in parts] or [samples] * len(seeds)
+    moments = {id(rows): Moments.of_samples(rows) if estimator.standardize else None for rows in own}
+    return [
+        None
+        if bool(trained.failed[place, k])
+        else {
+            "scheme_": scheme,
+            "left_out_": found.left_out,
+            "moments_": moments[id(rows)],
+            "predictor_": trained.predictor(place, k),
+            "n_iter_": int(trained.epochs[place, k]),
+        }
+        for place, rows in zip(places, own, strict=True)
+        for k in range(len(strengths))
+    ]
+
+
+def _parts(samples: Samples, share: float, seed: int, *, classes: bool) -> tuple[Tensor, Tensor]:
+    """Rows to train on, and rows to judge by: this share of each cell (and class), two of each if it has six."""
+    kind = samples.cell * (1 + int(samples.y.max())) + samples.y.long() if classes else samples.cell
+    generator, aside = torch.Generator().manual_seed(seed), torch.zeros(len(samples), dtype=torch.bool)
+    for one in kind.unique():
+        own = torch.nonzero(kind == one)[:, 0]
+        count = max(round(share * len(own)), min(2, len(own) // 3))
+        aside[own[torch.randperm(len(own), generator=generator)[:count]]] = True
+    return torch.nonzero(~aside)[:, 0], torch.nonzero(aside)[:, 0]
+
+
+def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], certain: Sequence[str]) -> None:
+    """Of strengths whose search was not over, and of features whose weights have no end."""
+    unfinished = [f"{strength:g}" for strength, end in zip(strengths, ends, strict=True) if not end.converged]
+    if unfinished:
+        warnings.warn(
+            f"the solver had not converged after {MOST_ITERATIONS} iterations at strength {', '.join(unfinished)}; "
+            "scale X (standardize=True), or add some weight_decay",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    if certain:
+        more = f" and {len(certain) - 5} others" if len(certain) > 5 else ""
+        warnings.warn(
+            f"the labels of some rows follow from {', '.join(certain[:5])}{more} without exception, so their weights "
+            "grow without end and stand where the search stopped; add some weight_decay, or leave them out",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def fit_stack(
+    estimator: Estimator,
+    X: Table,
+    y: Table,
+    *,
+    strengths: Sequence[float],
+    seeds: Sequence[int],
+    sensitive_features: Table | None = None,
+    control_features: Table | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> list[Estimator | None]:
+    """Fitted copies of the estimator for every seed and, within it, every strength; None where training diverged.
+
+    They equal ``fit`` with that strength and ``random_state``, but are trained all at once.
+    """
+    template = clone(estimator)
+    data = template._training_data(X, y, sensitive_features, control_features, sample_weight, strengths=strengths)
+    fits = trained_stack(template, data, strengths=strengths, seeds=seeds)
+    models: list[Estimator | None] = []
+    for (seed, strength), fitted in zip(product(seeds, strengths), fits, strict=True):
+        if fitted is None:
+            models.append(None)
+            continue
+        model = clone(template).set_params(strength=strength, random_state=seed)
+        model.__dict__.update({name: value for name, value in vars(template).items() if name.endswith("_")} | fitted)
+        models.append(model)
+    return models
 
 
 def output_of(estimator: Any, X: Table) -> Floats:

@@ -1,4 +1,4 @@
-"""The fair regressor, as scikit-learn knows regressors."""
+"""The fair regressor, a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from sklearn.base import RegressorMixin
 
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
-from metrifair.estimators.estimator import FairEstimator, Floats, linear_parts, output_of
+from metrifair.estimators.estimator import FairEstimator, linear_parts, output_of
 from metrifair.problem.criteria import Task, regression
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
 from metrifair.support.signatures import as_in
 from metrifair.training import weighted_moments
 
@@ -23,25 +24,25 @@ from metrifair.training import weighted_moments
 @as_in(FairClassifier)
 @dataclass(eq=False, repr=False)
 class FairRegressor(RegressorMixin, FairEstimator):
-    """A regressor whose predictions are distributed alike in all groups.
+    """A regressor with similar distributions of predictions in all groups.
 
-    With ``standardize`` the target too is centred and scaled inside, so that a strength means the same on every scale.
+    With ``standardize`` the target too is centered and scaled, so that a strength means the same on every scale.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the unfairness; 0 is an ordinary regressor, which needs no groups.
+        Penalty strength: the weight of the unfairness. 0 trains an ordinary regressor, which needs no groups.
     criterion, metric, estimate, combine : as in FairClassifier
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs, which are the same here up to scale.
-    contrast, intersectional, continuous, on_small : as in FairClassifier
+    contrast, intersectional, continuous, small_groups : as in FairClassifier
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         A network, a linear model, or a module of your own from features to one output per sample. Layers that
         keep running statistics, as BatchNorm does, are refused.
     solver, hidden, batch_size, epochs, learning_rate : as in FairClassifier
     learning_rate_decay, weight_decay, early_stopping : as in FairClassifier
     standardize : bool, default=True
-        Centre and scale the features and the target inside.
+        Center and scale the features and the target inside.
     device, random_state, verbose : as in FairClassifier
     loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
         The loss.
@@ -49,7 +50,7 @@ class FairRegressor(RegressorMixin, FairEstimator):
     Attributes
     ----------
     target_scaling_ : tuple of float
-        Centre and spread of the target.
+        Center and spread of the target.
     left_out_ : tuple of str
         Groups that were too small to train on, with their numbers of rows.
     n_features_in_ : int
@@ -91,8 +92,8 @@ class FairRegressor(RegressorMixin, FairEstimator):
             Predictions.
         """
         output = output_of(self, X)
-        centre, spread = self.target_scaling_
-        return output * spread + centre
+        center, spread = self.target_scaling_
+        return output * spread + center
 
     @property
     def coef_(self) -> Floats:
@@ -103,8 +104,8 @@ class FairRegressor(RegressorMixin, FairEstimator):
     @property
     def intercept_(self) -> float:
         """What a linear model adds to them."""
-        centre, spread = self.target_scaling_
-        return float(linear_parts(self, "intercept_")[1][0] * spread + centre)
+        center, spread = self.target_scaling_
+        return float(linear_parts(self, "intercept_")[1][0] * spread + center)
 
     def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
         y = np.asarray(problem.labels)
@@ -117,5 +118,5 @@ class FairRegressor(RegressorMixin, FairEstimator):
                 if bool(deviation.isinf()):
                     raise DataError("y spreads so far that its square is infinite; rescale it")
                 self.target_scaling_ = (mean.item(), deviation.item())
-        centre, spread = self.target_scaling_
-        return regression(self.loss), (y - centre) / spread
+        center, spread = self.target_scaling_
+        return regression(self.loss), (y - center) / spread

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -17,8 +17,9 @@ from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
 from metrifair.problem.attributes import Continuous, warn_of_labels
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
-from metrifair.problem.criteria import Compare, Criterion, Integers, Task
+from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Problem, Scheme
+from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_switches, is_integer, is_number
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
@@ -28,13 +29,11 @@ Solver: TypeAlias = Literal["auto", "lbfgs", "sgd"]
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 
 LEARNING_RATE = 5e-3  # of Adam, where that is left to us
-_GROWTH, _COOLDOWN = (
-    0.5,
-    0.5,
-)  # shares of the steps: the strength grows in the first, the learning rate falls in the last
+_GROWTH = 0.5  # share of the steps, the first ones, in which the strength grows
+_COOLDOWN = 0.5  # share of the steps, the last ones, in which the learning rate falls
 _MOST_NUMBERS = 10**8  # in X, that a solver goes through again and again
 _MOST_PAIRED_ROWS = 2_000  # where a metric looks at all pairs of them
-OnSmall: TypeAlias = Literal["leave_out", "error"]
+SmallGroups: TypeAlias = Literal["leave_out", "error"]
 """What becomes of a group that is too small to train on."""
 
 FEWEST = 2  # rows that have a distribution; one alone would draw everybody to itself
@@ -53,25 +52,37 @@ class Aim(Protocol):
     contrast: Contrast
     intersectional: bool
     continuous: Continuous
-    on_small: OnSmall
+    small_groups: SmallGroups
 
 
-class Settings(Aim, Protocol):
-    """All parameters of an estimator that fitting reads."""
+@dataclass(eq=False, repr=False)
+class Settings:
+    """The parameters of every fair estimator; ``FairClassifier`` explains them."""
 
-    model: str | torch.nn.Module
-    solver: Solver
-    hidden: Sequence[int]
-    batch_size: int | Literal["auto"]
-    epochs: int | Literal["auto"]
-    learning_rate: float | Literal["auto"]
-    learning_rate_decay: float | Literal["auto"]
-    weight_decay: float
-    early_stopping: bool | float
-    standardize: bool
-    device: str
-    random_state: Any
-    verbose: bool
+    strength: float = 1.0
+    _: KW_ONLY
+    criterion: str | Criterion = "statistical_parity"
+    metric: MetricLike = "energy"
+    estimate: Estimate = "rows"
+    combine: Combine = "mean"
+    compare: Compare = "prediction"
+    contrast: Contrast = "pairs"
+    intersectional: bool = False
+    continuous: Continuous = "auto"
+    small_groups: SmallGroups = "leave_out"
+    model: str | torch.nn.Module = "mlp"
+    solver: Solver = "auto"
+    hidden: Sequence[int] = (16,)
+    batch_size: int | Literal["auto"] = "auto"
+    epochs: int | Literal["auto"] = "auto"
+    learning_rate: float | Literal["auto"] = "auto"
+    learning_rate_decay: float | Literal["auto"] = "auto"
+    weight_decay: float = 0.0
+    early_stopping: bool | float = False
+    standardize: bool = True
+    device: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
 
 _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -121,7 +132,7 @@ def check_aim(aim: Aim) -> None:
     check_known("compare", aim.compare, ("prediction", "output"))
     check_known("contrast", aim.contrast, CONTRASTS)
     check_known("combine", aim.combine, ("mean", "sum"))
-    check_known("on_small", aim.on_small, ("leave_out", "error"))
+    check_known("small_groups", aim.small_groups, ("leave_out", "error"))
     check_known("estimate", aim.estimate, ESTIMATES)
 
 
@@ -156,12 +167,12 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     found = [_large_enough(one, problem, sizes, of_cell, small) for one in problem.comparisons]
     kept = [one for one in found if one is not None]
     named = "; ".join(list(small)[:_NAMED]) + (f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else "")
-    if small and (aim.on_small == "error" or not kept):
+    if small and (aim.small_groups == "error" or not kept):
         equal = all(one.endswith(_EQUAL) for one in small)
         advice = "leave out what has one value" if equal else "merge small groups, mark them as missing"
         raise TooFewSamples(
             f"too small to train on: {named}; {advice}"
-            + (", or leave them out of the penalty with on_small='leave_out'" if kept else "")
+            + (", or leave them out of the penalty with small_groups='leave_out'" if kept else "")
         )
     if small:
         warnings.warn(
@@ -204,7 +215,7 @@ def _large_enough(
 
 
 def objective_for(
-    settings: Settings,
+    aim: Aim,
     scheme: Scheme,
     task: Task,
     comparisons: Sequence[Comparison] | None = None,
@@ -216,10 +227,10 @@ def objective_for(
         task,
         scheme.comparisons if comparisons is None else tuple(comparisons),
         criterion_for(scheme),
-        settings.metric,
-        estimate=settings.estimate,
-        combine=settings.combine,
-        compare=settings.compare,
+        aim.metric,
+        estimate=aim.estimate,
+        combine=aim.combine,
+        compare=aim.compare,
         generator=torch.Generator().manual_seed(_PROJECTIONS_SEED),
         class_weight=class_weight,
     )
@@ -292,7 +303,7 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
 
     Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
     steps; a network, which may overfit, 60 passes, but not fewer than 150 steps nor many more than 1,000. The strength
-    grows over the first four fifths of them; the learning rate falls to 0 over the last half.
+    grows over the first half of them; the learning rate falls to 0 over the last half.
     """
     size = settings.batch_size
     if size == "auto":

@@ -33,6 +33,10 @@ _TIES = 1e-7  # tables that are as likely as the one at hand, up to rounding
 _FAR = 40.0  # standard deviations: beyond, no double is small enough for the probability
 
 
+Exclusion: TypeAlias = Literal["", "unknown_group", "small_share", "reference_small_share", "reference_absent"]
+"""Why a group has no ratio: it is missing, or it or the reference has too small a share of the rows, or none."""
+
+
 @dataclass(frozen=True)
 class GroupRates:
     """Decisions about one group, a category of an attribute; None where no sample could show it.
@@ -53,8 +57,8 @@ class GroupRates:
     ratio_interval: Interval | None = None
     p_value: float | None = None  # Fisher's exact, against the reference
     shortfall: int | None = None  # how many more selections would bring the group to the reference's rate
-    left_out: str = ""  # why the group is in no ratio
-    few: bool = False  # too few rows to tell
+    left_out: Exclusion = ""  # why the group has no ratio
+    few: bool = False  # below the minimum group size
     mean_difference: float | None = None  # of scores from the reference's, in standard deviations of all scores
     decile_ratios: Sequence[float | None] = ()  # the ratio, were all those selected beyond each decile of the score
 
@@ -124,7 +128,7 @@ class Ratios(NamedTuple):
 
     reference: int | None
     values: list[float | None]
-    left_out: list[str]
+    left_out: list[Exclusion]
 
     @property
     def used(self) -> list[int]:
@@ -146,16 +150,16 @@ def ratios_of(counts: Floats, rows: Sequence[int], everyone: int, rule: RatioRul
     >>> ratios_of(np.array([[4.0, 6.0], [5.0, 15.0]]), [10, 20], 30, RatioRule())
     Ratios(reference=1, values=[0.8, 1.0], left_out=['', ''])
     """
-    under = f"under {100 * rule.least_share:g}% of the rows"
-    left_out = ["" if Fraction(own) >= Fraction(str(rule.least_share)) * everyone else under for own in rows]
+    least = Fraction(str(rule.least_share)) * everyone
+    left_out: list[Exclusion] = ["" if Fraction(own) >= least else "small_share" for own in rows]
     rates = [Fraction(table[1]) / (Fraction(table[0]) + Fraction(table[1])) for table in counts]
     used = [place for place, why in enumerate(left_out) if not why]
     if rule.reference != HIGHEST:
         there = rule.reference in names
         reference: int | None = list(names).index(rule.reference) if there else None
         if reference is None or left_out[reference]:
-            told = f"the reference “{rule.reference}” is {under if there else 'not here'}"
-            left_out, reference = [why or told for why in left_out], None
+            absent: Exclusion = "reference_small_share" if there else "reference_absent"
+            left_out, reference = [why or absent for why in left_out], None
     else:
         reference = max(used, key=lambda place: rates[place], default=None)
     base = Fraction(0) if reference is None else rates[reference]
@@ -274,72 +278,37 @@ def rated(
 
 StandardName: TypeAlias = Literal["ll144", "four-fifths", "credit"]
 
-NO_VERDICT = (
-    "These are figures. Whether a law or a rule is kept is not said here: people judge that, and by more than these."
-)
-
-COLUMNS = {
-    "group": "Category",
-    "rows": "Rows",
-    "share": "Share",
-    "selected": "Selected",
-    "rate": "Selection rate",
-    "ratio": "Impact ratio",
-    "below": "Below 4/5",
-    "p": "Fisher’s p",
-    "shortfall": "Shortfall",
-    "difference": "Mean difference",
-}
-"""What a table of rates can show, and what its columns are called."""
-
 _USUAL = ("group", "rows", "share", "selected", "rate", "ratio", "p", "shortfall")
 
 
 @dataclass(frozen=True)
 class Standard:
-    """What a rule asks to be computed."""
+    """The tables that a rule asks for. Their words are in ``wording.rates``."""
 
-    title: str
-    about: str  # in sentences
     columns: tuple[str, ...] = _USUAL
-    crossed: bool = False  # also the crossing of all attributes, and each of them where they are crossed
+    crossed: bool = False  # also the intersection of all attributes, and each of them where they are intersected
     by_median: bool = False  # scores above the median are selected, unless decisions or a threshold are given
     named: bool = False  # the reference must be named
-    four_fifths: bool = True  # whether four fifths are spoken of
+    four_fifths: bool = True  # whether ratios are compared with four fifths
     scores: bool = False  # also mean scores, and ratios at every decile
-    fields: tuple[str, ...] = ()  # what only the user knows
 
 
 STANDARDS: dict[str, Standard] = {
-    "": Standard(  # where none is asked for
-        "Rates and ratios", "Of each category, how many are selected, and the rate divided by that of the reference."
-    ),
+    "": Standard(),  # by default
     "ll144": Standard(
-        "Rates and impact ratios by sex, race/ethnicity and their crossing (New York City, Local Law 144)",
-        "Of each category of each attribute, and of the attributes crossed: the selection rate, or the scoring rate "
-        "(the share with a score above the median of the full sample), and the impact ratio: that rate divided by the "
-        "highest. The rule has no threshold for the ratio, so none is shown.",
         columns=("group", "rows", "share", "selected", "rate", "ratio"),
         crossed=True,
         by_median=True,
         four_fifths=False,
-        fields=("date of the data", "source of the data", "explanation of the data", "distribution date of the tool"),
     ),
     "four-fifths": Standard(
-        "Selection rates against the highest (Uniform Guidelines, 29 CFR 1607.4 D)",
-        "Of each category, the selection rate divided by the highest. Ratios below four fifths are marked; Fisher’s "
-        "exact p-value and the shortfall stand beside them, since small samples and small differences are weighed.",
         columns=("group", "rows", "share", "selected", "rate", "ratio", "below", "p", "shortfall"),
     ),
     "credit": Standard(
-        "Adverse impact ratios and mean scores against a reference (credit)",
-        "Of each category, the selection rate divided by that of the reference, and the standardised mean difference: "
-        "the mean score less the reference’s, in standard deviations of all scores. Further, the ratio at every decile "
-        "of the score.",
         columns=("group", "rows", "share", "selected", "rate", "ratio", "p", "shortfall", "difference"),
         named=True,
         four_fifths=False,
         scores=True,
     ),
 }
-"""By the name that is asked for."""
+"""By name."""

@@ -167,9 +167,9 @@ def covariance_of(z: Tensor, attribute: AttributeValues, form: CovarianceForm) -
     """The estimate for scores (..., n), differentiable by them."""
     with torch.no_grad():
         slopes = covariance_slopes(z.detach(), attribute, form).to(z.dtype)
-    # They sum to 0: any centre gives the same value, one among the scores a small rounding error.
-    centre = z.detach().mean(-1, keepdim=True)
-    value: Tensor = torch.linalg.vecdot(slopes, z - centre)
+    # They sum to 0: any center gives the same value, one among the scores a small rounding error.
+    center = z.detach().mean(-1, keepdim=True)
+    value: Tensor = torch.linalg.vecdot(slopes, z - center)
     return value
 
 

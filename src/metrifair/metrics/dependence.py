@@ -46,7 +46,7 @@ def distance_covariance(x: Values, a: Table, *, unbiased: bool = False, weights:
         Scores. Leading axes of a tensor are many models at once.
     a : array-like of shape (n,), or table of several columns
         The attribute: numbers, of which d is the absolute difference; names, 0 where they are equal and 1 else; or
-        several columns of numbers, the Euclidean distance of which is taken after each is standardised (by pairs: for
+        several columns of numbers, the Euclidean distance of which is taken after each is standardized (by pairs: for
         some thousands of rows). Numbers that are codes of names must be text: ``a.astype(str)``.
     unbiased : bool, default=False
         The mean over random samples is the value of the population; it can be negative. Four rows or more.
@@ -320,14 +320,14 @@ def attribute_values(a: Table, weights: Tensor | None = None) -> tuple[Attribute
     named = [] if isinstance(a, Tensor) else categories("a", a)
     text = [name for name, column in given.items() if name in named or not _are_numbers(column)]
     if not text:
-        numbers = [_centred(name, column) for name, column in given.items()]
+        numbers = [_centered(name, column) for name, column in given.items()]
         if len(numbers) == 1:
             return AttributeValues(numbers[0][0]), numbers[0][1]
         table = torch.stack([values for values, _ in numbers], -1)
         share = torch.full((len(table),), 1 / len(table), dtype=torch.float64) if weights is None else weights.cpu()
-        centred = table - share @ table
-        spread = (share @ centred.square()).sqrt()
-        return AttributeValues(centred / torch.where(spread > 0, spread, 1.0), "vectors"), 1.0
+        centered = table - share @ table
+        spread = (share @ centered.square()).sqrt()
+        return AttributeValues(centered / torch.where(spread > 0, spread, 1.0), "vectors"), 1.0
     if len(given) > 1:
         raise DataError(f"a holds several columns, and {text[0]!r} is not one of numbers; pass one column of names")
     (name, column), *_ = given.items()
@@ -340,7 +340,7 @@ def _are_numbers(column: Any) -> bool:
     return column.dtype.kind == "O" and not any(isinstance(value, str) for value in column.tolist())
 
 
-def _centred(name: str, column: Any) -> tuple[Tensor, float]:
+def _centered(name: str, column: Any) -> tuple[Tensor, float]:
     """Numbers less their median, divided by a power of two near the largest: no digit is lost."""
     values = array_of(name, column).astype(np.float64)
     if not np.isfinite(values).all():
@@ -348,10 +348,10 @@ def _centred(name: str, column: Any) -> tuple[Tensor, float]:
     if not len(values):
         raise DataError(f"{name} holds no values; pass at least one")
     size = _power_of_two(float(np.abs(values).max()))
-    centred = values / size - np.median(values / size)
-    again = float(np.abs(centred).max())
+    centered = values / size - np.median(values / size)
+    again = float(np.abs(centered).max())
     again = 2.0 ** frexp(again)[1] if again > 0 else 1.0
-    return torch.from_numpy(centred / again), size * again
+    return torch.from_numpy(centered / again), size * again
 
 
 def _power_of_two(largest: float) -> float:

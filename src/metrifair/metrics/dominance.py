@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.metrics.kernels import euclidean
-from metrifair.metrics.pair import Floats, ascending, running_sums, weight_below_twice
+from metrifair.metrics.pair import ascending, running_sums, weight_below_twice
+from metrifair.support.arrays import Floats
 
 Kind: TypeAlias = Literal["numbers", "names", "vectors"]
 
@@ -161,7 +162,7 @@ def _within_names(z: Tensor, code: Tensor, columns: Tensor) -> Tensor:
 
 
 def _ends(changes: Tensor) -> tuple[Tensor, Tensor]:
-    """The first and last place of the run of each place, from where neighbours differ, (..., n - 1)."""
+    """The first and last place of the run of each place, from where neighbors differ, (..., n - 1)."""
     count = changes.shape[-1] + 1
     place = torch.arange(count, device=changes.device).expand(*changes.shape[:-1], count)
     opens = torch.nn.functional.pad(changes, (1, 0), value=True)

@@ -17,7 +17,6 @@ from torch import Tensor
 from metrifair.errors import DataError
 from metrifair.metrics.pair import (
     Bound,
-    Floats,
     Pair,
     Ties,
     Utility,
@@ -27,6 +26,7 @@ from metrifair.metrics.pair import (
     closes_tie,
     running_sums,
 )
+from metrifair.support.arrays import Floats
 
 Curve: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -177,8 +177,8 @@ def _kernel_width(pair: Pair) -> Tensor:
     else:
         counts = (pair.weights > 0).to(z.dtype)
         count = counts.sum(-1, keepdim=True)
-        centred = z - (counts * z).sum(-1, keepdim=True) / count
-        width = ((counts * centred.square()).sum(-1, keepdim=True) / count).sqrt() * count**-0.2
+        centered = z - (counts * z).sum(-1, keepdim=True) / count
+        width = ((counts * centered.square()).sum(-1, keepdim=True) / count).sqrt() * count**-0.2
     return torch.where(width > 0, width, 1.0)
 
 

@@ -23,6 +23,7 @@ from torch import Tensor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Sides
 from metrifair.problem.tables import array_of, check_exact
+from metrifair.support.arrays import Floats
 
 TOO_FAR = "the distance exceeds the largest floating-point number; divide all scores by a constant"
 
@@ -56,7 +57,6 @@ Metric: TypeAlias = Callable[[Pair], Tensor]
 
 Reduction: TypeAlias = Literal["sum", "max", "all"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 Utility: TypeAlias = Callable[[Floats], Floats]
 """What a score is worth: a function of an array of scores."""

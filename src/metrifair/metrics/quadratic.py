@@ -28,7 +28,6 @@ from metrifair.errors import TooFewSamples
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, bandwidths, euclidean, kernel_function
 from metrifair.metrics.line import Merged
 from metrifair.metrics.pair import (
-    Floats,
     Pair,
     Utility,
     ascending,
@@ -40,8 +39,8 @@ from metrifair.metrics.pair import (
     tied_runs,
     weight_below_twice,
 )
+from metrifair.support.arrays import AnyFloats, Floats
 
-AnyFloats: TypeAlias = NDArray[np.floating[Any]]
 AnyIntegers: TypeAlias = NDArray[Any]  # as narrow as their size allows
 
 _BLOCK = 2**22  # pairs held in memory at once
@@ -122,7 +121,7 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
     with torch.no_grad():
         array = _plain_array(pair)
         if array is None:
-            coefficients, centre = _coefficients(pair, form_of(pair, unbiased=unbiased))
+            coefficients, center = _coefficients(pair, form_of(pair, unbiased=unbiased))
         else:
             fractions: Sequence[Any] = (1.0, 1.0)
             if unbiased:
@@ -132,10 +131,10 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
                     (0.0, 0.0) if q is None else q.tolist() if q.ndim == 1 else [p.numpy() for p in q.split(1, -1)]
                 )
             counted = energy_coefficients(array, *pair.left, fractions=fractions)
-            coefficients, centre = (torch.from_numpy(np.asarray(part)) for part in counted)
-    # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
-    centred = z - (centre if z.ndim == 1 else centre.unsqueeze(-1))
-    value: Tensor = torch.dot(coefficients, centred) if z.ndim == 1 else torch.linalg.vecdot(coefficients, centred)
+            coefficients, center = (torch.from_numpy(np.asarray(part)) for part in counted)
+    # They sum to 0: any center gives the same value, one among the scores the smallest rounding error.
+    centered = z - (center if z.ndim == 1 else center.unsqueeze(-1))
+    value: Tensor = torch.dot(coefficients, centered) if z.ndim == 1 else torch.linalg.vecdot(coefficients, centered)
     return value if unbiased else value.clamp_min(0.0)
 
 
@@ -385,13 +384,18 @@ def kernel_utility(
     both: Merged, kernel: KernelName | KernelFunction = "gaussian", bandwidth: Bandwidth = 1.0
 ) -> Utility:
     """Difference of the mean kernels of two samples, over its norm."""
-    function = kernel_function(kernel, bandwidth, both.points)
     signed = both.difference.diff(prepend=both.difference.new_zeros(1))
-    rows = max(1, _BLOCK // len(both.points))
+    return mean_kernel_difference(both.points, signed, kernel_function(kernel, bandwidth, both.points))
+
+
+def mean_kernel_difference(points: Tensor, signed: Tensor, kernel: KernelFunction, *, vector: bool = False) -> Utility:
+    """The same for points (k,), or vectors (k, d), with the left sample's masses less the right one's (k,)."""
+    rows, axis = max(1, _BLOCK // len(points)), -2 if vector else -1
 
     def difference(score: Floats) -> Floats:
         blocks: tuple[Tensor, ...] = torch.as_tensor(score).split(rows)
-        return np.concatenate([(function(block.unsqueeze(-1), both.points) @ signed).numpy() for block in blocks])
+        parts = [kernel(block.unsqueeze(axis), points.unsqueeze(axis - 1)) @ signed for block in blocks]
+        return torch.cat(parts).numpy()
 
-    norm = np.sqrt(max(float(difference(both.points.numpy()) @ signed.numpy()), 0.0))
-    return lambda score: difference(score) / norm if norm > 0 else np.zeros_like(score)
+    norm = np.sqrt(max(float(difference(points.numpy()) @ signed.numpy()), 0.0))
+    return lambda score: difference(score) / norm if norm > 0 else np.zeros(len(score))

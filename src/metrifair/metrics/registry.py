@@ -19,7 +19,7 @@ from torch import Tensor
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import line
 from metrifair.metrics.kernels import euclidean
-from metrifair.metrics.pair import Bound, Floats, Metric, Pair, Utility
+from metrifair.metrics.pair import Bound, Metric, Pair, Utility
 from metrifair.metrics.quadratic import (
     energy_between,
     energy_spread,
@@ -32,6 +32,7 @@ from metrifair.metrics.quadratic import (
     vector_energy_between,
 )
 from metrifair.metrics.vectors import potential_utility, vector_atoms_utility, vector_kernel_utility
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known
 
 TRAINING_BINS = 10
@@ -53,17 +54,13 @@ class Integral:
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """One metric: how to compute it, what holds of it, and what is said of it.
+    """One metric: how to compute it, and what holds of it. Its words are in ``wording.metrics``.
 
     What a row leaves out has one consequence each, stated beside the field.
     """
 
     # Of the two empirical distributions; differentiable.
     plug_in: Metric
-    # What it is called at the beginning of a sentence.
-    title: str
-    # What it is, for the glossary of a report. "": it is left out there.
-    about: str = ""
 
     # --- computed from other things than a pair of samples of numbers
     # From a sort that is shared with other metrics. None: it sorts for itself.
@@ -106,37 +103,26 @@ class MetricFacts:
     # None: held-out samples certify nothing.
     certificate: Bound | None = None
 
-    # --- how it is shown and told
+    # --- how it is shown
     # The best utility, from line.Merged and the options below. None: no curve, and no bootstrap interval.
     witness: Callable[..., Utility] | None = None
     # The best utility of vectors, from a Pair and the same options. None: none is known.
     vector_witness: Callable[..., Utility] | None = None
     # Those parameters of metrifair.witness that are its own.
     witness_options: tuple[str, ...] = ()
-    # A share of people, told in percentage points.
+    # A share of people, shown in percentage points.
     is_share: bool = False
-    # Whether the groups' mean scores are told with it.
+    # Whether the groups' mean scores are shown with it.
     compares_means: bool = False
-    # What a value says: {first} and {second} are the groups, {value}, {half}, {root} and {points} (percentage points)
-    # the number, {score} where the gap is largest. "": nothing is said.
-    meaning: str = ""
 
 
 def _of_merged(function: Callable[[line.Merged], Tensor]) -> Metric:
     return lambda pair: function(line.merged(pair))
 
 
-_APART = (
-    "Take two people at random: if one is of {{first}} and one of {{second}}, their scores lie {{{0}}} further apart, "
-    "on average, than if both are of one group (the mean over the two groups)."
-)
-
 METRICS: dict[str, MetricFacts] = {
     "energy": MetricFacts(
         energy_between,
-        "Energy distance",
-        "Twice the squared difference between the shares below a score, added up over all scores; in units of the "
-        "score. It sees differences everywhere, not only where they are largest.",
         of_merged=lambda both: 2 * line.cramer(both),
         of_vectors=vector_energy_between,
         of_slices=sliced_energy_between,
@@ -148,13 +134,9 @@ METRICS: dict[str, MetricFacts] = {
         certificate=line.norm_bound(2, factor=2.0, power=2),
         witness=partial(line.slope_utility, scale=sqrt(2.0)),
         vector_witness=partial(vector_kernel_utility, kernel=lambda a, b: -euclidean(a, b)),
-        meaning=_APART.format("half"),
     ),
     "kolmogorov": MetricFacts(
         line.kolmogorov_between,
-        "Kolmogorov distance",
-        "The largest difference between the two groups' shares below any one score. "
-        "0 means equal distributions, 1 that the groups do not overlap at all.",
         of_merged=line.kolmogorov,
         gradient="smoothed",
         most=1.0,
@@ -163,14 +145,9 @@ METRICS: dict[str, MetricFacts] = {
         certificate=line.norm_bound(inf),
         witness=line.step_utility,
         is_share=True,
-        meaning="However a threshold is chosen, the shares of {first} and {second} above it differ by at most "
-        "{points}; at {score} they do.",
     ),
     "wasserstein": MetricFacts(
         _of_merged(line.wasserstein),
-        "Wasserstein distance",
-        "How far the scores of one group would have to move, on average, to be distributed like the other's; "
-        "in units of the score.",
         of_merged=line.wasserstein,
         degree=1.0,
         bracket=Integral(np.abs),
@@ -178,37 +155,27 @@ METRICS: dict[str, MetricFacts] = {
         witness=partial(line.slope_utility, p=1.0),
         vector_witness=potential_utility,
         compares_means=True,
-        meaning="To give {first} and {second} the same distribution, scores would have to move by {value} on average.",
     ),
     "cramer": MetricFacts(
         _of_merged(line.cramer),
-        "Cramér distance",
-        "The squared difference between the shares below a score, added up over all scores: half the energy distance.",
         of_merged=line.cramer,
         squared=True,
         degree=1.0,
         bracket=Integral(np.square),
         certificate=line.norm_bound(2, power=2),
         witness=line.slope_utility,
-        meaning=_APART.format("value"),
     ),
     "lp": MetricFacts(
         _of_merged(line.lp),
-        "L^p distance",
-        "The difference between the shares below a score, as a norm over all scores.",
         of_merged=line.lp,
         degree=0.5,
         bracket=Integral(np.square, power=0.5),
         certificate=line.norm_bound(2),
         witness=line.slope_utility,
         witness_options=("p",),
-        meaning="The gap between the shares of {first} and {second} below a score, over all scores: the root of its "
-        "summed square is {value}.",
     ),
     "mmd": MetricFacts(
         mmd_between,
-        "Kernel distance (MMD)",
-        "How different the two groups' averages of a smooth, bell-shaped utility are, squared.",
         of_shares=mean_kernel,
         of_vectors=partial(mmd_between, vector=True),
         by_pairs=True,
@@ -220,14 +187,9 @@ METRICS: dict[str, MetricFacts] = {
         witness=kernel_utility,
         vector_witness=vector_kernel_utility,
         witness_options=("kernel", "bandwidth"),
-        meaning="The mean of some smooth utility of the score differs by {root} between {first} and {second}, of no "
-        "smooth utility of norm 1 by more.",
     ),
     "total_variation": MetricFacts(
         line.total_variation_between,
-        "Total variation distance",
-        "The share of one group whose scores have no counterpart in the other group. Where scores hardly repeat it "
-        "is near 1 for any two samples.",
         of_merged=line.atoms_variation,
         gradient="smoothed",
         trained=partial(line.total_variation_between, bins=TRAINING_BINS),
@@ -238,8 +200,6 @@ METRICS: dict[str, MetricFacts] = {
         witness=line.atoms_utility,
         vector_witness=vector_atoms_utility,
         is_share=True,
-        meaning="However a set of scores is chosen, the shares of {first} and {second} in it differ by at most "
-        "{points}.",
     ),
 }
 

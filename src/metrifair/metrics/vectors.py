@@ -18,8 +18,9 @@ from torch import Tensor
 from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, kernel_function
-from metrifair.metrics.pair import Floats, Pair, Utility, Values, distance_of, paired
-from metrifair.metrics.quadratic import random_directions, sliced_energy_between, with_gradient
+from metrifair.metrics.pair import Pair, Utility, Values, distance_of, paired
+from metrifair.metrics.quadratic import mean_kernel_difference, random_directions, sliced_energy_between, with_gradient
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import is_integer
 
 MOST_PAIRS = 250_000
@@ -69,8 +70,7 @@ def vector_wasserstein_between(pair: Pair) -> Tensor:
     z = pair.values
     *lead, rows, d = z.shape
     points = z.detach().cpu().double().reshape(-1, rows, d).numpy()
-    weights = torch.cat([torch.full((size,), 1 / size, dtype=torch.float64) for size in pair.samples])
-    weights = (weights if pair.weights is None else pair.weights.cpu()).expand(*lead, rows).reshape(-1, rows)
+    weights = _signed(pair).abs().expand(*lead, rows).reshape(-1, rows)
     cut, costs, gradients = pair.samples[0], [], []
     for model, weight in zip(points, weights.numpy(), strict=True):
         found = transport(model[:cut], model[cut:], weight[:cut], weight[cut:])
@@ -136,14 +136,7 @@ def vector_kernel_utility(
 ) -> Utility:
     """Difference of the mean kernels of two samples of vectors, over its norm."""
     function = kernel_function(kernel, bandwidth, pair.values, vector=True)
-    points, signed = pair.values, _signed(pair)
-
-    def difference(scores: Floats) -> Floats:
-        found: Floats = (function(torch.as_tensor(scores).unsqueeze(-2), points.unsqueeze(-3)) @ signed).numpy()
-        return found
-
-    norm = np.sqrt(max(float(difference(points.numpy()) @ signed.numpy()), 0.0))
-    return lambda scores: difference(scores) / norm if norm > 0 else np.zeros(len(scores))
+    return mean_kernel_difference(pair.values, _signed(pair), function, vector=True)
 
 
 def sliced_energy_distance(

@@ -101,16 +101,16 @@ def gathered(ranks: Ranks, prepare: Callable[[], BatchColumns], device: torch.de
         failure = error
     headers = ranks.numbers([0] * 7 if own is None else [1, *_kind(own), len(own.scores)], device)
     if own is None or not all(header[0] for header in headers):
-        told: list[str | None] = [None] * ranks.count
-        distributed.all_gather_object(told, None if failure is None else str(failure), group=ranks.group)
-        first = next(rank for rank, text in enumerate(told) if text is not None)
-        raise failure or DataError(f"rank {first} could not take part: {told[first]}")
+        reasons: list[str | None] = [None] * ranks.count
+        distributed.all_gather_object(reasons, None if failure is None else str(failure), group=ranks.group)
+        first = next(rank for rank, text in enumerate(reasons) if text is not None)
+        raise failure or DataError(f"rank {first} could not take part: {reasons[first]}")
     kinds, counts = [header[1:-1] for header in headers], [header[-1] for header in headers]
     for rank, kind in enumerate(kinds):
         if kind != kinds[0]:
             raise DataError(
-                f"all ranks must pass batches of one kind; rank 0 passed {_told(kinds[0])}, and rank {rank} "
-                f"{_told(kind)}"
+                f"all ranks must pass batches of one kind; rank 0 passed {_described(kinds[0])}, and rank {rank} "
+                f"{_described(kind)}"
             )
     more = [own.groups, *(one.unsqueeze(1) for one in (own.targets, own.weights) if one is not None)]
     beside = ranks.rows(torch.cat([one.double().cpu() for one in more], 1).to(ranks.device_for(device)), counts)
@@ -147,7 +147,7 @@ def _kind(own: BatchColumns) -> list[int]:
     return [_PRECISIONS.index(own.scores.dtype), vectors, *beside]
 
 
-def _told(kind: Sequence[int]) -> str:
+def _described(kind: Sequence[int]) -> str:
     precision, vectors, attributes, targets, weights = kind
     scores = f"{_PRECISIONS[precision]} scores" + (f" in {vectors} columns" if vectors else "")
     with_them = [f"{attributes} attribute(s)", *["targets"] * targets, *["weights"] * weights]
@@ -166,7 +166,7 @@ def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     losses : Tensor of shape (n,)
         The loss of each row (``reduction="none"``), times its weight where rows have weights.
     across : {"auto"}, process group or None, default="auto"
-        All processes where a process group is initialised, those of a group, or this one alone.
+        All processes where a process group is initialized, those of a group, or this one alone.
 
     Returns
     -------

@@ -15,8 +15,8 @@ from torch import Tensor
 from metrifair.errors import TooFewSamples
 from metrifair.nn.samplers import BatchValues, StratifiedBatchSampler
 from metrifair.problem.cells import Comparison, Dependence, Sides
-from metrifair.problem.criteria import Integers
 from metrifair.problem.problem import Problem, Scheme
+from metrifair.support.arrays import Integers
 
 _HIGHEST = 100  # group or label that is looked up
 _LARGEST = 100_000  # entries of the table

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,15 +25,22 @@ from metrifair.problem.cells import (
     Comparison,
     Contrast,
     Sides,
-    penalty_weights,
     sides_of,
 )
-from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.criteria import Criterion, criterion_named, regression
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import same_length
-from metrifair.support.checks import check_known, refuses_renamed
-from metrifair.training.objective import check_dependences, penalty
+from metrifair.support.checks import check_known
+from metrifair.training.objective import Objective
+
+
+class _Compiled(NamedTuple):
+    """What groups and labels stand for, and what is compared."""
+
+    scheme: Scheme
+    lookup: CellLookup
+    objective: Objective
 
 
 class UnfairnessPenalty(torch.nn.Module):
@@ -82,7 +90,7 @@ class UnfairnessPenalty(torch.nn.Module):
     random_state : int, default=0
         Seed of the projections.
     across : {"auto"}, process group or None, default="auto"
-        Whose rows a batch holds: those of all processes where ``torch.distributed`` is initialised, of the processes of
+        Whose rows a batch holds: those of all processes where ``torch.distributed`` is initialized, of the processes of
         a group, or of this process alone. Alone, the mean over processes is still unbiased where the estimate is, and
         only noisier, if every process has rows enough.
 
@@ -108,7 +116,6 @@ class UnfairnessPenalty(torch.nn.Module):
     True
     """
 
-    @refuses_renamed
     def __init__(
         self,
         criterion: str | Criterion = "statistical_parity",
@@ -152,14 +159,12 @@ class UnfairnessPenalty(torch.nn.Module):
         self._known_groups = None if self.n_groups is None else [set(range(count)) for count in self.n_groups]
         self._known_labels = set[int]() if n_classes is None else set(range(n_classes))
         self._declared = n_groups is not None, n_classes is not None
-        self._scheme: Scheme | None = None  # of what is known so far
-        self._lookup: CellLookup | None = None
-        self._weights: tuple[float, ...] = ()  # of the scheme's comparisons
+        self._compiled: _Compiled | None = None  # of what is known so far
         self._two_classes: bool | None = None  # whether two columns are the probabilities of two classes
         self._strata: BatchStrata | None = None
         if sampler is not None:
             values = BatchValues(self.criterion, sampler.values.given, sampler.values.targets, self.continuous)
-            problem = values.problem(self._scheme_with(values))
+            problem = values.problem(self._compiled_with(values).scheme)
             self._strata = BatchStrata(sampler, problem)
             weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
             known = problem.attribute_values
@@ -181,11 +186,11 @@ class UnfairnessPenalty(torch.nn.Module):
         str
             As they would be typed.
         """
-        told = f"{self.criterion.name!r}, metric={self.metric!r}, estimate={self.estimate!r}"
-        told += f", contrast={self.contrast!r}, combine={self.combine!r}"
-        told += "" if self.continuous in ("auto", False, []) else f", continuous={self.continuous!r}"
-        told += "" if self.sampler is None else f", sampler={self.sampler!r}"
-        return told if self.across == "auto" else f"{told}, across={self.across!r}"
+        text = f"{self.criterion.name!r}, metric={self.metric!r}, estimate={self.estimate!r}"
+        text += f", contrast={self.contrast!r}, combine={self.combine!r}"
+        text += "" if self.continuous in ("auto", False, []) else f", continuous={self.continuous!r}"
+        text += "" if self.sampler is None else f", sampler={self.sampler!r}"
+        return text if self.across == "auto" else f"{text}, across={self.across!r}"
 
     def forward(
         self,
@@ -237,15 +242,17 @@ class UnfairnessPenalty(torch.nn.Module):
         _check_scores(scores)
         own = None if weights is None else numbers("weights", weights).to(scores.device)
         known: Tensor | None = None
-        cell = None if self._lookup is None or own is not None else self._lookup.cells(groups, targets)
-        if cell is None or len(cell) != len(scores):  # something new, or something wrong
+        compiled = self._compiled
+        cell = None if compiled is None or own is not None else compiled.lookup.cells(groups, targets)
+        if compiled is None or cell is None or len(cell) != len(scores):  # something new, or something wrong
             values = BatchValues(self.criterion, groups, targets, self.continuous, scores=scores, weights=own)
             if isinstance(self.continuous, str):
                 self.continuous = list(values.numbers)
-            problem = values.problem(self._scheme_with(values))
+            compiled = self._compiled_with(values)
+            problem = values.problem(compiled.scheme)
             cell, found = problem.cell, problem.attribute_values
             known = None if found is None else torch.as_tensor(found).to(scores.device)
-        scheme = self._known_scheme
+        scheme, objective = compiled.scheme, compiled.objective
         scores = self._one_column(scores, scheme)
         if self._strata is None:
             rows = BatchRows(cell, scheme.cells.count if scheme.cells else 1)
@@ -256,17 +263,11 @@ class UnfairnessPenalty(torch.nn.Module):
             sides = self._strata.sides(cell, groups, targets, scheme.comparisons, scores.device)
         if self.generator.device != scores.device:
             self.generator = torch.Generator(scores.device).manual_seed(self.generator.initial_seed())
+            objective = replace(objective, generator=self.generator)
+            self._compiled = compiled._replace(objective=objective)
         try:
-            return penalty(
-                scores,
-                self._with_scales(sides, known),
-                metric=self.metric,
-                estimate=self.estimate,
-                weights=self._weights,
-                vector=scores.ndim == 2,
-                slices=self.slices,
-                generator=self.generator,
-                values=known,
+            return objective.unfairness_of_scores(
+                scores, self._with_scales(sides, known), known, vector=scores.ndim == 2
             )
         except TooFewSamples as error:
             raise _too_few(scheme.comparisons, sides, error) from error
@@ -285,17 +286,17 @@ class UnfairnessPenalty(torch.nn.Module):
             return sides
         return with_scales(sides, values, self._scales)
 
-    def _scheme_with(self, values: BatchValues) -> Scheme:
-        """What values stand for, with all groups and labels known so far."""
+    def _compiled_with(self, values: BatchValues) -> _Compiled:
+        """What values stand for and what is compared, with all groups and labels known so far."""
         groups, labels = values.seen()
         known, classes = self._known_groups or [set[int]() for _ in groups], self._known_labels
         if len(known) != len(groups):
             raise DataError(f"groups must have {len(known)} column(s), as declared or seen before, got {len(groups)}")
         if not self._declared[0]:
-            known = [one | own for one, own in zip(known, groups, strict=True)]
+            known = [earlier | present for earlier, present in zip(known, groups, strict=True)]
         if not self._declared[1]:
             classes = classes | labels
-        if self._scheme is None or (known, classes) != (self._known_groups, self._known_labels):
+        if self._compiled is None or (known, classes) != (self._known_groups, self._known_labels):
             scheme = scheme_of(
                 self.criterion,
                 known,
@@ -304,17 +305,19 @@ class UnfairnessPenalty(torch.nn.Module):
                 pos_label=self.pos_label,
                 numbers=values.numbers,
             )
-            check_dependences(scheme.comparisons, self.metric)
+            objective = Objective(
+                regression(),  # of which the penalty makes no use
+                scheme.comparisons,
+                self.criterion,
+                self.metric,
+                estimate=self.estimate,
+                combine=self.combine,
+                slices=self.slices,
+                generator=self.generator,
+            )
             self._known_groups, self._known_labels = known, classes  # not where the scheme was refused
-            self._scheme, self._lookup = scheme, CellLookup(scheme)
-            self._weights = penalty_weights(scheme.comparisons, self.combine)
-        return self._scheme
-
-    @property
-    def _known_scheme(self) -> Scheme:
-        if self._scheme is None:
-            raise DataError("no batch has been seen yet")
-        return self._scheme
+            self._compiled = _Compiled(scheme, CellLookup(scheme), objective)
+        return self._compiled
 
     def _one_column(self, scores: Tensor, scheme: Scheme) -> Tensor:
         """The positive class's probability, where the two columns are the probabilities of two classes."""

@@ -11,15 +11,16 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.batches.stratified import Passes, layout
+from metrifair.batches.stratified import StratifiedPasses, layout
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import ranks_of
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, rows_by_cell
-from metrifair.problem.criteria import Criterion, Integers, criterion_named
+from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length
-from metrifair.support.checks import check_integer, check_known, is_integer, refuses_renamed
+from metrifair.support.arrays import Integers
+from metrifair.support.checks import check_integer, check_known, is_integer
 
 
 def _rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -45,7 +46,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     for two rows of every group (one, where the batch's own distance is all that is wanted).
 
     Where several processes train one model, each has a sampler of its own with its ``rank`` and the same ``world_size``
-    (both known from torch.distributed, once it is initialised) and ``random_state``: all draw the same batch, and each
+    (both known from torch.distributed, once it is initialized) and ``random_state``: all draw the same batch, and each
     takes its rows of it, as many of every group as the others or one more. Together they see the very batches that one
     process would.
 
@@ -75,7 +76,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         Seed of the batches.
     rank : int, default=None
         Which of the processes that train together this one is; by default as torch.distributed says where it is
-        initialised, else the only one.
+        initialized, else the only one.
     world_size : int, default=None
         How many processes train together, likewise; ``batch_size`` is that of all of them.
 
@@ -100,7 +101,6 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     True
     """
 
-    @refuses_renamed
     def __init__(
         self,
         groups: Tensor | ArrayLike,
@@ -152,7 +152,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         self.random_state, self.epoch, self._first = random_state, 0, 0  # what the next iteration begins with
         self._under_way: tuple[int, int] | None = None  # epoch and place of the next batch, within an iteration
         odds = None if self.sample_weight is None else [[counted[rows] for rows in self.rows]]
-        self._passes = Passes([self.rows], self.layout, len(self), odds=odds)
+        self._passes = StratifiedPasses([self.rows], self.layout, len(self), odds=odds)
         shares = torch.stack([counted[rows].sum() for rows in self.rows]) / counted.sum()
         per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)
         self.weights = per_cell[torch.as_tensor(self.problem.cell)].float()

@@ -14,9 +14,9 @@ from sklearn.utils.metaestimators import available_if
 
 from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
+from metrifair.postprocessing.cross_fitting import Floats, Integers
 from metrifair.postprocessing.group_model import BlindMap, blind_map
-from metrifair.postprocessing.rates import Distribution, barycentre
-from metrifair.postprocessing.training_data import Floats, Integers
+from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import UNKNOWN, Table
 from metrifair.saving.records import Arrays
@@ -25,7 +25,7 @@ _LEFT = 0.1  # share of the distance between groups from which fit warns that it
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BarycentrePostprocessor(ScorePostprocessor):
+class BarycenterPostprocessor(ScorePostprocessor):
     """Scores of any classifier or regressor, moved so that they are distributed alike in all groups.
 
     A score is replaced by the mean, over groups by their shares, of the scores that hold its rank there: of all scores
@@ -72,7 +72,7 @@ class BarycentrePostprocessor(ScorePostprocessor):
         The classes, of a classifier.
     shares_ : ndarray of shape (n_groups,)
         Shares of the groups.
-    distributions_ : tuple of Distribution
+    distributions_ : tuple of EmpiricalDistribution
         Scores of each group in ascending order, then those of all, with how much weight lies up to each.
     group_model_ : GroupModel
         With ``needs_group=False``: the fitted group model, and what calibrates it.
@@ -88,7 +88,7 @@ class BarycentrePostprocessor(ScorePostprocessor):
     >>> from sklearn.linear_model import LinearRegression
     >>> y, a = np.array([1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 5.0, 6.0]), np.repeat([0, 1], 4)
     >>> for tolerance in (0, 0.5, 1):
-    ...     model = BarycentrePostprocessor(LinearRegression(), tolerance=tolerance, folds=1)
+    ...     model = BarycenterPostprocessor(LinearRegression(), tolerance=tolerance, folds=1)
     ...     model.fit(y[:, None], y, sensitive_features=a).predict(y[:, None], sensitive_features=a).round(6)
     array([2., 3., 4., 5., 2., 3., 4., 5.])
     array([1.5, 2.5, 3.5, 4.5, 2.5, 3.5, 4.5, 5.5])
@@ -110,7 +110,9 @@ class BarycentrePostprocessor(ScorePostprocessor):
         self.shares_ = np.bincount(rows.group, rows.weight) / rows.weight.sum()
         members = [rows.group == code for code in range(len(self.groups_))]
         everyone = np.ones(len(rows.group), dtype=np.bool_)
-        self.distributions_ = tuple(Distribution.of(rows.score[own], rows.weight[own]) for own in (*members, everyone))
+        self.distributions_ = tuple(
+            EmpiricalDistribution.of(rows.score[own], rows.weight[own]) for own in (*members, everyone)
+        )
         if rows.cells is not None:
             self.blind_map_ = blind_map(rows.score, rows.cells, rows.weight)
         elif not self.randomized and self.tolerance < 1:
@@ -159,7 +161,7 @@ class BarycentrePostprocessor(ScorePostprocessor):
             upto = arrays.take(f"upto{place}", (len(values),)).numpy()
             if not len(values) or (np.diff(values) < 0).any() or (np.diff(upto, prepend=0.0) <= 0).any():
                 raise ModelFileError("the file does not describe a model: its scores do not ascend")
-            found.append(Distribution(values, upto))
+            found.append(EmpiricalDistribution(values, upto))
         self.distributions_, levels = tuple(found), np.array([])
         if guess is not None:
             levels = arrays.take("levels", (None,)).numpy()
@@ -190,8 +192,7 @@ class BarycentrePostprocessor(ScorePostprocessor):
         score = self._moved(X, sensitive_features)
         if is_regressor(self):
             return score
-        predicted: NDArray[Any] = self.classes_[np.where(score >= 0.5, self.positive_, 1 - self.positive_)]
-        return predicted
+        return self.classes_[np.where(score >= 0.5, self.positive_, 1 - self.positive_)]
 
     @available_if(lambda self: not is_regressor(self))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table, *, sensitive_features: Table = None) -> Floats:
@@ -218,8 +219,7 @@ class BarycentrePostprocessor(ScorePostprocessor):
         if self.tolerance == 1:
             return plain
         fair = self.blind_map_(plain, self.group_model_.chances(X)) if group is None else self._fair(plain, group)
-        mixed: Floats = self.tolerance * plain + (1 - self.tolerance) * fair
-        return mixed
+        return self.tolerance * plain + (1 - self.tolerance) * fair
 
     def _fair(self, plain: Floats, group: Integers) -> Floats:
         """The scores moved all the way."""
@@ -229,5 +229,5 @@ class BarycentrePostprocessor(ScorePostprocessor):
             below, upto = self.distributions_[code].ranks(plain[own])
             if self.randomized:
                 below = upto = below + self.generator_.uniform(size=len(upto)) * (upto - below)
-            found[own] = barycentre(below, upto, self.distributions_[:-1], self.shares_)
+            found[own] = barycenter(below, upto, self.distributions_[:-1], self.shares_)
         return found

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,27 +19,19 @@ from sklearn.utils import (
     indexable,
 )
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
+from metrifair.postprocessing.cross_fitting import Floats, Integers, assign_folds, overfits, with_ties
 from metrifair.postprocessing.group_model import Correction, GroupModel, fitted_group_model
-from metrifair.postprocessing.meta_estimator import Postprocessor, check_learner, predicted, probabilities
-from metrifair.postprocessing.training_data import (
-    CrossedGroups,
-    Floats,
-    Integers,
-    dealt_folds,
-    learned_by_heart,
-    out_of_fold,
-    with_ties,
-)
+from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor, check_class_count, check_learner
 from metrifair.problem.attributes import warn_of_labels
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
 from metrifair.saving.records import Arrays
 from metrifair.saving.saved import Saved
-from metrifair.support.checks import check_integer, check_number, check_switches, groups_if_asked, seed_of
+from metrifair.support.checks import check_integer, check_number, check_switches, seed_of
 
 
 class Calibration(NamedTuple):
@@ -52,34 +43,54 @@ class Calibration(NamedTuple):
     weight: Floats
     cells: Floats | None  # (n, groups x label sets): probabilities, where the group will not be asked for
 
-    def take(self, rows: NDArray[np.bool_]) -> Calibration:
-        """These of the rows."""
-        cells = None if self.cells is None else self.cells[rows]
-        return Calibration(self.problem.take(rows), self.score[rows], self.group[rows], self.weight[rows], cells)
 
+class CrossedGroups(NamedTuple):
+    """The combinations of all attributes' groups that were seen: each is a group of its own.
 
-@dataclass(frozen=True, eq=False)
-class GivenRows:
-    """What a model is fitted on."""
+    Parity of all crossed groups is parity of every attribute, whichever is looked at first; one attribute after the
+    other would be exact for the last one only.
+    """
 
-    problem: Problem
-    X: Table
-    y: NDArray[Any] | None
-    groups: Table
-    weight: Floats
+    scheme: Scheme
+    seen: Integers  # (groups, attributes): codes, in ascending order
 
-    def fitted(self, template: Any, rows: Integers) -> Any:
-        """A copy of the estimator, fitted on these rows, with groups and weights where it takes or needs them."""
-        model, more = clone(template), {}
-        if self.groups is not None:
-            more = groups_if_asked(model.fit, rows_of(self.groups, rows))
-        if self.problem.weight is not None:
-            if not has_fit_parameter(model, "sample_weight"):
-                raise DataError(f"{type(model).__name__}.fit takes no sample_weight; leave it out")
-            more["sample_weight"] = self.weight[rows]
-        if self.y is None:
-            raise DataError("y is missing")
-        return model.fit(rows_of(self.X, rows), self.y[rows], **more)
+    @classmethod
+    def of_rows(cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]) -> CrossedGroups:
+        """Those with rows in each of the sets; a combination without is as one that was not seen, a group an error."""
+        known = (problem.groups != UNKNOWN).all(1)
+        seen = np.unique(problem.groups[known], axis=0)
+        for name, member in sets.items():
+            inside = {tuple(codes) for codes in problem.groups[known & member].tolist()}
+            there = np.array([tuple(codes) in inside for codes in seen.tolist()])
+            if not there.all() and len(problem.scheme.attributes) == 1:
+                group = problem.scheme.attributes[0].groups[int(seen[~there][0, 0])]
+                raise TooFewSamples(f"group {group!r} has no row with {name}, on which the criterion conditions")
+            seen = seen[there]
+        if len(seen) < 2:
+            raise TooFewSamples(f"sensitive_features: rows of {len(seen)} group(s) can be compared; two are needed")
+        return cls(problem.scheme, seen)
+
+    def codes(self, groups: Integers) -> Integers:
+        """The crossed group of rows of these groups; unknown where an attribute is, or the combination was not seen.
+
+        >>> from metrifair.problem.problem import Given, problem_of
+        >>> problem = problem_of(Given(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
+        >>> CrossedGroups.of_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
+        array([ 2,  1, -1, -1])
+        """
+        radix = [len(attribute.groups) + 1 for attribute in self.scheme.attributes]
+        known, own = (np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups))
+        place = np.searchsorted(known, own).clip(max=len(known) - 1)
+        return np.where(known[place] == own, place, UNKNOWN)
+
+    @property
+    def names(self) -> tuple[object, ...]:
+        """What the groups are called: of several attributes, by one value of each."""
+        parts = [
+            tuple(attribute.groups[code] for attribute, code in zip(self.scheme.attributes, codes, strict=True))
+            for codes in self.seen.tolist()
+        ]
+        return tuple(part[0] for part in parts) if len(self.scheme.attributes) == 1 else tuple(parts)
 
 
 class ScorePostprocessor(Saved, Postprocessor):
@@ -198,113 +209,116 @@ class ScorePostprocessor(Saved, Postprocessor):
         raise NotImplementedError
 
     def _learned(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> Calibration:
-        """Fits base and group model, notes groups and classes, and finds the scores of rows that were kept apart."""
+        """Fit base and group model, store groups and classes, and score rows that the models have not seen."""
         self._check_parameters()
-        given = self._read(X, y, sensitive_features, sample_weight)
-        problem = given.problem
+        problem, given = self._read(X, y, sensitive_features, sample_weight)
         self.crossed_ = CrossedGroups.of_rows(problem, self._sets(problem))
         self.groups_, self.positive_ = self.crossed_.names, problem.scheme.positive
-        self.generator_ = np.random.RandomState(seed_of(self.random_state))
+        seed = seed_of(self.random_state)
+        self.generator_ = np.random.RandomState(seed)
         self._asks_groups = self.needs_group
         group = self.crossed_.codes(problem.groups)
-        folds = self._folds(problem, group)
+        weight = np.ones(len(problem)) if problem.weight is None else problem.weight
+        labelled = bool(problem.scheme.classes) and problem.labels is not None
+        labels = np.asarray(problem.labels) if labelled else np.zeros(len(problem), dtype=np.int64)
+        folds = assign_folds(self.folds, labels, group, seed)
         if self.prefit:
             self.base_, score = self.estimator, self._scores(self.estimator, given.X, given.groups)
         else:
-            self.base_ = given.fitted(self._template(), np.arange(len(problem)))
-            score = self._scores_as_of_others(given, folds)
+            self.base_ = given.fit(self._template(), np.arange(len(problem)))
+            score = self._calibration_scores(given, folds, weight)
         known = np.flatnonzero(group != UNKNOWN)
-        found = Calibration(problem.take(known), score[known], group[known], given.weight[known], None)
-        if self.needs_group:
-            return found
-        cell = self._cells(found)
+        rows = Calibration(problem.take(known), score[known], group[known], weight[known], None)
+        return (
+            rows if self.needs_group else rows._replace(cells=self._fit_group_model(given, rows, known, folds[known]))
+        )
+
+    def _calibration_scores(self, given: GivenRows, folds: Integers, weight: Floats) -> Floats:
+        """Scores of the training rows, distributed as ``base_`` will score new rows."""
+        own = self._scores(self.base_, given.X, given.groups)
+        if folds.max() == 0:
+            return own
+        unseen = self._out_of_fold_scores(given, folds)
+        truth = given.y if is_regressor(self) else given.y == self.classes_[self.positive_]
+        overfit = overfits(own, unseen, np.asarray(truth, dtype=np.float64), weight)
+        return unseen if overfit else with_ties(own, unseen)
+
+    def _fit_group_model(self, given: GivenRows, rows: Calibration, known: Integers, folds: Integers) -> Floats:
+        """Fit what replaces the group of new rows, and return the probabilities of the cells of these rows."""
+        cell = 2 * rows.group + np.asarray(rows.problem.is_positive) if self._labels else rows.group
         parts = range(int(folds.max()) + 1) if folds.max() else ()
-        if any(len(np.unique(cell[folds[known] != fold])) < 2 for fold in parts):
-            rows = np.bincount(found.group)
+        if any(len(np.unique(cell[folds != fold])) < 2 for fold in parts):
+            counts = np.bincount(rows.group)
             raise TooFewSamples(
-                f"group {self.groups_[rows.argmin()]!r} has {rows.min()} row(s), too few to guess groups by in each of "
-                "folds; pass folds=1, or needs_group=True"
+                f"group {self.groups_[counts.argmin()]!r} has {counts.min()} row(s), too few to guess groups by in "
+                "each of folds; pass folds=1, or needs_group=True"
             )
-        own = replace(given, X=rows_of(given.X, known), y=cell, groups=None, weight=found.weight)
+        features = GivenRows(rows_of(given.X, known), cell, None, None if given.weight is None else rows.weight)
         template = self.group_model
         if template is None:  # a logistic regression of ours, so that it can be saved; some columns give groups away
             seed = seed_of(self.random_state)
             template = FairClassifier(0.0, model="linear", weight_decay=1e-6, random_state=seed)
         self.group_model_, cells = fitted_group_model(
-            lambda rows: own.fitted(template, rows),
-            lambda model, rows: np.asarray(model.predict_proba(rows_of(own.X, rows))),
+            lambda part: features.fit(template, part),
+            lambda model, part: np.asarray(model.predict_proba(rows_of(features.X, part))),
             cell,
             cells=len(self.groups_) * self._cells_per_group,
-            weight=own.weight,
-            folds=folds[known],
+            weight=rows.weight,
+            folds=folds,
         )
-        return found._replace(cells=cells)
+        return cells
 
-    def _scores_as_of_others(self, given: GivenRows, folds: Integers) -> Floats:
-        """The scores of the rows as those of others will be distributed, which ``base_`` has not learned from."""
-        own = self._scores(self.base_, given.X, given.groups)
-        if folds.max() == 0:
-            return own
-        apart = out_of_fold(
-            lambda rows: given.fitted(self._template(), rows),
-            lambda model, rows: self._scores(model, rows_of(given.X, rows), rows_of(given.groups, rows)),
-            folds,
-        )
-        truth = given.y if is_regressor(self) else given.y == self.classes_[self.positive_]
-        by_heart = learned_by_heart(own, apart, np.asarray(truth, dtype=np.float64), given.weight)
-        return apart if by_heart else with_ties(own, apart)
+    @property
+    def _labels(self) -> tuple[int, ...]:
+        """Labels on which the criterion conditions, 1 for the positive one; none: it compares all rows."""
+        return ()
 
     @property
     def _cells_per_group(self) -> int:
-        """What the group model guesses: groups, or each of them with either label."""
-        return 1
+        """Cells that the group model distinguishes: groups, or each group with either label."""
+        return 2 if self._labels else 1
 
     def _sets(self, problem: Problem) -> dict[str, NDArray[np.bool_]]:
         """The rows within which groups are compared, by a name for messages."""
-        return {"any label": np.ones(len(problem), dtype=np.bool_)}
+        if not self._labels:
+            return {"any label": np.ones(len(problem), dtype=np.bool_)}
+        positive = np.asarray(problem.is_positive)
+        return {f"the {('negative', 'positive')[label]} label": positive == label for label in self._labels}
 
-    def _cells(self, rows: Calibration) -> Integers:
-        """What the group model is to guess."""
-        return rows.group
-
-    def _read(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> GivenRows:
-        """What was handed over, checked, without rows of weight 0."""
+    def _read(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> tuple[Problem, GivenRows]:
+        """The arguments of ``fit``, checked, without rows of weight 0."""
         self._check_wrapped(X, y, needs_labels=self._needs_labels)
-        numeric, count = is_regressor(self), _num_samples(X)
-        target = None if y is None else _checked_target(X, y, numeric=numeric)
+        numeric, target = is_regressor(self), None
+        if y is not None:
+            target = column_or_1d(y, warn=True)
+            check_consistent_length(X, target)
+            assert_all_finite(target, input_name="y")
+            if not numeric:
+                check_classification_targets(target)
         problem = problem_of(
             Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}),
             criterion=getattr(self, "criterion", "statistical_parity"),
             pos_label=getattr(self, "pos_label", None),
             target="numbers" if numeric else "labels",
-            classes=None if numeric or not self.prefit else np.asarray(self.estimator.classes_).tolist(),
+            classes=None if numeric or not self.prefit else np.unique(self.estimator.classes_).tolist(),
         )
         warn_of_labels(problem)
         if not numeric:
             self.classes_ = np.asarray(problem.scheme.classes)
-            _check_two(self.classes_.tolist())
-        kept = np.arange(count) if problem.kept is None else np.flatnonzero(problem.kept)
-        weight = np.ones(len(kept)) if problem.weight is None else problem.weight
+            check_class_count(self.classes_.tolist(), two=True, remedy="; XianPostprocessor takes more")
+        kept = np.arange(_num_samples(X)) if problem.kept is None else np.flatnonzero(problem.kept)
         (X,) = indexable(X)
-        X, groups = rows_of(X, kept), rows_of(sensitive_features, kept)
-        return GivenRows(problem, X, None if target is None else target[kept], groups, weight)
-
-    def _template(self) -> Any:
-        if self.estimator is not None:
-            return self.estimator
-        return FairClassifier(0.0, random_state=self.random_state)
-
-    def _folds(self, problem: Problem, group: Integers) -> Integers:
-        """Which fold each row is kept apart in: all have the same mix of groups and labels, up to one row of each."""
-        labels = np.zeros(len(problem), dtype=int) if not problem.scheme.classes else problem.labels
-        labels = np.zeros(len(problem), dtype=int) if labels is None else labels
-        return dealt_folds(self.folds, labels, group, seed_of(self.random_state))
+        y = None if target is None else target[kept]
+        return problem, GivenRows(rows_of(X, kept), y, rows_of(sensitive_features, kept), problem.weight)
 
     def _scores(self, base: Any, X: Table, sensitive_features: Table) -> Floats:
         """Probabilities of the positive class, or predictions."""
+        scores = super()._scores(base, X, sensitive_features)
         if is_regressor(self):
-            return predicted(base, X, sensitive_features)
-        return probabilities(base, X, sensitive_features)[:, self.positive_]
+            return scores
+        # A model's columns have the order of its own classes.
+        columns = np.asarray(getattr(base, "classes_", self.classes_)).tolist()
+        return scores[:, columns.index(self.classes_.tolist()[self.positive_])]
 
     def _codes(self, X: Table, sensitive_features: Table) -> Integers:
         """The crossed group of new rows; a value that ``fit`` did not see is an error."""
@@ -323,22 +337,3 @@ class ScorePostprocessor(Saved, Postprocessor):
             tags.input_tags.sparse &= isinstance(guess, BaseEstimator) and get_tags(guess).input_tags.sparse
         tags.non_deterministic = self.randomized is True
         return tags
-
-
-def _checked_target(X: Table, y: Table, *, numeric: bool) -> NDArray[Any]:
-    target: NDArray[Any] = column_or_1d(y, warn=True)
-    check_consistent_length(X, target)
-    assert_all_finite(target, input_name="y")
-    if not numeric:
-        check_classification_targets(target)
-    return target
-
-
-def _check_two(classes: list[object]) -> None:
-    if len(classes) < 2:
-        raise DataError(f"y must hold at least two classes, got one class: {classes}")
-    if len(classes) > 2:
-        raise DataError(
-            f"Only binary classification is supported. y holds {len(classes)} classes: {classes[:5]}; "
-            "XianPostprocessor takes more"
-        )

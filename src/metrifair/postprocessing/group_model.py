@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog, minimize
-from scipy.sparse import csr_array, hstack, vstack
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from scipy.special import expit, log_softmax, softmax
 
-from metrifair.postprocessing.training_data import Fitted, Floats, Integers, Told, learned_by_heart, out_of_fold
+from metrifair.postprocessing.cross_fitting import Fit, Floats, Integers, Predict, out_of_fold, overfits
+from metrifair.postprocessing.rates import parity_program
 from metrifair.problem.tables import Table
 
 _LEAST = 1e-12  # probability
 _LEVELS = 17  # values that a score may be moved to; 33 take five times as long and are no fairer on new rows
 _MOST_ROWS = 10_000  # that prices of levels are found on
-_EXACT = 1e-10  # feasibility of the linear program
 _MARGIN = 1e-7  # difference of gains within which rows are equal
 _RAMP = 0.01  # width over which decisions turn, in spans of the price
 _PARTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)  # of the prices, tried in this order
@@ -50,8 +50,7 @@ class Correction(NamedTuple):
 
     def __call__(self, chances: Floats) -> Floats:
         """The calibrated probabilities."""
-        found: Floats = softmax(self.slope * np.log(np.maximum(chances, _LEAST)) + self.bias, axis=1)
-        return found
+        return softmax(self.slope * np.log(np.maximum(chances, _LEAST)) + self.bias, axis=1)
 
 
 class GroupModel(NamedTuple):
@@ -67,7 +66,7 @@ class GroupModel(NamedTuple):
 
 
 def fitted_group_model(
-    fitted: Fitted, probable: Told, cell: Integers, *, cells: int, weight: Floats, folds: Integers
+    fit: Fit, probable: Predict, cell: Integers, *, cells: int, weight: Floats, folds: Integers
 ) -> tuple[GroupModel, Floats]:
     """The model of so many cells, and the probabilities of these rows as it will give them for others.
 
@@ -76,15 +75,16 @@ def fitted_group_model(
     by heart.
     """
 
-    def told(model: Any, rows: Integers) -> Floats:
+    def predict(model: Any, rows: Integers) -> Floats:
         return _of_all_cells(model, probable(model, rows), cells)
 
-    model = fitted(np.arange(len(cell)))
-    own = told(model, np.arange(len(cell)))
-    apart = own if folds.max() == 0 else out_of_fold(fitted, told, folds)
-    by_heart = learned_by_heart(own, apart, np.eye(cells)[cell], weight)
-    correction = Correction.learned(apart, cell, weight)
-    return GroupModel(model, correction), correction(apart if by_heart else own)
+    model = fit(np.arange(len(cell)))
+    own = predict(model, np.arange(len(cell)))
+    unseen = own if folds.max() == 0 else out_of_fold(fit, predict, folds)
+    correction = Correction.learned(unseen, cell, weight)
+    return GroupModel(model, correction), correction(
+        unseen if overfits(own, unseen, np.eye(cells)[cell], weight) else own
+    )
 
 
 def _of_all_cells(model: Any, said: Floats, cells: int) -> Floats:
@@ -106,14 +106,9 @@ class BlindMap(NamedTuple):
     width: float  # distance of levels within which a score spreads
 
     def __call__(self, score: Floats, chances: Floats) -> Floats:
-        """The fair scores."""
-        return self._spread(score, chances) @ self.levels
-
-    def _spread(self, score: Floats, chances: Floats) -> Floats:
-        """How much of each level a score becomes, (n, levels)."""
+        """The fair scores: means of the levels over which each score is spread."""
         priced = (chances / self.shares - 1) @ self.prices.T
-        found: Floats = softmax((-((score[:, None] - self.levels) ** 2) - priced) / self.width**2, axis=1)
-        return found
+        return softmax((-((score[:, None] - self.levels) ** 2) - priced) / self.width**2, axis=1) @ self.levels
 
 
 def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
@@ -164,8 +159,7 @@ class BlindRule(NamedTuple):
     def __call__(self, price: Floats, cells: Floats) -> Floats:
         """The probability that each row is accepted."""
         gain = -price - cells @ self.prices - self.least
-        found: Floats = expit(gain / self.width) if self.width else (gain >= 0).astype(np.float64)
-        return found
+        return expit(gain / self.width) if self.width else (gain >= 0).astype(np.float64)
 
 
 def blind_coin(price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float) -> BlindRule:
@@ -207,15 +201,7 @@ def blind_cut(price: Floats, cells: Floats, weight: Floats, sets: Integers, tole
     mass = weight @ cells
     rates = weight[:, None] * cells / mass
     window = csr_array(np.eye(int(sets.max()) + 1)[sets])
-    program = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
-        np.append(weight * price / weight.sum(), np.zeros(window.shape[1])),
-        A_ub=vstack([hstack([csr_array(rates.T), -window]), hstack([-csr_array(rates.T), window])]),
-        b_ub=np.repeat([tolerance, 0.0], len(sets)),
-        bounds=(0, 1),
-        options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
-    )
-    if program.status != 0:
-        raise RuntimeError(f"the linear program ended with: {program.message}")
+    program = parity_program(weight * price / weight.sum(), csr_array(rates.T), window, tolerance)
     upper, lower = np.split(-program.ineqlin.marginals, 2)
     prices = (upper - lower) * weight.sum() / mass
     found, cheapest, most = BlindRule(prices, np.inf, 0.0), np.inf, tolerance + len(sets) * rates.max()

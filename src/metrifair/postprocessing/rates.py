@@ -1,6 +1,6 @@
 """Ranks of scores within their group, and acceptance rates of groups: on curves, hulls and thresholds.
 
-Scores move to the groups' common barycentre by their ranks. Rates may differ by a tolerance, at the least loss.
+Scores move to the groups' common barycenter by their ranks. Rates may differ by a tolerance, at the least loss.
 A group's curve has one point for each threshold: how large a share of each set (everyone, or the rows of one label) is
 accepted, and what these decisions lose. A coin between two thresholds reaches all that lies between their points: with
 coins the optimum is a linear program on the hulls of the curves, without them a search over their points.
@@ -17,21 +17,21 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, hstack, vstack
 
-from metrifair.postprocessing.training_data import Floats, rounding_of
+from metrifair.postprocessing.cross_fitting import Floats, rounding_error
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class EmpiricalDistribution:
     """Scores of one group in ascending order, and how much weight lies up to each of them."""
 
     values: Floats
     upto: Floats
 
     @classmethod
-    def of(cls, values: Floats, weight: Floats | None = None) -> Distribution:
+    def of(cls, values: Floats, weight: Floats | None = None) -> EmpiricalDistribution:
         """The distribution of scores, each of weight 1 unless told.
 
-        >>> Distribution.of(np.array([3.0, 1.0]), np.array([2.0, 5.0])).upto
+        >>> EmpiricalDistribution.of(np.array([3.0, 1.0]), np.array([2.0, 5.0])).upto
         array([5., 7.])
         """
         order = np.argsort(values, kind="stable")
@@ -45,10 +45,10 @@ class Distribution:
     def ranks(self, values: Floats) -> tuple[Floats, Floats]:
         """The shares of the weight below each value, and up to it; between two scores they are equal.
 
-        >>> Distribution.of(np.array([1.0, 2.0, 2.0, 4.0])).ranks(np.array([2.0, 3.0]))
+        >>> EmpiricalDistribution.of(np.array([1.0, 2.0, 2.0, 4.0])).ranks(np.array([2.0, 3.0]))
         (array([0.25, 0.75]), array([0.75, 0.75]))
         """
-        rounding = rounding_of(values, float(np.median(np.abs(self.values))))
+        rounding = rounding_error(values, float(np.median(np.abs(self.values))))
         upper = np.searchsorted(self.values, values + rounding, side="right")
         lower = np.searchsorted(self.values, values - rounding, side="left")
         # Below all, a value holds the rank of the least one.
@@ -58,13 +58,12 @@ class Distribution:
         """The least value up to which so large a share of the weight lies."""
         # In floating point 7 / 25 x 25 is more than 7: a rank that ends with a value's weight is that value's.
         at = np.searchsorted(self.upto, rank * self.total - 1e-12 * self.total)
-        found: Floats = self.values[at.clip(max=len(self.values) - 1)]
-        return found
+        return self.values[at.clip(max=len(self.values) - 1)]
 
     def mean(self, below: Floats, upto: Floats) -> Floats:
         """The mean of the values that hold the ranks from one to another, or that of the one rank.
 
-        >>> Distribution.of(np.array([1.0, 2.0, 4.0, 6.0])).mean(np.array([0.25, 0.5]), np.array([0.75, 0.5]))
+        >>> EmpiricalDistribution.of(np.array([1.0, 2.0, 4.0, 6.0])).mean(np.array([0.25, 0.5]), np.array([0.75, 0.5]))
         array([3., 2.])
         """
         ends, weight = np.append(0.0, self.upto / self.total), np.diff(self.upto, prepend=0.0) / self.total
@@ -75,22 +74,20 @@ class Distribution:
         # Within one value it is that value to the last digit: order is kept.
         first = np.searchsorted(self.upto, (below + 1e-12) * self.total).clip(max=len(self.values) - 1)
         last = self.quantile(upto)
-        found: Floats = np.where(wide, mean.clip(np.minimum(self.values[first], last), last), last)
-        return found
+        return np.where(wide, mean.clip(np.minimum(self.values[first], last), last), last)
 
 
-def barycentre(below: Floats, upto: Floats, groups: Sequence[Distribution], shares: Floats) -> Floats:
-    """The mean, over groups by their shares, of the values that hold these ranks: the barycentre's quantiles.
+def barycenter(below: Floats, upto: Floats, groups: Sequence[EmpiricalDistribution], shares: Floats) -> Floats:
+    """The mean, over groups by their shares, of the values that hold these ranks: the barycenter's quantiles.
 
-    A value that holds several ranks is moved to the mean of the barycentre over all of them, the nearest to it in
+    A value that holds several ranks is moved to the mean of the barycenter over all of them, the nearest to it in
     squared distance that treats equal values alike.
 
-    >>> groups = [Distribution.of(np.arange(1.0, 5)), Distribution.of(np.array([10.0, 20.0]))]
-    >>> barycentre(*groups[0].ranks(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
+    >>> groups = [EmpiricalDistribution.of(np.arange(1.0, 5)), EmpiricalDistribution.of(np.array([10.0, 20.0]))]
+    >>> barycenter(*groups[0].ranks(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
     array([4.66666667])
     """
-    found: Floats = sum(share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True))
-    return found
+    return sum(share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True))
 
 
 _EXACT = 1e-10  # feasibility of linear programs
@@ -170,8 +167,7 @@ def cheapest_rates(
         for share, least, rate, loss in zip(shares, favoured, rates, losses, strict=True)
     )
     start = starts[np.argmin(total)]
-    chosen: Floats = np.clip(favoured, start, start + tolerance)
-    return chosen
+    return np.clip(favoured, start, start + tolerance)
 
 
 def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
@@ -192,6 +188,28 @@ def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     return found
 
 
+def parity_program(loss: Floats, rates: Any, window: Any, tolerance: float, *, sums: Any = None) -> Any:
+    """The solution of the linear program: the least loss of probabilities whose rates differ by at most the tolerance.
+
+    ``rates`` (rates, variables) are compared within sets, to which ``window`` (rates, sets) assigns them: all rates of
+    a set lie between the set's start, a variable beside the others, and that plus the tolerance. Each row of ``sums``
+    adds up variables to 1.
+    """
+    starts = window.shape[1]
+    found = linprog(
+        np.append(loss, np.zeros(starts)),
+        A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
+        b_ub=np.repeat([tolerance, 0.0], rates.shape[0]),
+        A_eq=None if sums is None else hstack([sums, csr_array((sums.shape[0], starts))]),
+        b_eq=None if sums is None else np.ones(sums.shape[0]),
+        bounds=(0, 1),
+        options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
+    )
+    if found.status != 0:
+        raise RuntimeError(f"the linear program ended with: {found.message}")
+    return found
+
+
 def _mixture(threshold: Floats, chances: Floats) -> Mixture:
     used = chances > 0
     return Mixture(threshold[used], chances[used] / chances[used].sum())
@@ -208,16 +226,9 @@ def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     # One variable for each corner, then the start of each set's window.
     rates: Any = vstack([block_diag([csr_array(hull.rate[:, [k]].T) for hull in hulls]) for k in range(sets)])
     window = csr_array(np.kron(np.eye(sets), np.ones((len(hulls), 1))))
-    found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
-        np.concatenate([*(hull.loss for hull in hulls), np.zeros(sets)]),
-        A_eq=hstack([block_diag([csr_array(np.ones((1, size))) for size in sizes]), csr_array((len(hulls), sets))]),
-        b_eq=np.ones(len(hulls)),
-        A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
-        b_ub=np.repeat([tolerance, 0.0], sets * len(hulls)),
-        options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
-    )
-    if found.status != 0:
-        raise RuntimeError(f"the linear program ended with: {found.message}")
+    loss = np.concatenate([hull.loss for hull in hulls])
+    mixtures = block_diag([csr_array(np.ones((1, size))) for size in sizes])
+    found = parity_program(loss, rates, window, tolerance, sums=mixtures)
     parts = np.split(found.x[: sum(sizes)], np.cumsum(sizes)[:-1])
     return [
         _mixture(hull.threshold, np.where(part > _NONE, part, 0.0)) for hull, part in zip(hulls, parts, strict=True)
@@ -261,8 +272,7 @@ def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
 
 def _inside(rate: Floats, starts: Floats, tolerance: float) -> NDArray[np.bool_]:
     """Which points (columns) lie in which windows (rows)."""
-    found: NDArray[np.bool_] = (rate >= starts[:, None] - _NONE) & (rate <= starts[:, None] + tolerance + _NONE)
-    return found
+    return (rate >= starts[:, None] - _NONE) & (rate <= starts[:, None] + tolerance + _NONE)
 
 
 def _least_within(rate: Floats, loss: Floats, starts: Floats, tolerance: float) -> tuple[Floats, NDArray[np.int64]]:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from metrifair.errors import DataError, ModelFileError
 from metrifair.figures.utility import UtilityLike, expected_cost
 from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
+from metrifair.postprocessing.cross_fitting import Floats, Integers
 from metrifair.postprocessing.group_model import BlindRule, Correction, blind_coin, blind_cut
 from metrifair.postprocessing.rates import Mixture, best_mixtures, best_thresholds, curve_of
-from metrifair.postprocessing.training_data import Floats, Integers
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.tables import UNKNOWN, Table
@@ -89,7 +89,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
 
     See Also
     --------
-    BarycentrePostprocessor : Scores instead of decisions.
+    BarycenterPostprocessor : Scores instead of decisions.
 
     Examples
     --------
@@ -128,24 +128,10 @@ class ThresholdPostprocessor(ScorePostprocessor):
         if isinstance(self.utility, str):
             check_known("utility", self.utility, ("accuracy", "balanced_accuracy"), otherwise="a table of costs")
 
-    def _sets(self, problem: Problem) -> dict[str, NDArray[np.bool_]]:
-        labels = criterion_named(self.criterion).labels
-        if labels is None:
-            return super()._sets(problem)
-        positive = np.asarray(problem.is_positive)
-        sets = {False: ("the negative label", ~positive), True: ("the positive label", positive)}
-        return dict(sets[one] for one in (False, True) if labels in ("every", "positive" if one else "negative"))
-
     @property
-    def _cells_per_group(self) -> int:
-        return 1 if criterion_named(self.criterion).labels is None else 2
-
-    def _cells(self, rows: Calibration) -> Integers:
-        """Groups; where the criterion looks at labels, each with either label."""
-        if self._cells_per_group == 1:
-            return rows.group
-        found: Integers = 2 * rows.group + np.asarray(rows.problem.is_positive)
-        return found
+    def _labels(self) -> tuple[int, ...]:
+        labels = criterion_named(self.criterion).labels
+        return {None: (), "negative": (0,), "positive": (1,), "every": (0, 1)}[labels]
 
     def _calibrate(self, rows: Calibration) -> None:
         self.prices_ = _prices(self.utility, rows.problem)
@@ -182,10 +168,9 @@ class ThresholdPostprocessor(ScorePostprocessor):
         return self._accepted(rows.score, rows.group)
 
     def _compared_cells(self) -> Integers:
-        """Cells are groups, or groups by label, of which the criterion compares those with one label or both."""
-        labels, per_group = criterion_named(self.criterion).labels, self._cells_per_group
-        which = {None: [0], "negative": [0], "positive": [1], "every": [0, 1]}[labels]
-        return np.array([per_group * code + label for label in which for code in range(len(self.groups_))])
+        """Cells of each group that the criterion compares: the group, or the group with each of the labels."""
+        codes = np.arange(len(self.groups_))
+        return np.concatenate([self._cells_per_group * codes + label for label in self._labels or (0,)])
 
     def _state(self) -> dict[str, Floats]:
         kept = {**super()._state(), "prices": np.array(self.prices_), "rates": self.rates_}
@@ -223,8 +208,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
 
     def _expected_price(self, score: Floats) -> Floats:
         """What accepting rows of these scores is expected to lose, by probabilities that are calibrated."""
-        found: Floats = self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(self.prices_)
-        return found
+        return self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(self.prices_)
 
     def _accepted(self, score: Floats, group: Integers) -> Floats:
         """The probability that each row is accepted."""
@@ -259,8 +243,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
             chance = self._accepted(score, group)
         # A coin falls on [0, 1): nobody whose chance is 0 is accepted by it.
         accepted = chance > self.generator_.uniform(size=len(chance)) if self.randomized else chance >= 0.5
-        decided: NDArray[Any] = self.classes_[np.where(accepted, self.positive_, 1 - self.positive_)]
-        return decided
+        return self.classes_[np.where(accepted, self.positive_, 1 - self.positive_)]
 
 
 def _prices(utility: UtilityLike, problem: Problem) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.errors import DataError, MetrifairWarning
+from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import Integers, Strata, overlapping_strata, separate_strata, stratum_of
 from metrifair.problem.tables import (
@@ -69,8 +69,9 @@ def group_codes(
         numbers = numbers_among(given, continuous)
         if intersectional and len(given) > 1 and numbers:
             raise DataError(
-                f"intersectional crosses groups, and {numbers[0]!r} is a number; cut it into groups, or set "
-                "intersectional=False"
+                f"crosses groups, and {numbers[0]!r} is a number",
+                argument="intersectional",
+                remedy=["cut it into groups", Remedy("intersectional", leave_out=True)],
             )
     if intersectional and len(given) > 1:
         given = {" x ".join(given): _crossed(list(given.values()))}
@@ -106,12 +107,18 @@ def numbers_among(given: Mapping[str, Column], continuous: Continuous, *, rows: 
     if continuous == "auto":
         return [name for name, column in given.items() if _is_numeric(column) and _measures(column, rows)]
     if isinstance(continuous, str) or not isinstance(continuous, Iterable):
-        hint = f"; say continuous=[{continuous!r}]" if continuous in given else ""
-        raise DataError(f"continuous must be 'auto', True, False or a list of columns, got {continuous!r}{hint}")
+        raise DataError(
+            "must be 'auto', True, False or a list of columns",
+            argument="continuous",
+            received=continuous,
+            remedy=Remedy("continuous", [continuous]) if continuous in given else None,
+        )
     names = [str(name) for name in continuous]
     strange = [name for name in names if name not in given]
     if strange:
-        raise DataError(f"continuous names {strange[0]!r}, which is none of the sensitive features {list(given)}")
+        raise DataError(
+            f"names {strange[0]!r}, which is none of the sensitive features {list(given)}", argument="continuous"
+        )
     return names
 
 
@@ -125,12 +132,17 @@ def cuts_by_column(cuts: Cuts, names: Sequence[str]) -> dict[str, tuple[float, .
         return {}
     if not isinstance(cuts, Mapping):
         if len(names) != 1:
-            raise DataError(f"cuts must map columns to numbers, as in {{{names[0]!r}: [...]}}, where there are several")
+            raise DataError(
+                "must name the column that is cut, where there are several",
+                argument="cuts",
+                received=cuts,
+                remedy=Remedy("cuts", {names[0]: ...}),
+            )
         cuts = {names[0]: cuts}
     found = {}
     for name, given in cuts.items():
         if name not in names:
-            raise DataError(f"cuts name {name!r}, which is none of the sensitive features {list(names)}")
+            raise DataError(f"names {name!r}, which is none of the sensitive features {list(names)}", argument="cuts")
         try:
             numbers = sorted({float(one) for one in given})
         except (TypeError, ValueError):
@@ -176,28 +188,32 @@ def number_name(number: float) -> str:
     return f"{number:.0f}" if float(number).is_integer() and abs(number) < 1e15 else f"{number:.6g}"
 
 
-def note_on_numbers(given: Mapping[str, Column], numbers: Sequence[str]) -> str:
-    """What was decided about columns of numbers, and what to do where that is wrong."""
+def numbers_warning(given: Mapping[str, Column], numbers: Sequence[str]) -> MetrifairWarning:
+    """Which columns are taken as numbers, and what to do if that is wrong."""
     told = " and ".join(f"{name!r} ({len(distinct(given[name])[0]):,} different values)" for name in numbers)
     whole = [name for name in numbers if (given[name][~is_missing(given[name])] % 1 == 0).all()]
-    codes_perhaps = f" {' and '.join(map(repr, whole))} may be codes of names, being integers." if whole else ""
+    codes_perhaps = f"; {' and '.join(map(repr, whole))} may be codes of names, being integers" if whole else ""
     own = True if list(numbers) == ["sensitive_features"] else list(numbers)  # a column without a name
-    return (
-        f"{told} is taken as a number: how much scores depend on it counts, not groups.{codes_perhaps} Say "
-        f"continuous={own} if that is right, and continuous=False where every value is a group"
+    return MetrifairWarning(
+        f"{told} is taken as a number: how much scores depend on it counts, not groups{codes_perhaps}",
+        remedy=[
+            Remedy("continuous", own, " if that is right"),
+            Remedy("continuous", False, " if every value is a group"),
+            "cut it into groups",
+        ],
     )
 
 
-def label_notes(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:
-    """On attributes whose groups are the labels in other words, which leaves nothing to compare but the outcome.
+def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:
+    """Attributes whose groups are a one-to-one encoding of the label, which leaves nothing to compare but the outcome.
 
     Each group has one label and each label one group, which labels that are shuffled over the rows would have with a
     probability below 1 in 10,000. ``rows`` are those that each row stands for; None: itself.
 
     >>> from metrifair.problem.problem import Given, problem_of
-    >>> label_notes(problem_of(Given([1, 0] * 9, {"sex": ["f", "m"] * 9})))
-    ['The groups of sex are the label in other words: scores that are right are then unfair by design.']
-    >>> label_notes(problem_of(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
+    >>> attributes_equal_to_label(problem_of(Given([1, 0] * 9, {"sex": ["f", "m"] * 9})))
+    ['sex']
+    >>> attributes_equal_to_label(problem_of(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
     []
     """
     found, labels = [], problem.labels
@@ -214,9 +230,16 @@ def label_notes(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]
         alike = 1 < len(pairs) == len(set(pairs // size)) == len(set(pairs % size))
         ways = lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts[pairs].tolist())
         if alike and lgamma(len(pairs) + 1) - ways < log(_CHANCE):
-            told = f"The groups of {attribute.name} are the label in other words"
-            found.append(f"{told}: scores that are right are then unfair by design.")
+            found.append(attribute.name)
     return found
+
+
+def label_notes(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:
+    """A sentence for each of ``attributes_equal_to_label``."""
+    return [
+        f"The groups of {name} are the label in other words: scores that are right are then unfair by design."
+        for name in attributes_equal_to_label(problem, rows)
+    ]
 
 
 def warn_of_labels(problem: Problem, rows: NDArray[Any] | None = None) -> None:
@@ -250,8 +273,9 @@ def _numbers(name: str, column: Column) -> NDArray[np.float64]:
     except DataError:
         first = next(value for value in column.tolist() if not _is_number(value))
         raise DataError(
-            f"{name} must hold numbers, as continuous says or the first rows did, got {first!r}; name the columns of "
-            "numbers, as in continuous=['age'], where others hold groups"
+            f"{name} must hold numbers, as the columns that are continuous or as the first rows did",
+            received=first,
+            remedy=Remedy("continuous", detail=", the columns of numbers, if others hold groups"),
         ) from None
     if not (np.abs(values) < _LARGEST).all():
         raise DataError(

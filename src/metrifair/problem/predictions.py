@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.problem.criteria import BINARY, MULTICLASS, Criterion, Task, regression, scores, tied
 from metrifair.problem.problem import Floats, Problem
 from metrifair.problem.tables import (
@@ -141,8 +141,10 @@ def _class_columns(
     if names is None:
         if count == 2 and len(known) == 1 and pos_label is not None:
             raise DataError(
-                f"the outcome is {known[0]!r} only, which does not tell the column of pos_label={pos_label!r}; pass "
-                "its probability as a single column"
+                f"cannot be matched to a column, as the only outcome is {known[0]!r}",
+                argument="pos_label",
+                received=pos_label,
+                remedy="pass its probability as a single column",
             )
         return known if len(known) == count else tuple(range(count)), list(range(count))
     strange = [label for label in known if place_among(label, names) is None]
@@ -180,11 +182,13 @@ def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, los
     """
     if loss is None and criterion.score == "loss":
         raise DataError(
-            f"{criterion.name} compares losses; say which: loss='log_loss' for probabilities, or 'squared_error', "
-            "'absolute_error', 'huber'"
+            f"{criterion.name} compares losses",
+            remedy=Remedy(
+                "loss", detail=": 'log_loss' for probabilities, or 'squared_error', 'absolute_error', 'huber'"
+            ),
         )
     if problem.labels is None and (criterion.score == "loss" or callable(criterion.score)):
-        raise DataError(f"{criterion.name} looks at the true labels; pass y_true, got None")
+        raise DataError(f"{criterion.name} looks at the true labels", remedy=Remedy("y_true"))
     given = torch.as_tensor(prediction)
     if loss != "log_loss":
         task: Task = regression(loss or "squared_error")

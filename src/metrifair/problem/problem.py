@@ -20,8 +20,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.problem.attributes import Continuous, Groups, group_codes, note_on_numbers, numbers_among, stratum_codes
+from metrifair.errors import DataError, Remedy, TooFewSamples
+from metrifair.problem.attributes import Continuous, Groups, group_codes, numbers_among, numbers_warning, stratum_codes
 from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compiled, sides_of
 from metrifair.problem.criteria import Criterion, Integers, Strata, criterion_named
 from metrifair.problem.tables import (
@@ -210,7 +210,7 @@ def problem_of(
     if given.sensitive_features is None and compared:
         raise DataError(f"{given.prefix}sensitive_features is missing; pass the group of each sample")
     if given.y is None and given.sensitive_features is not None and kind.needs_labels:
-        raise DataError(f"{kind.name} looks at the true labels; pass {given.label}, got None")
+        raise DataError(f"{kind.name} looks at the true labels", remedy=Remedy(given.label))
     rows = _rows_that_count(given)
     labels, known = None, tuple(classes or ())
     if rows.y is not None:
@@ -254,7 +254,7 @@ def _groups(
         found = group_codes(given, intersectional=intersectional, attributes=attributes)
     numbers = [attribute.name for attribute in found.attributes if attribute.is_number]
     if numbers and isinstance(continuous, str):
-        warnings.warn(note_on_numbers(given, numbers), MetrifairWarning, stacklevel=5)
+        warnings.warn(numbers_warning(given, numbers), stacklevel=5)
     return found
 
 
@@ -327,10 +327,12 @@ def positive_of(classes: Sequence[object], pos_label: object) -> int:
     if pos_label is None:
         return len(classes) - 1
     if not classes:
-        raise DataError(f"pos_label names a class, and there are none here, got {pos_label!r}; leave it out")
+        raise DataError(
+            "names a class, and there are none here", argument="pos_label", received=pos_label, remedy="leave it out"
+        )
     place = place_among(pos_label, classes)
     if place is None:
-        raise DataError(f"pos_label must be one of the classes {list(classes)}, got {pos_label!r}")
+        raise DataError(f"must be one of the classes {list(classes)}", argument="pos_label", received=pos_label)
     return place
 
 
@@ -355,11 +357,11 @@ def _target(
     """Codes and classes of labels; or numbers, and no classes."""
     missing = int(is_missing(column).sum())
     if missing:
-        raise DataError(f"{name} misses {missing} of {len(column)} values; leave those samples out")
+        raise DataError(f"misses {missing} of {len(column)} values", argument=name, remedy="leave those samples out")
     if kind == "labels":
         known = known or levels(name, column)
     elif kind == "either":
-        known = _classes(name, levels(name, column))
+        known = classes_in(name, levels(name, column))
     if known:
         return codes(name, column, known), known
     numbers = array_of(name, column).astype(np.float64)
@@ -368,8 +370,12 @@ def _target(
     return numbers, ()
 
 
-def _classes(name: str, found: tuple[object, ...]) -> tuple[object, ...]:
-    """The values themselves where they are labels; none where they are measurements."""
+def classes_in(name: str, found: tuple[object, ...]) -> tuple[object, ...]:
+    """The distinct values themselves where they are labels; none where they are measurements.
+
+    >>> classes_in("y", (1, 2, 3)), classes_in("y", (0.5, 1.5, 2.5))
+    ((1, 2, 3), ())
+    """
     numbers = [level for level in found if isinstance(level, Real | Decimal)]
     if len(numbers) == len(found):
         if not all(map(isfinite, numbers)):
@@ -379,13 +385,15 @@ def _classes(name: str, found: tuple[object, ...]) -> tuple[object, ...]:
     other = next((level for level in found if not isinstance(level, str)), None)
     if other is not None:
         raise DataError(
-            f"{name} must hold labels (text, integers) or a numeric target, got {type(other).__name__} values "
-            f"such as {other}; turn them into numbers or text"
+            f"must hold labels (text, integers) or a numeric target, got {type(other).__name__} values such as {other}",
+            argument=name,
+            remedy="turn them into numbers or text",
         )
     if len(found) > MOST_CLASSES:
         raise DataError(
-            f"{name} holds {len(found):,} labels, at most {MOST_CLASSES} can be compared; merge labels, pass a "
-            f"target as numbers, or leave {name} out"
+            f"holds {len(found):,} labels, at most {MOST_CLASSES} can be compared",
+            argument=name,
+            remedy=["merge labels", "make numbers of them", Remedy(name, leave_out=True)],
         )
     return found
 
@@ -399,3 +407,16 @@ def _declared(groups: Declared, found: Sequence[Attribute]) -> tuple[Attribute, 
     if set(groups) != set(names):
         raise DataError(f"groups must name the attributes {names}, got {list(groups)}")
     return tuple(one if one.is_number else Attribute(one.name, tuple(groups[one.name])) for one in found)
+
+
+_TELLING_LABELS = ({0, 1}, {-1, 1}, {"no", "yes"}, {"n", "y"}, {"false", "true"})  # False and True equal 0 and 1
+
+
+def is_evident_positive(classes: Sequence[object], positive: int) -> bool:
+    """Whether labels show by themselves which one is positive, such as no and yes; True unless there are two.
+
+    >>> is_evident_positive(["No", "Yes"], 1), is_evident_positive(["approved", "denied"], 1)
+    (True, False)
+    """
+    labels = {label.lower() if isinstance(label, str) else label for label in classes}
+    return len(classes) != 2 or (positive == 1 and labels in _TELLING_LABELS)

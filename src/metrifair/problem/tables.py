@@ -39,6 +39,12 @@ def columns(name: str, table: Table) -> dict[str, Column]:
     >>> columns("group", np.array([[1, 7], [2, 8]]))
     {'group 0': array([1, 2]), 'group 1': array([7, 8])}
     """
+    found = _columns(name, table)
+    # Times in nanoseconds have no counterpart in Python: NumPy would list them as integers.
+    return {key: one.astype("datetime64[us]") if one.dtype.kind == "M" else one for key, one in found.items()}
+
+
+def _columns(name: str, table: Table) -> dict[str, Column]:
     table = _in_memory(table)
     native = wrapped(name, table)
     if isinstance(native, nw.DataFrame):

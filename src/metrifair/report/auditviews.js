@@ -124,7 +124,7 @@ function showWitness() {
   const kept = Object.keys(data.witnesses).length;
   byId("told").hidden = !kept;
   byId("witness-hint").textContent = found
-    ? "Imagine a benefit that depends on the score alone. Of the kinds that this distance considers, this one differs most between the two groups' averages."
+    ? "Of all benefits that depend on the score and that this distance considers, this one has the largest difference between the two groups' means."
     : `This file holds no curve for this finding, but those of the ${countText(kept)} largest that have one.`;
   byId("witness-text").textContent = found?.text ?? "";
   byId("witness-key").hidden = byId("witness").hidden = !found;

@@ -13,7 +13,7 @@ from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.report.html import Json, Markup, element, joined
-from metrifair.report.numbers import MINUS, number_text, percent_text, strength_texts
+from metrifair.wording.numbers import MINUS, number_text, percent_text, strength_texts
 
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
 
@@ -235,9 +235,17 @@ class Line(NamedTuple):
 
 
 def line_chart(
-    title: str, x: Axis, y: Axis, lines: Sequence[Line], *, x_title: str, y_title: str, diagonal: bool = False
+    title: str,
+    x: Axis,
+    y: Axis,
+    lines: Sequence[Line],
+    *,
+    x_title: str,
+    y_title: str,
+    diagonal: bool = False,
+    marked: float | None = None,
 ) -> Markup:
-    """Lines, told apart by colour and dashes as everywhere on the pages; ``diagonal`` is where both axes agree.
+    """Lines, distinguished by color and dashes; ``diagonal`` is where both axes agree, ``marked`` a place on x.
 
     >>> from metrifair.report.charts import axis
     >>> unit = axis([0.0, 1.0])
@@ -267,6 +275,9 @@ def line_chart(
         (x1, y1), (x2, y2) = at(low, low), at(high, high)
         parts.append(element("line", class_="cross", x1=x1, y1=y1, x2=x2, y2=y2))
     parts += [part for line in lines for part in _line(line, at)]
+    if marked is not None:
+        across, _ = at(marked, y.low)
+        parts.append(element("line", class_="worst-cut", x1=across, x2=across, y1=str(_TOP), y2=str(bottom)))
     drawing = element("svg", *parts, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=f"{title}: {y_title}")
     return element("div", element("h3", y_title), drawing, class_="plot still")
 
@@ -281,7 +292,8 @@ def _line(line: Line, at: Callable[[float, float], tuple[str, str]]) -> list[Mar
         edge = [*((one, low) for one, low, _ in line.band), *((one, high) for one, _, high in reversed(line.band))]
         parts.append(element("polygon", class_=f"area c{colour}", points=path(edge)))
     name = element("title", line.name)
-    parts.append(element("polyline", name, class_=f"group c{colour} d{dash}", points=path(line.points)))
+    if line.points:
+        parts.append(element("polyline", name, class_=f"group c{colour} d{dash}", points=path(line.points)))
     for point in line.points if line.dots else ():
         across, down = at(*point)
         parts.append(element("circle", class_=f"fill c{colour}", cx=across, cy=down, r="3"))

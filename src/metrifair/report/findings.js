@@ -62,7 +62,7 @@ function tooFew(row) { return row.chance === data.chances.length - 1; }
 
 function fewLine() {
   const line = html("tr", { class: "apart" });
-  line.append(html("th", { colspan: data.columns.length, scope: "colgroup" }, `Too few rows to tell: fewer than ${countText(data.few)} in a group`));
+  line.append(html("th", { colspan: data.columns.length, scope: "colgroup" }, `Too few rows: fewer than ${countText(data.few)} in a group`));
   return line;
 }
 
@@ -126,7 +126,7 @@ function detailRow(row) {
     entry.append(html("dt", {}, name), html("dd", {}, text));
     list.append(entry);
   }
-  const show = html("button", { type: "button", class: "link" }, "Show in the drawings");
+  const show = html("button", { type: "button", class: "link" }, "Show in the charts");
   show.addEventListener("click", () => goAndLook(row.index));
   inside.append(list, show);
   const cell = html("td", { colspan: data.columns.length });
@@ -143,10 +143,10 @@ function figuresOf(row) {
     ["Proven bracket", bracket],
     ["Unbiased value", row.unbiased === null ? null : numberText(row.unbiased)],
     [`${data.confidence} interval`, row.low === null ? null : intervalText(row)],
-    [`${data.confidence} bounds for all at once`, row.from === null ? null : CELLS.from.text(row)],
-    ["Chance", row.chance ? [CELLS.chance.text(row), data.judges[row.judged]].filter(Boolean).join(", by ") : null],
-    ["Certified, at most", row.certified === null ? null : numberText(row.certified)],
-    ["Certified, all at once", row.jointly === null ? null : numberText(row.jointly)],
+    [`${data.confidence} joint interval`, row.from === null ? null : CELLS.from.text(row)],
+    ["Significance", row.chance ? [CELLS.chance.text(row), data.judges[row.judged]].filter(Boolean).join(", by ") : null],
+    ["Certified upper bound", row.certified === null ? null : numberText(row.certified)],
+    ["Joint certified bound", row.jointly === null ? null : numberText(row.jointly)],
     ["The paper's bound", row.paper === null ? null : numberText(row.paper)],
     ["p-value", row.p === null ? null : numberText(row.p)],
     [`Rows of ${groupName(row, "left")}`, countText(row.leftSize)],

@@ -15,6 +15,7 @@ from string import Template
 
 from metrifair.support.files import write_file
 from metrifair.support.provenance import Provenance
+from metrifair.wording.provenance import provenance_lines
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
@@ -73,7 +74,7 @@ def document(
     What comes from the data stands escaped in the markup, or in a JSON block from where a script takes it as text;
     the page's policy allows no script but its own, no other style and no request.
     """
-    origin = [] if provenance is None else provenance.lines()
+    origin = [] if provenance is None else provenance_lines(provenance)
     # Texts of pages' margins stand in the style, every character but letters and digits as its number.
     running = (title, "" if provenance is None else provenance.short_hash)
     left, right = ("".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):06x}" for c in text) for text in running)
@@ -119,7 +120,7 @@ def document(
 
 def origin_list(provenance: Provenance, heading: str = "Where this comes from") -> Markup:
     """Where an audit comes from, to unfold; printed in full."""
-    lines = provenance.lines()
+    lines = provenance_lines(provenance)
     if not lines:
         return Markup("")
     listed = element("dl", *(joined(element("dt", name), element("dd", text)) for name, text in lines), class_="words")

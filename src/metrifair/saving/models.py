@@ -43,7 +43,7 @@ _MODULES = {  # of the classes that a file may name; the boosters' libraries are
     "FairLGBMRegressor": "metrifair.boosting.lightgbm",
     "FairXGBClassifier": "metrifair.boosting.xgboost",
     "FairXGBRegressor": "metrifair.boosting.xgboost",
-    "BarycentrePostprocessor": "metrifair.postprocessing.barycenter",
+    "BarycenterPostprocessor": "metrifair.postprocessing.barycenter",
     "ThresholdPostprocessor": "metrifair.postprocessing.threshold",
 }
 PIPELINE, POSTPROCESSOR = "pipeline", "postprocessor"  # kinds of files; which post-processor, the record says
@@ -60,7 +60,7 @@ def content_of(model: Any) -> Content:
     if isinstance(model, Pipeline):
         return _pipeline_content(model)
     room = _room(type(model))
-    if room == "methods":
+    if room == "postprocessing":
         return _postprocessor_content(model)
     return boosters.content_of(model) if room == "boosting" else estimators.content_of(model)
 
@@ -79,7 +79,7 @@ def model_of(content: Content, module: torch.nn.Module | None = None) -> Any:
     if kind is None:
         raise ModelFileError(f"it holds a model of the kind {reprlib.repr(name)}, which this metrifair does not know")
     room = _room(kind)
-    if room == "methods":
+    if room == "postprocessing":
         return _postprocessor_of(kind, content, module)
     return boosters.booster_of(kind, content) if room == "boosting" else estimators.estimator_of(kind, content, module)
 
@@ -92,7 +92,7 @@ def _wrapped(content: Content, module: torch.nn.Module | None) -> Any:
         found = Content(last.kind, last.meta, {})
     name = found.meta.get("kind")
     kind = class_named(name) if isinstance(name, str) else None
-    if found.kind not in (estimators.KIND, boosters.KIND) or (kind is not None and _room(kind) == "methods"):
+    if found.kind not in (estimators.KIND, boosters.KIND) or (kind is not None and _room(kind) == "postprocessing"):
         raise ModelFileError("a post-processor wraps no other")
     return model_of(content, module)
 
@@ -100,7 +100,7 @@ def _wrapped(content: Content, module: torch.nn.Module | None) -> Any:
 def _room(kind: type) -> str:
     """The room of ours that a class comes from."""
     ours = [base.__module__.split(".")[1] for base in kind.__mro__ if base.__module__.startswith("metrifair.")]
-    return next((room for room in ours if room in ("boosting", "methods")), "estimators")
+    return next((room for room in ours if room in ("boosting", "postprocessing")), "estimators")
 
 
 def _pipeline_content(pipeline: Pipeline) -> Content:

@@ -6,23 +6,19 @@ import difflib
 import importlib
 import inspect
 import secrets
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
-from functools import wraps
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import inf, isfinite
 from numbers import Integral, Real
 from types import ModuleType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from metrifair.errors import DataError, MissingExtra
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
+def check_known(argument: str, value: object, known: Iterable[str], *, otherwise: str = "") -> None:
+    """Raise a DataError that lists the known names, and the nearest one, unless ``value`` is among them.
 
-def check_known(what: str, value: object, known: Iterable[str], *, otherwise: str = "") -> None:
-    """Raise a DataError that lists what exists, and the nearest of it, unless ``value`` is among it.
-
-    ``otherwise`` names what else the caller would have taken.
+    ``otherwise`` describes other values that the argument accepts.
 
     >>> check_known("target", "heroin", ["heroin", "cannabis"])
     >>> check_known("target", "heroine", ["heroin", "cannabis"])
@@ -32,17 +28,18 @@ def check_known(what: str, value: object, known: Iterable[str], *, otherwise: st
     known = list(known)
     if isinstance(value, str) and value in known:
         return
-    hint = _did_you_mean(value, known)
     listed = ", ".join(map(repr, known)) + (f" or {otherwise}" if otherwise else "")
-    raise DataError(f"{what} must be one of {listed}, got {value!r}{hint}")
+    remedy = _did_you_mean(value, known)
+    raise DataError(f"must be one of {listed}", argument=argument, received=value, remedy=remedy)
 
 
-def _did_you_mean(value: object, known: Sequence[str]) -> str:
-    """A question after the nearest name; empty where none is near."""
-    # What was cut short is meant before what is spelled alike: "acc" is accuracy, not auc.
-    near = [] if not isinstance(value, str) else [name for name in known if value and name.startswith(value)]
-    near = near or (difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else [])
-    return f"; did you mean {near[0]!r}?" if near else ""
+def _did_you_mean(value: object, known: Sequence[str]) -> str | None:
+    """A question that names the nearest known name; None where none is near."""
+    if not isinstance(value, str) or not value:
+        return None
+    # A prefix comes before a similar spelling: "acc" is accuracy, not auc.
+    near = [name for name in known if name.startswith(value)] or difflib.get_close_matches(value, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else None
 
 
 def check_names(given: Iterable[str], known: Collection[str], library: str, *, all_known: bool = True) -> None:
@@ -57,7 +54,8 @@ def check_names(given: Iterable[str], known: Collection[str], library: str, *, a
     """
     for name in given:
         if name not in known and (all_known or difflib.get_close_matches(name, known, n=1, cutoff=0.85)):
-            raise DataError(f"{name!r} is not a parameter of {library}{_did_you_mean(name, sorted(known))}")
+            remedy = _did_you_mean(name, sorted(known))
+            raise DataError(f"{name!r} is not a parameter of {library}", remedy=remedy)
 
 
 def check_switches(**switches: object) -> None:
@@ -70,10 +68,10 @@ def check_switches(**switches: object) -> None:
     """
     for name, value in switches.items():
         if not isinstance(value, bool):
-            raise DataError(f"{name} must be True or False, got {value!r}")
+            raise DataError("must be True or False", argument=name, received=value)
 
 
-def names_of(what: str, given: object) -> tuple[str, ...]:
+def names_of(argument: str, given: object) -> tuple[str, ...]:
     """The names that were given: one, or several in whatever holds them, such as an array; or a DataError.
 
     >>> names_of("group", "sex"), names_of("group", ["sex", "race"])
@@ -84,32 +82,8 @@ def names_of(what: str, given: object) -> tuple[str, ...]:
     """
     names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
     if not all(isinstance(name, str) for name in names):
-        raise DataError(f"{what} must be a name, or a sequence of names, got {given!r}")
+        raise DataError("must be a name, or a sequence of names", argument=argument, received=given)
     return tuple(map(str, names))  # NumPy's text is text
-
-
-def check_renamed(given: Container[str]) -> None:
-    """Raise a DataError where an argument is given by the name that it had before.
-
-    >>> check_renamed({"unbiased": True})
-    Traceback (most recent call last):
-    metrifair.errors.DataError: unbiased is now estimate: 'rows', 'population' (as unbiased=True was) or 'batch'
-    """
-    if "unbiased" in given:
-        raise DataError("unbiased is now estimate: 'rows', 'population' (as unbiased=True was) or 'batch'")
-    if "holdout" in given:
-        raise DataError("holdout is now folds: the number of parts that are kept apart in turn, 1 for none")
-
-
-def refuses_renamed(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, but an argument by its former name is told so, not called unknown."""
-
-    @wraps(function)
-    def checked(*positional: P.args, **named: P.kwargs) -> R:
-        check_renamed(named)
-        return function(*positional, **named)
-
-    return checked
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:
@@ -158,7 +132,7 @@ def check_number(name: str, value: object, *, low: float = -inf, high: float = i
             return
     bounds = [f"{'above' if low_open else 'at least'} {low:g}"] if low > -inf else []
     bounds += [f"at most {high:g}"] if high < inf else []
-    raise DataError(", ".join([f"{name} must be a finite number", *bounds]) + f", got {value!r}")
+    raise DataError(", ".join(["must be a finite number", *bounds]), argument=name, received=value)
 
 
 def check_integer(name: str, value: object, *, least: int) -> None:
@@ -169,7 +143,7 @@ def check_integer(name: str, value: object, *, least: int) -> None:
     metrifair.errors.DataError: rounds must be an integer from 0 upwards, got 2.5
     """
     if not is_integer(value, least=least):
-        raise DataError(f"{name} must be an integer from {least} upwards, got {value!r}")
+        raise DataError(f"must be an integer from {least} upwards", argument=name, received=value)
 
 
 def seed_of(random_state: Any) -> int:
@@ -182,7 +156,7 @@ def seed_of(random_state: Any) -> int:
     for draw in ("integers", "randint"):  # Generator and RandomState, without importing NumPy
         if hasattr(random_state, draw):
             return int(getattr(random_state, draw)(most))
-    raise DataError(f"random_state must be None, an integer or a NumPy generator, got {random_state!r}")
+    raise DataError("must be None, an integer or a NumPy generator", argument="random_state", received=random_state)
 
 
 def last_step(model: Any) -> Any:

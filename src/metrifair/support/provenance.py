@@ -25,8 +25,6 @@ _LIBRARIES = ("torch", "numpy")  # asked by name, not imported
 _ROWS = ("states", "y_pred", "sensitive_features", "y_true", "control_features", "sample_weight", "table", "X", "y")
 _BESIDE = ("self", "title", "about", "random_state")  # told in their own places
 _LONGEST = 200  # characters of one argument
-_LISTED = 10  # files on a page
-_NAMED = 40  # columns of one kind on a page
 _PLACES = ("path", "ledger", "before", "after")  # named without their folders
 
 
@@ -48,7 +46,7 @@ class Provenance:
     source: str = ""  # what was read, where it is not files
     files: Sequence[SourceFile] = ()
     rows_read: int | None = None
-    left_out: Mapping[str, int] = field(default_factory=dict)  # rows, by why
+    left_out: Mapping[str, int] = field(default_factory=dict)  # rows, by a code of ``wording.provenance``
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by what they are
     call: str = ""
     seed: int | None = None
@@ -59,34 +57,6 @@ class Provenance:
     def short_hash(self) -> str:
         """The first digits of the hash of the first file, for the head of each printed page; empty without files."""
         return f"{self.files[0].name} sha256 {self.files[0].sha256[:16]}" if self.files else ""
-
-    def lines(self) -> list[tuple[str, str]]:
-        """What it says, by name, as a page lists it.
-
-        >>> Provenance(seed=3, files=[SourceFile("scores.csv", 1200, "ab12")]).lines()
-        [('File', 'scores.csv, 1,200 bytes, sha256 ab12'), ('Seed', '3')]
-        """
-        files = [f"{one.name}, {one.size:,} bytes, sha256 {one.sha256}" for one in self.files]
-        more = [f"{len(files) - _LISTED:,} more files are listed in the JSON"] if len(files) > _LISTED else []
-        left_out = [f"{count:,} left out: {why}" for why, count in self.left_out.items() if count]
-        read = [] if self.rows_read is None else [f"{self.rows_read:,} read"]
-        told = [
-            *self.about.items(),
-            ("Files" if len(files) > 1 else "File", "; ".join([*files[:_LISTED], *more])),
-            ("Read from", "" if files else self.source),
-            ("Rows", "; ".join([*read, *left_out])),
-            ("Columns", "; ".join(f"{role}: {_listed(names)}" for role, names in self.columns.items() if names)),
-            ("Call", self.call),
-            ("Seed", "" if self.seed is None else str(self.seed)),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in self.versions.items())),
-            ("Time", self.time),
-        ]
-        return [(name, text) for name, text in told if text]
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more:,} more, listed in the JSON" if more > 0 else "")
 
 
 def said_of(title: str | None, about: Mapping[str, str] | None) -> dict[str, Any]:

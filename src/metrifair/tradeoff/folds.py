@@ -11,7 +11,7 @@ import numpy as np
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.figures.measures import Predictions
-from metrifair.postprocessing.training_data import dealt_folds
+from metrifair.postprocessing.cross_fitting import assign_folds
 from metrifair.support.checks import is_number
 from metrifair.tradeoff.evaluate import Judge, predictions
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome
@@ -38,7 +38,7 @@ def in_folds(
     problem = data.problem
     rest, judged = divided(np.arange(len(problem)), data.kinds, test, seed)
     labels = np.zeros_like(rest) if problem.labels is None or not problem.scheme.classes else problem.labels[rest]
-    dealt = dealt_folds(count, labels, data.kinds[rest], seed)
+    dealt = assign_folds(count, labels, data.kinds[rest], seed)
     if (found := len(np.unique(dealt))) < count:
         raise TooFewSamples(
             f"validation={count} asks for as many folds, and there are rows of every label for {found}; ask for "

@@ -32,7 +32,6 @@ from metrifair.report.frontier.notes import (
     same_decisions_note,
     split_note,
 )
-from metrifair.report.numbers import positive_text
 from metrifair.support.checks import check_known, is_integer, is_number, last_step
 from metrifair.support.provenance import call_text, said_of
 from metrifair.tradeoff.evaluate import Judge, all_small, small_groups, unfairness_by_chance
@@ -42,6 +41,7 @@ from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.split import DataSet, Rows, Split, data_set, judged_alike
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, RowsToTrain, families_of, sweep
+from metrifair.wording.numbers import positive_text
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 
@@ -174,12 +174,12 @@ def frontier(
 
     Families that need the group at prediction beside one that does not:
 
-    >>> from metrifair import BarycentrePostprocessor
+    >>> from metrifair import BarycenterPostprocessor
     >>> linear = FairClassifier(model="linear")
-    >>> families = {"linear": linear, "barycentre": BarycentrePostprocessor(linear)}
+    >>> families = {"linear": linear, "barycenter": BarycenterPostprocessor(linear)}
     >>> front = frontier(families, X, y, sensitive_features=a, strengths=[0, 1, 10], tolerances=[0, 0.5])
     >>> [(point.family, point.strength, point.needs_group) for point in front.points][2:4]
-    [('linear', 10.0, False), ('barycentre', 0.0, True)]
+    [('linear', 10.0, False), ('barycenter', 0.0, True)]
     >>> front.select(max_unfairness=0.9, needs_group=False).model
     'linear'
     """

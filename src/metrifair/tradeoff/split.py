@@ -164,7 +164,7 @@ class DataSet:
             **said,
             source="rows in memory",
             rows_read=len(self.rows) if kept is None else len(kept),
-            left_out={} if kept is None else {"of weight 0": len(kept) - len(self.rows)},
+            left_out={} if kept is None else {"zero_weight": len(kept) - len(self.rows)},
             columns={"group": [attribute.name for attribute in self.problem.scheme.attributes]},
             call=call,
             seed=int(seed) if is_integer(seed, least=0) else None,  # type: ignore[call-overload]

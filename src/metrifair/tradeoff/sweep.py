@@ -66,10 +66,10 @@ class Family(NamedTuple):
 def needs_group(model: Any) -> bool:
     """Whether a model, fitted or not, asks for the group when it predicts.
 
-    >>> from metrifair import BarycentrePostprocessor, FairClassifier
-    >>> needs_group(FairClassifier()), needs_group(BarycentrePostprocessor())
+    >>> from metrifair import BarycenterPostprocessor, FairClassifier
+    >>> needs_group(FairClassifier()), needs_group(BarycenterPostprocessor())
     (False, True)
-    >>> needs_group(BarycentrePostprocessor(needs_group=False))
+    >>> needs_group(BarycenterPostprocessor(needs_group=False))
     False
     """
     model = last_step(model)
@@ -82,11 +82,11 @@ def needs_group(model: Any) -> bool:
 def families_of(given: Any, parameter: str | None) -> tuple[Family, ...] | None:
     """The families to train; None where fitted models were handed over, to be judged as they are.
 
-    >>> from metrifair import BarycentrePostprocessor, FairClassifier
-    >>> for family in families_of([FairClassifier(model="linear"), BarycentrePostprocessor()], None):
+    >>> from metrifair import BarycenterPostprocessor, FairClassifier
+    >>> for family in families_of([FairClassifier(model="linear"), BarycenterPostprocessor()], None):
     ...     print(family.name, family.parameter)
     FairClassifier (linear) strength
-    BarycentrePostprocessor tolerance
+    BarycenterPostprocessor tolerance
     """
     if not isinstance(given, (list, tuple, Mapping)):
         return (Family("", given, _knob_of(given, parameter)),)
@@ -111,7 +111,7 @@ def _named(given: Sequence[Any], parameter: str | None) -> dict[str, Any] | None
         raise DataError(
             f"some of these estimators are to be trained, but {others[0]!r} is fitted already, or has no parameter "
             f"{parameter or 'strength or tolerance'} that trades accuracy for fairness; judge fitted models by "
-            "themselves, and wrap plain ones, as in BarycentrePostprocessor(model)"
+            "themselves, and wrap plain ones, as in BarycenterPostprocessor(model)"
         )
     named: dict[str, Any] = {}
     for one in given:

@@ -7,10 +7,10 @@ from math import inf, isfinite
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-Floats: TypeAlias = NDArray[np.float64]
+from metrifair.support.arrays import Floats
+
 Value: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 """A function of a vector: its value and its gradient."""
 Preconditioner: TypeAlias = Callable[[Floats], Floats]

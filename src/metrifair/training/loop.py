@@ -6,7 +6,7 @@ What the models reach on given rows tells where a constant is preferred, and whe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,11 +25,11 @@ from metrifair.training.objective import Objective
 from metrifair.training.stack import (
     Epoch,
     EpochSource,
+    Schedule,
     SeedOutputs,
     Stack,
     sent,
     stack_at_start,
-    steps_of,
     stratified_epochs,
 )
 
@@ -113,9 +113,9 @@ def some_rows(cell: Tensor, work: int, most: int) -> Tensor:
 class BestWeights:
     """The weights of each model where it was best on rows kept aside, until it has not become better for long."""
 
-    def __init__(self, parameters: Parameters, judges: RowsObjective, patience: int) -> None:
+    def __init__(self, parameters: Parameters, validator: RowsObjective, patience: int) -> None:
         some = next(iter(parameters.values()))
-        self.judges, self.patience = judges, patience
+        self.validator, self.patience = validator, patience
         self.parameters = {name: value.detach().clone() for name, value in parameters.items()}
         self.value = torch.full(some.shape[:2], torch.inf, dtype=some.dtype, device=some.device)
         self.epoch = torch.zeros(some.shape[:2], dtype=torch.long, device=some.device)
@@ -129,7 +129,7 @@ class BestWeights:
         stopped is left alone, so that it is the same whatever others it is trained beside.
         """
         now = models.adam.parameters
-        value = self.judges(models.outputs_of(now), strengths)
+        value = self.validator(models.outputs_of(now), strengths)
         better = (value < self.value) & ~self.stopped
         self.value[better], self.epoch[better] = value[better], epoch
         for name, kept in self.parameters.items():
@@ -144,32 +144,6 @@ _UNSEEN = 1e-9  # samples of a class that no row of a seed has
 _MOST_ON_ONE_THREAD = 2**26
 """Multiplications of a step. Beside busy processes on two cores a second thread makes 2^25 take 2.2 times as long, and
 2^30 as long as one thread does."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How long and how fast to train; docs/defaults.md says why estimators begin and end as they do."""
-
-    batch_size: int
-    epochs: int
-    learning_rate: float
-    learning_rate_decay: float = 1.0  # factor after each epoch
-    weight_decay: float = 0.0
-    growth: float = 0.0  # share of the steps, the first ones, in which the strength grows from 0 to its own
-    cooldown: float = 0.0  # share of the steps, the last ones, in which the learning rate falls to 0
-    from_constant: bool = False  # networks start near the best constant, and end at it where it is lower
-    patience: int = 10  # epochs without gain on validation rows, where there are any, after which training stops
-
-    def strengths_at(self, times: Sequence[float], strength: Tensor) -> Tensor:
-        """Strengths at each time, from 0 at the beginning to 1 at the end: 1 + strength grows by one factor a step."""
-        if not self.growth:
-            return strength.expand(len(times), -1)
-        passed = torch.tensor(times, dtype=torch.float64).div_(self.growth).to(strength).unsqueeze(-1)
-        return torch.where(passed < 1, (1 + strength) ** passed - 1, strength)
-
-    def rate_at(self, time: float) -> float:
-        """The share of the learning rate at a time from 0 to 1."""
-        return min(1.0, (1 - time) / self.cooldown) if self.cooldown else 1.0
 
 
 class Trained(NamedTuple):
@@ -204,7 +178,7 @@ def train(
     device: torch.device | str = "cpu",
     verbose: bool = False,
 ) -> Trained:
-    """Models of every seed (initialisation and batches) and every strength.
+    """Models of every seed (initialization and batches) and every strength.
 
     ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows. With ``validation``
     rows of each seed a model keeps the weights whose objective was lowest there. ``source`` gives other batches than
@@ -232,18 +206,16 @@ def train(
         objective,
         scaling,
         source,
+        schedule=schedule,
         strengths=rounds[0],
         seeds=seeds,
-        learning_rate=schedule.learning_rate,
-        weight_decay=schedule.weight_decay,
-        scaled=schedule.growth > 0,
         device=where,
     )
     torch.get_num_threads()  # one_thread wants torch's settings read
     small = where.type == "cpu" and stack.work(source.size) <= _MOST_ON_ONE_THREAD
-    judges = None
+    validator = None
     if validation is not None:  # fresh rows of the population
-        judges = RowsObjective.of(data, validation, replace(objective, estimate="population"), like=stack.x)
+        validator = RowsObjective.of(data, validation, replace(objective, estimate="population"), like=stack.x)
     on_its_device = torch.cuda.device(where) if where.type == "cuda" else nullcontext()  # for streams and graphs
     with one_thread() if small else on_its_device:
         constants = None
@@ -251,7 +223,7 @@ def train(
             constants = torch.stack([_constant(data, part, objective, model.outputs) for part in own])
             stack.begin_near(constants)
         parameters, failed, epochs = _trained(
-            stack, source, schedule, rounds, seeds=seeds, judges=judges, verbose=verbose
+            stack, source, schedule, rounds, seeds=seeds, validator=validator, verbose=verbose
         )
         if constants is not None and any(strengths) and isinstance(model, Network):
             flat = model.near(parameters, constants, spread=0.0)
@@ -268,31 +240,31 @@ def _trained(
     rounds: Sequence[Sequence[float]],
     *,
     seeds: Sequence[int],
-    judges: RowsObjective | None,
+    validator: RowsObjective | None,
     verbose: bool,
 ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
     """The parameters at the end of every round of strengths, where training failed, and after how many epochs."""
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     ends: list[tuple[dict[str, Tensor], Tensor, Tensor]] = []
     total = schedule.epochs * len(rounds)
-    best = None if judges is None else BestWeights(stack.adam.parameters, judges, schedule.patience)
+    best = None if validator is None else BestWeights(stack.adam.parameters, validator, schedule.patience)
 
     def drawn() -> Epoch:
         return source.draw(generators, stack.outputs).on(stack.x.device, stack.x.dtype)
 
     with Progress("training", total) if verbose else nullcontext() as progress:
         upcoming = drawn()
-        run = steps_of(stack, upcoming)
+        run = _runner(stack, upcoming)
         for epoch in range(1, total + 1):
             within = (epoch - 1) % schedule.epochs + 1
             if within == 1:
-                asked = rounds[len(ends)]
-                courses = _courses(stack, schedule, upcoming.rows.shape[1], asked)
+                strength = rounds[len(ends)]
+                courses = _courses(stack, schedule, upcoming.rows.shape[1], strength)
             run(upcoming, *next(courses))
             if epoch < total:  # before the device is waited for: it is still at work
                 upcoming = drawn()
             grown = schedule.growth * schedule.epochs
-            stopped = best is not None and best.compare(stack, stack.x.new_tensor(asked), within, grown=grown)
+            stopped = best is not None and best.compare(stack, stack.x.new_tensor(strength), within, grown=grown)
             if within == schedule.epochs or stopped:
                 reached = torch.full_like(stack.failed, within, dtype=torch.long) if best is None else best.epoch
                 ends.append((*stack.end(stack.adam.parameters if best is None else best.parameters), reached))
@@ -304,16 +276,25 @@ def _trained(
     return parameters, torch.cat([end[1] for end in ends], 1), torch.cat([end[2] for end in ends], 1)
 
 
+def _runner(stack: Stack, like: Epoch) -> Callable[[Epoch, Tensor, Tensor], None]:
+    """A function that takes the steps of epochs with the shape of this one."""
+    if stack.x.device.type == "cpu":
+        return stack.steps
+    from metrifair.training.graphs import recorded_steps  # noqa: PLC0415 (Triton takes a while to import)
+
+    return recorded_steps(stack, like)
+
+
 def _courses(stack: Stack, schedule: Schedule, steps: int, strengths: Sequence[float]) -> Iterator[tuple[Tensor, ...]]:
     """Strengths (steps, strengths) and learning rates (steps,) of the steps of each epoch; many are sent at once."""
-    asked, total = torch.tensor(strengths, dtype=stack.x.dtype), steps * schedule.epochs
+    strength, total = torch.tensor(strengths, dtype=stack.x.dtype), steps * schedule.epochs
     at_once = steps * max(1, _COURSE // steps)
     for first in range(0, total, at_once):
         places = range(first, min(total, first + at_once))
         decayed = [schedule.learning_rate * schedule.learning_rate_decay ** (place // steps) for place in places]
         rates = [rate * schedule.rate_at(place / total) for rate, place in zip(decayed, places, strict=True)]
         parts = (
-            schedule.strengths_at([(place + 1) / total for place in places], asked),
+            schedule.strengths_at([(place + 1) / total for place in places], strength),
             torch.tensor(rates, dtype=torch.float64),
         )
         yield from zip(*(sent(part, stack.x.device).split(steps) for part in parts), strict=True)
@@ -330,8 +311,8 @@ def _or_constants(
     stack: Stack, found: dict[str, Tensor], flat: dict[str, Tensor], rows: RowsObjective, strengths: Sequence[float]
 ) -> dict[str, Tensor]:
     """The models found, or constant ones where these have a lower objective on the rows that all were trained on."""
-    asked = torch.tensor(strengths).to(stack.x)
-    lower = (asked > 0) & (rows(stack.outputs_of(flat), asked) < rows(stack.outputs_of(found), asked))
+    strength = torch.tensor(strengths).to(stack.x)
+    lower = (strength > 0) & (rows(stack.outputs_of(flat), strength) < rows(stack.outputs_of(found), strength))
     return {name: torch.where(lower[..., None, None], flat[name], value) for name, value in found.items()}
 
 

@@ -1,6 +1,6 @@
 """Features in standard units, and models whose parameters carry leading axes (seed, strength): many computed as one.
 
-Features are centred and scaled in double precision, before anything is rounded to single. Inputs of a model are
+Features are centered and scaled in double precision, before anything is rounded to single. Inputs of a model are
 (seeds, n, features), the same for all strengths of a seed; outputs are (seeds, strengths, n), or (seeds, strengths, n,
 outputs) where a model has several.
 """
@@ -20,9 +20,9 @@ from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.problem.cells import Samples
+from metrifair.support.arrays import Floats
 
 Parameters: TypeAlias = Mapping[str, Tensor]
-Floats: TypeAlias = NDArray[np.float64]
 
 _ROWS_AT_ONCE = 8_192  # so that no second copy of the features is made
 _ROWS_TO_PREDICT = 65_536  # at once, so that memory stays bounded
@@ -31,7 +31,7 @@ _ROUNDING = 1e-13  # a spread that is this part of the mean, or less, is none
 
 
 class Scaling(NamedTuple):
-    """Centre and spread of each feature, (seeds, features); a constant feature has spread 1."""
+    """Center and spread of each feature, (seeds, features); a constant feature has spread 1."""
 
     mean: Tensor
     scale: Tensor
@@ -49,7 +49,7 @@ class Scaling(NamedTuple):
         """Features (n, features) in units for all seeds, rounded to ``dtype`` only then, and the scaling left to do.
 
         The units are exactly those of each seed if they agree: feature by feature of the seed with least spread. Where
-        seeds have rows in common, none lies far from its centre as measured by a spread that is no smaller; so
+        seeds have rows in common, none lies far from its center as measured by a spread that is no smaller; so
         features in these units can be rounded, and then be scaled for each seed.
         """
         least = self.scale.argmin(0, keepdim=True)
@@ -145,7 +145,7 @@ class Moments(NamedTuple):
 
     @property
     def scaling(self) -> Scaling:
-        """Centre and spread for a stack of one."""
+        """Center and spread for a stack of one."""
         mean, spread = torch.from_numpy(self.mean), torch.from_numpy(np.sqrt(self.squares / max(self.weight, 1e-300)))
         return Scaling(mean.unsqueeze(0), spread_or_one(mean, spread).unsqueeze(0))
 
@@ -264,7 +264,7 @@ class StackedModule:
         return {name: value.detach().double() for name, value in fresh.named_parameters()}
 
     def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:
-        """Outputs, by vectorising the module over seeds and strengths; dropout acts in training only."""
+        """Outputs, by vectorizing the module over seeds and strengths; dropout acts in training only."""
         self.module.train(training)
 
         def one(own: dict[str, Tensor], rows: Tensor) -> Tensor:
@@ -328,8 +328,8 @@ class Predictor:
         first = self._first_layer(self.model)
         return first.weight.detach().numpy(), first.bias.detach().numpy()
 
-    def as_module(self, centre: float = 0.0, spread: float = 1.0) -> torch.nn.Sequential:
-        """The model as layers of torch alone: features in their own units to outputs x spread + centre, (n, outputs).
+    def as_module(self, center: float = 0.0, spread: float = 1.0) -> torch.nn.Sequential:
+        """The model as layers of torch alone: features in their own units to outputs x spread + center, (n, outputs).
 
         >>> start = stacked([Network(2, (3,)).initial(0)], copies=1)
         >>> Predictor(Network(2, (3,)), start, Scaling.none(2)).as_module()
@@ -357,11 +357,11 @@ class Predictor:
                 layers.append(torch.nn.Unflatten(0, (-1, 1)))
         else:
             raise DataError(f"a model of type {type(self.model).__name__} has no layers of torch")
-        if (centre, spread) != (0.0, 1.0):
+        if (center, spread) != (0.0, 1.0):
             weight, bias = torch.ones(1, 1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
             if isinstance(self.model, Network):
                 weight, bias = (part.detach() for part in layers.pop().parameters())
-            layers.append(_linear(weight * spread, bias * spread + centre))
+            layers.append(_linear(weight * spread, bias * spread + center))
         return torch.nn.Sequential(*layers).train(False)
 
     def _first_layer(self, network: Network) -> torch.nn.Linear:

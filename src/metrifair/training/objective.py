@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.errors import DataError
@@ -27,8 +26,7 @@ from metrifair.problem.criteria import (
     Task,
     scores,
 )
-
-Floats: TypeAlias = NDArray[np.float64]
+from metrifair.support.arrays import Floats
 
 
 class Terms(NamedTuple):
@@ -222,17 +220,24 @@ class Objective:
         if not batch.sides:
             return output.new_zeros(())
         score = scores(self.criterion, self.task, output, batch.samples.y, compare=self.compare)
-        return self.unfairness_of_scores(score, batch, vector=self.task.vector and score.ndim == output.ndim)
+        vector = self.task.vector and score.ndim == output.ndim
+        return self.unfairness_of_scores(score, batch.sides, batch.samples.value, vector=vector)
 
-    def unfairness_of_scores(self, score: Tensor, batch: Batch, *, vector: bool) -> Tensor:
+    def unfairness_of_scores(
+        self, score: Tensor, sides: Sequence[Sides], values: Tensor | None, *, vector: bool
+    ) -> Tensor:
         """The same for what the criterion compares.
+
+        Where scores are vectors and the metric takes numbers only, the sum is over coordinates too.
 
         Parameters
         ----------
         score : Tensor of shape (..., n) or (..., n, classes)
             Numbers, or vectors.
-        batch : Batch
-            Samples, and the rows of each comparison.
+        sides : sequence of Sides
+            The rows of each comparison.
+        values : Tensor of shape (..., n, attributes) or None
+            Attributes that scores should not depend on.
         vector : bool
             Whether the scores are vectors.
 
@@ -241,19 +246,30 @@ class Objective:
         Tensor
             Of the leading axes.
         """
-        return penalty(
-            score,
-            batch.sides,
-            metric=self.metric,
-            estimate=self.estimate,
-            weights=self.weights,
-            vector=vector,
-            slices=self.slices,
-            generator=self.generator,
+        estimate, together = self.estimate, None
+        if vector:
+            together = trained_on_vectors(self.metric, estimate=estimate, slices=self.slices, generator=self.generator)
+        by_coordinate = vector and together is None
+
+        def dependence(score: Tensor, side: Sides) -> Tensor:
+            if together is None:
+                return dependence_of(score, side, values=values, estimate=estimate)
+            directions = random_directions(self.slices, score.shape[-1], self.generator, dtype=score.dtype)
+            return sliced_dependence(score, side, values=values, estimate=estimate, directions=directions)
+
+        found = between(
+            together or trained(self.metric, estimate=estimate),
+            score.transpose(-2, -1) if by_coordinate else score,  # coordinates, as if they were so many more models
+            sides,
             names=self.comparisons,
-            rho=self.rho,
-            values=batch.samples.value,
+            weights=self.weights if self.rho is None else None,
+            reduce="sum" if self.rho is None else "all",
+            vector=together is not None,
+            dependent=dependence,
         )
+        if self.rho is not None:
+            found = (self.rho(found) * _numbers(self.weights, found.dtype, found.device)).sum(-1)
+        return found.sum(-1) if by_coordinate else found
 
 
 @lru_cache(maxsize=64)  # a step that is being recorded on a device may not bring numbers there
@@ -261,54 +277,12 @@ def _numbers(values: tuple[float, ...], dtype: torch.dtype, device: torch.device
     return torch.tensor(values, dtype=dtype, device=device)
 
 
-def penalty(
-    score: Tensor,
-    sides: Sequence[Sides],
-    *,
-    metric: MetricLike,
-    estimate: Estimate,
-    weights: Sequence[float],
-    vector: bool,
-    slices: int,
-    generator: torch.Generator,
-    names: Sequence[object] = (),
-    rho: Callable[[Tensor], Tensor] | None = None,
-    values: Tensor | None = None,
-) -> Tensor:
-    """The weighted sum of the metric over comparisons; where scores are vectors and it takes numbers only, over
-    coordinates too. ``values`` (..., n, attributes) are those that scores should not depend on."""
-    together = None
-    if vector:
-        together = trained_on_vectors(metric, estimate=estimate, slices=slices, generator=generator)
-    one_by_one = vector and together is None
-
-    def dependent(score: Tensor, side: Sides) -> Tensor:
-        if together is None:
-            return dependence_of(score, side, values=values, estimate=estimate)
-        directions = random_directions(slices, score.shape[-1], generator, dtype=score.dtype)
-        return sliced_dependence(score, side, values=values, estimate=estimate, directions=directions)
-
-    found = between(
-        together or trained(metric, estimate=estimate),
-        score.transpose(-2, -1) if one_by_one else score,  # coordinates, as if they were so many more models
-        sides,
-        names=names,
-        weights=weights if rho is None else None,
-        reduce="sum" if rho is None else "all",
-        vector=together is not None,
-        dependent=dependent,
-    )
-    if rho is not None:
-        found = (rho(found) * _numbers(tuple(weights), found.dtype, found.device)).sum(-1)
-    return found.sum(-1) if one_by_one else found
-
-
 def check_dependences(comparisons: Sequence[Comparison], metric: MetricLike) -> None:
     """Raise a DataError where scores should not depend on an attribute, and the metric does not measure that."""
     dependent = next((one for one in comparisons if isinstance(one, Dependence)), None)
     if dependent is not None and metric != "energy":
-        told = getattr(metric, "__name__", "a function") if callable(metric) else repr(metric)
+        name = getattr(metric, "__name__", "a function") if callable(metric) else repr(metric)
         raise DataError(
-            f"how much scores depend on {dependent.attribute} is measured by metric='energy' only, got {told}; cut "
+            f"how much scores depend on {dependent.attribute} is measured by metric='energy' only, got {name}; cut "
             "numbers into groups for other metrics, and use contrast='pairs'"
         )

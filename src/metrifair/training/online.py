@@ -14,8 +14,9 @@ from metrifair.errors import Diverged, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.problem.cells import Batch, Samples, joined
 from metrifair.problem.criteria import constant_output
+from metrifair.support.arrays import Floats
 from metrifair.training.adam import Adam
-from metrifair.training.models import Floats, Model, Moments, Network, Predictor, Scaling, stacked
+from metrifair.training.models import Model, Moments, Network, Predictor, Scaling, stacked
 from metrifair.training.objective import Objective
 
 _LEFT_OUT = (
@@ -73,7 +74,7 @@ class Learner:
         waiting = chunk if self.waiting is None else joined([self.waiting, chunk])
         start = steps = 0
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # what diverges is told below
+            with np.errstate(over="ignore", invalid="ignore"):  # divergence raises below
                 while True:
                     try:
                         batch = cut(waiting, self.rule, start)

@@ -1,7 +1,7 @@
 """Linear models by a solver instead of steps: all rows at once, in double precision, without a seed.
 
 Risk + strength x the rows' own distance is piecewise smooth in the weights and cheap to evaluate exactly: one product
-with the features, one sort, one product back. L-BFGS from the unpenalised optimum ends lower than a thousand
+with the features, one sort, one product back. L-BFGS from the unpenalized optimum ends lower than a thousand
 stochastic steps, sooner, and at the same place every time (docs/defaults.md). The energy distance is a sum of squares,
 of the gaps between two distribution functions: where little is left of them, its curvature is that of Gauss and Newton.
 """
@@ -23,7 +23,8 @@ from torch import Tensor
 from metrifair.errors import DataError
 from metrifair.problem.cells import Batch, Samples, Sides, sides_of
 from metrifair.problem.criteria import scores
-from metrifair.training.lbfgs import Floats, Minimum, Preconditioner, Value, minimum
+from metrifair.support.arrays import Floats
+from metrifair.training.lbfgs import Minimum, Preconditioner, Value, minimum
 from metrifair.training.loop import Trained
 from metrifair.training.models import Network, Scaling, scaling_of
 from metrifair.training.objective import Objective
@@ -105,7 +106,7 @@ class _Constant(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """The way from the unpenalised optimum to the minimum at a strength."""
+    """The way from the unpenalized optimum to the minimum at a strength."""
 
     problem: _Problem
     start: Minimum
@@ -116,7 +117,7 @@ class _Search:
     def stages(self, largest: float) -> list[tuple[float, Minimum]]:
         """Strengths and rough minima to start from: 0, 1, 10, 100 and so on below the largest, one after the other.
 
-        From the unpenalised optimum straight to a large strength the search gets caught at kinks more often. They are
+        From the unpenalized optimum straight to a large strength the search gets caught at kinks more often. They are
         the same whatever strengths are asked for, so that models of a frontier equal single fits. The last one is where
         a constant is as good: what is not constant only rises with the strength.
         """
@@ -240,8 +241,8 @@ class _Problem:
 
     def score(self, output: Tensor) -> Tensor:
         """What is compared."""
-        asked = self.objective
-        return scores(asked.criterion, asked.task, output, self.rows.samples.y, compare=asked.compare)
+        objective = self.objective
+        return scores(objective.criterion, objective.task, output, self.rows.samples.y, compare=objective.compare)
 
     def of_strength(self, strength: float) -> Value:
         """Value and gradient of the objective."""
@@ -312,7 +313,7 @@ class _Problem:
     def penalty_curvature(self, vector: Floats) -> Floats:
         """The second derivative of the penalty along the axes, as if there were hardly any: that of a sum of squares.
 
-        Where scores move, what moves past a point is their density there, in each side. Both are told by bins.
+        Where scores move, what moves past a point is their density there, in each side. Bins estimate both.
         """
         output = self.output(vector).requires_grad_()
         with torch.enable_grad():
@@ -352,8 +353,8 @@ def _problem(
     """
     x, y = data.x.double().numpy(), data.y.double().numpy()
     first, place = _distinct(x)
-    told = [place, y, data.cell.numpy()] + ([] if data.value is None else list(data.value.numpy().T))
-    chosen, number = _distinct(np.stack(told, 1).astype(np.float64))
+    content = [place, y, data.cell.numpy()] + ([] if data.value is None else list(data.value.numpy().T))
+    chosen, number = _distinct(np.stack(content, 1).astype(np.float64))
     weight = torch.zeros(len(chosen), dtype=torch.float64)
     weight.index_add_(0, torch.from_numpy(number), data.weight.double())
     taken, features = torch.from_numpy(chosen), torch.from_numpy(place[chosen])

@@ -15,14 +15,12 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from metrifair.batches.stratified import ByCell, Layout, Passes, layout, odds_of
+from metrifair.batches.stratified import ByCell, Layout, StratifiedPasses, layout, odds_of
 from metrifair.errors import DataError
 from metrifair.problem.cells import Batch, Comparison, Samples, Sides, rows_by_cell, sides_of
 from metrifair.training.adam import Adam
 from metrifair.training.models import Model, Network, Parameters, Scaling, stacked
 from metrifair.training.objective import Objective
-
-_RECORDED = 32  # steps in one graph, at most: the host needs as long to start one as to start all
 
 
 class Epoch(NamedTuple):
@@ -95,7 +93,7 @@ def stratified_epochs(
     odds = None if even else [[odds_of(weight[cell]) for cell in seed] for seed in own]
     steps = max(1, min(len(part) for part in rows) // plan.size)
     loss_weight = plan.weights(shares).to(device, torch.float32)
-    passes = Passes(own, plan, steps, odds=odds, device=device)
+    passes = StratifiedPasses(own, plan, steps, odds=odds, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         return Epoch(passes(generators), loss_weight)
@@ -137,8 +135,31 @@ SeedOutputs: TypeAlias = Callable[[int, slice, Tensor], Tensor]
 Step: TypeAlias = Callable[[Tensor, Tensor], None]
 """One step of all models, on rows (seeds, size) with loss weights of that shape."""
 
-Steps: TypeAlias = Callable[[Epoch, Tensor, Tensor], None]
-"""One step after the other on the batches of an epoch, or of a part of it, each at its strengths and learning rate."""
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast to train; docs/defaults.md says why estimators begin and end as they do."""
+
+    batch_size: int
+    epochs: int
+    learning_rate: float
+    learning_rate_decay: float = 1.0  # factor after each epoch
+    weight_decay: float = 0.0
+    growth: float = 0.0  # share of the steps, the first ones, in which the strength grows from 0 to its own
+    cooldown: float = 0.0  # share of the steps, the last ones, in which the learning rate falls to 0
+    from_constant: bool = False  # networks start near the best constant, and end at it where it is lower
+    patience: int = 10  # epochs without gain on validation rows, where there are any, after which training stops
+
+    def strengths_at(self, times: Sequence[float], strength: Tensor) -> Tensor:
+        """Strengths at each time, from 0 at the beginning to 1 at the end: 1 + strength grows by one factor a step."""
+        if not self.growth:
+            return strength.expand(len(times), -1)
+        passed = torch.tensor(times, dtype=torch.float64).div_(self.growth).to(strength).unsqueeze(-1)
+        return torch.where(passed < 1, (1 + strength) ** passed - 1, strength)
+
+    def rate_at(self, time: float) -> float:
+        """The share of the learning rate at a time from 0 to 1."""
+        return min(1.0, (1 - time) / self.cooldown) if self.cooldown else 1.0
 
 
 @dataclass(eq=False)
@@ -192,7 +213,7 @@ class Stack:
     def begin_near(self, constants: Tensor) -> None:
         """Start networks of ours near these outputs, (seeds, 1, outputs).
 
-        Not linear models: the intercept, which with centred features is then where it belongs, would have no gradient
+        Not linear models: the intercept, which with centered features is then where it belongs, would have no gradient
         but rounding errors, which Adam makes steps of.
         """
         if isinstance(self.model, Network) and self.model.hidden:
@@ -241,15 +262,13 @@ def stack_at_start(
     scaling: Scaling,
     source: EpochSource,
     *,
-    learning_rate: float,
-    weight_decay: float,
-    scaled: bool,
+    schedule: Schedule,
     strengths: Sequence[float],
     seeds: Sequence[int],
     device: torch.device,
 ) -> Stack:
     """Models of every seed and strength before the first step, with their data, on the device."""
-    dtype = torch.float64 if source.whole else torch.float32
+    dtype, scaled = torch.float64 if source.whole else torch.float32, schedule.growth > 0
     if device.type != "cpu":  # projections of vector scores are drawn where they are used
         generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
         objective = replace(objective, generator=generator)
@@ -272,70 +291,10 @@ def stack_at_start(
         objective,
         left_to_do,
         tuple(sides),
-        Adam(start, learning_rate=learning_rate, weight_decay=0.0 if scaled else weight_decay),
+        Adam(start, learning_rate=schedule.learning_rate, weight_decay=0.0 if scaled else schedule.weight_decay),
         torch.tensor(strengths, dtype=dtype, device=device),
         torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
-        weight_decay=weight_decay if scaled else 0.0,
+        weight_decay=schedule.weight_decay if scaled else 0.0,
         scaled=scaled,
         value=None if data.value is None else data.value.to(device),
     )
-
-
-def steps_of(stack: Stack, like: Epoch) -> Steps:
-    """How to do the steps of epochs like this one on the stack's device."""
-    if stack.x.device.type == "cpu":
-        return stack.steps
-    total = like.rows.shape[1]
-    at_once = min(total, _RECORDED)
-    lengths = {at_once, total % at_once} - {0}
-    replays = {length: _recorded(stack, like.rows.shape[-1], length) for length in lengths}
-    under_way: list[torch.cuda.Event] = []
-
-    def run(batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
-        if len(under_way) > 1:  # the device has the next epoch while it does this one; more would pile up there
-            under_way.pop(0).synchronize()
-        for start in range(0, total, at_once):
-            some = slice(start, min(total, start + at_once))
-            replays[some.stop - start](batches.part(some), strengths[some], rates[some])
-        under_way.append(torch.cuda.current_stream().record_event())
-
-    return run
-
-
-def _recorded(stack: Stack, size: int, steps: int) -> Steps:
-    """So many steps as one CUDA graph: recorded once, then replayed on new rows without the host's help."""
-    from metrifair.training.fused import fused_step  # noqa: PLC0415 (Triton takes a while to import)
-
-    step = fused_step(stack, size) or stack.step
-    rows = torch.zeros(steps, len(stack.failed), size, dtype=torch.long, device=stack.x.device)
-    weights = torch.ones_like(rows, dtype=stack.x.dtype)
-    strengths, rates = stack.strength.repeat(steps, 1), stack.adam.learning_rate.repeat(steps)
-    saved = stack.adam.snapshot()
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
-            step(rows[0], weights[0])
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    graph.register_generator_state(stack.objective.generator)
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may train on other devices
-        for place in range(steps):
-            stack.strength, stack.adam.learning_rate = strengths[place], rates[place]
-            step(rows[place], weights[place])
-        stack.give_up()
-    stack.adam.restore(saved)
-    kept = graph, step  # what was recorded works in the step's own memory
-    last = weights
-
-    def replay(batches: Epoch, strength: Tensor, rate: Tensor) -> None:
-        nonlocal last
-        rows.copy_(batches.rows.transpose(0, 1))
-        if batches.weight is not last:  # most often all epochs have the same
-            weights.copy_(batches.weight.expand(batches.rows.shape).transpose(0, 1))
-            last = batches.weight
-        strengths.copy_(strength)
-        rates.copy_(rate)
-        kept[0].replay()
-
-    return replay

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from metrifair.auditing.distribution import Booleans, Floats
 from metrifair.auditing.out_of_core.formats import COMMA, MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, Request, too_many_groups
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.predictions import ROUNDING, are_probabilities
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 IN_MEMORY_ROWS = 2_000_000
 LOOKED_AT = 10_000  # rows that tell whether columns are models, where not all are in memory
 LEVELS = 256  # that a number is cut into where rows are counted
+_WORDS = 4  # that an error lists
 _FEW = 8  # levels told apart one by one: faster than looking them up
 # A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
 _NUMBER = re.compile(r"-?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -64,18 +65,18 @@ class Roles(NamedTuple):
         for role, given in (("group", group), ("control", control)):
             names = () if given is None else names_of(role, given)
             if role == "group" and not names:
-                raise DataError("group must name at least one column, got none")
+                raise DataError("must name at least one column, got none", argument="group")
             if len(set(names)) < len(names):
-                raise DataError(f"{role} must name different columns, got {list(names)}")
+                raise DataError("must name different columns", argument=role, received=list(names))
             several[role] = names
         for role, name in (("label", label), ("weight", weight)):
             if name is not None and not isinstance(name, str):
-                raise DataError(f"{role} must be the name of a column, got {name!r}")
+                raise DataError("must be the name of a column", argument=role, received=name)
             several[role] = () if name is None else (name,)
         for one, role in (*(("score", role) for role in several), ("label", "group"), ("weight", "group")):
             names = (score,) if one == "score" else several[one]
             if twice := set(names) & set(several[role]):
-                raise DataError(f"{one} and {role} both name the column {min(twice)!r}; they must be two columns")
+                raise DataError(f"both name the column {min(twice)!r}", argument=(one, role), remedy="name two columns")
         edges = cuts_by_column(cuts, several["group"])
         return cls(score, several["group"], label, several["control"], weight, edges, continuous)
 
@@ -111,14 +112,9 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
         column = text.cast(pl.Float64, strict=False)
         strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
         if len(strange):
-            hint = f"; pass replace={{{strange[0]!r}: ...}} with the number that it stands for"
-            if role == "score":
-                hint = f", and decisions as 1 and 0; pass replace={{{strange[0]!r}: 1}}, and so on, to read them so"
-            if re.match(COMMA, strange[0], re.ASCII):
-                hint = "; pass decimal=',' where numbers have a comma"
-            elif strange[0].endswith("%"):
-                hint = f": write shares, such as {strange[0][:-1]}/100, without the sign"
-            raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers{hint}")
+            raise DataError(
+                f"the {role} column {name!r} must hold numbers", received=strange[0], remedy=_as_numbers(role, strange)
+            )
     column = column.cast(pl.Float64)
     values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
     return values
@@ -133,6 +129,18 @@ def precision_of(kinds: Iterable[object]) -> np.dtype[Any]:
     return np.result_type(
         *({"Float16": np.float16, "Float32": np.float32}.get(str(kind), np.float64) for kind in kinds)
     )
+
+
+def _as_numbers(role: str, strange: pl.Series) -> Remedy | str:
+    """How text is read as numbers; which number a word stands for is the user's to say."""
+    first = str(strange[0])
+    if re.match(COMMA, first, re.ASCII):
+        return Remedy("decimal", ",", " where numbers have a comma")
+    if first.endswith("%"):
+        return f"write shares, such as {first[:-1]}/100, without the sign"
+    meaning = "1 for a positive decision, 0 for another" if role == "score" else "the number that each stands for"
+    words = strange.unique(maintain_order=True).to_list()[:_WORDS]
+    return Remedy("replace", dict.fromkeys(words, ...), f" with {meaning}")
 
 
 def named(values: Sequence[object]) -> list[Any]:
@@ -323,11 +331,11 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
         return rows
     whole = all(int(code.min()) > 0 for code in codes) and not np.isnan(scores.min())
     if not whole or (weight is not None and np.isnan(weight.min())):
-        has = {"without a score": ~np.isnan(scores)}
+        has = {"missing_score": ~np.isnan(scores)}
         if weight is not None:
-            has["without a weight"] = ~np.isnan(weight)
+            has["missing_weight"] = ~np.isnan(weight)
         if roles.label is not None:
-            has["without a label"] = codes[-1] > 0
+            has["missing_label"] = codes[-1] > 0
         used, left_out = np.ones(len(scores), np.bool_), Counter[str]()
         for why, known in has.items():  # a row that lacks several is counted once
             left_out[why] = int(np.count_nonzero(used & ~known))
@@ -360,10 +368,10 @@ def roles_by_score(score: str | Sequence[str], request: Request, tolerance: floa
     """What columns are, by that of the scores; several are those of several models. Checked, as is the tolerance."""
     names = names_of("score", score)
     if not names or len(set(names)) < len(names):
-        raise DataError(f"score must name one column, or several different ones, got {score!r}")
+        raise DataError("must name one column, or several different ones", argument="score", received=score)
     found = {one: Roles.named(score=one, **columns, cuts=request.cuts, continuous=request.numbers) for one in names}
     if not (isinstance(tolerance, int | float) and 0 <= tolerance < float("inf")):
-        raise DataError(f"tolerance must be a number from 0 upwards, got {tolerance!r}")
+        raise DataError("must be a number from 0 upwards", argument="tolerance", received=tolerance)
     return found
 
 
@@ -378,6 +386,9 @@ def not_models(scores: Sequence[str]) -> DataError:
     """What is wrong with columns that are not the scores of several models but one model's, of all classes."""
     return DataError(
         f"the scores {', '.join(map(repr, scores))} add up to 1 in every row: they are one model's probabilities of "
-        "classes, not several models to compare; audit one class at a time, with its name as pos_label (if they are "
-        "several models nonetheless, audit each by itself, and compare the audits)"
+        "classes, not several models to compare",
+        remedy=[
+            Remedy("pos_label", detail=" and audit the column of that class"),
+            "audit each by itself and compare the audits if they are several models",
+        ],
     )

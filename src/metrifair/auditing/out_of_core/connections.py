@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
 
-from metrifair.errors import DataError, MissingExtra
+from metrifair.errors import DataError, MissingExtra, Remedy
 from metrifair.support.checks import require
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -102,7 +102,7 @@ def _known(database: str, table: str | None, names: Sequence[str]) -> str:
     listed = ", ".join(map(repr, names[:_LISTED])) + (", ..." if len(names) > _LISTED else "")
     there_are = f"its tables are {listed}" if names else "it has no tables"
     if table is None:
-        raise DataError(f"pass table, the name of a table of {database}; {there_are}")
+        raise DataError(f"{database} is a database", remedy=Remedy("table", detail=f"; {there_are}"))
     raise DataError(f"{database} has no table {table!r}; {there_are}")
 
 

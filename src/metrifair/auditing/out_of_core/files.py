@@ -32,7 +32,7 @@ from metrifair.auditing.out_of_core.formats import (
     replaced_words,
     write_utf8,
 )
-from metrifair.errors import DataError, MetrifairWarning
+from metrifair.errors import DataError, MetrifairWarning, Remedy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,9 +51,8 @@ def reading(name: str) -> Iterator[None]:
     except (errors.PolarsError, OSError, UnicodeDecodeError) as error:
         said = str(error)
         if "utf-8" in said.lower():
-            raise DataError(
-                f"{name} is not UTF-8 text; pass encoding='cp1252' (Windows), or whichever it was saved in"
-            ) from None
+            remedy = Remedy("encoding", "cp1252", " (Windows), or the encoding in which the file was saved")
+            raise DataError(f"{name} is not UTF-8 text", remedy=remedy) from None
         if "empty CSV" in said:
             raise DataError(f"{name} is empty") from None
         if "more fields than" in said:
@@ -68,12 +67,11 @@ def check_columns(
     """Raise a DataError that lists the columns of the file or table, unless each of those that play a role is one."""
     for role, column in ((role, column) for role, named in roles.items() for column in named):
         if column not in columns:
-            raise DataError(
-                f"{name} has no column {column!r} (given as {role}); {_what_there_is(column, columns, is_text=is_text)}"
-            )
+            remedy = _what_there_is(column, columns, is_text=is_text)
+            raise DataError(f"{name} has no column {column!r} (given as {role})", remedy=remedy)
 
 
-def _what_there_is(wanted: str, columns: Sequence[str], *, is_text: bool) -> str:
+def _what_there_is(wanted: str, columns: Sequence[str], *, is_text: bool) -> Remedy | str:
     alike = next((name for name in columns if name.strip().lower() == wanted.strip().lower()), None)
     if alike is not None:
         return f"did you mean {alike!r}?"
@@ -83,7 +81,7 @@ def _what_there_is(wanted: str, columns: Sequence[str], *, is_text: bool) -> str
     found = next((mark for mark in (";", "\t", "|", ",") if mark in columns[0]), None)
     if not is_text or found is None:
         return f"its only column is {listed}"
-    return f"its only column is {listed}: are the columns separated by {found!r}? pass separator={found!r}"
+    return Remedy("separator", found, f" if that separates its columns: its only column is {listed}")
 
 
 @dataclass(frozen=True)
@@ -211,9 +209,11 @@ def opened(path: str | os.PathLike[str], options: FileOptions = AS_USUAL) -> Ite
         yield source
         if unheld := [old for old, held in source.held.items() if not held]:
             warnings.warn(
-                f"replace names {', '.join(map(repr, unheld))}, which no cell of the columns that were read holds: "
-                "look for another spelling",
-                MetrifairWarning,
+                MetrifairWarning(
+                    f"names {', '.join(map(repr, unheld))}, which no cell of the columns that were read holds",
+                    argument="replace",
+                    remedy="look for another spelling",
+                ),
                 stacklevel=4,
             )
 
@@ -322,7 +322,7 @@ def _check_readable(file: str, name: str, *, is_text: bool) -> None:
     if not start:
         raise DataError(f"{name} is empty")
     if start.startswith(_UTF16) and is_text:
-        raise DataError(f"{name} is UTF-16 text; pass encoding='utf-16'")
+        raise DataError(f"{name} is UTF-16 text", remedy=Remedy("encoding", "utf-16"))
     compressed = file.endswith((".gz", ".zst"))
     if is_text and not compressed and b"\0" in start:
-        raise DataError(f"{name} is not text; if it is a table of another kind, pass format")
+        raise DataError(f"{name} is not text", remedy=Remedy("format", detail=" if it is a table of another kind"))

@@ -17,7 +17,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.support.checks import check_known, check_switches, require
 from metrifair.support.files import reason_of
 
@@ -78,7 +78,9 @@ def absent_words(missing: str | Sequence[str]) -> tuple[list[str], list[float]]:
     """
     given = [missing] if isinstance(missing, str) else list(missing)
     if not all(isinstance(word, str) for word in given):
-        raise DataError(f"missing must be text that stands for a missing value, such as 'N/A' or '-9', got {missing!r}")
+        raise DataError(
+            "must be text that stands for a missing value, such as 'N/A' or '-9'", argument="missing", received=missing
+        )
     words, values = dict.fromkeys(word.strip().lower() for word in given), list[float]()
     for word in list(words):
         with suppress(ValueError):
@@ -100,15 +102,19 @@ def replaced_words(replace: Mapping[str, object] | None) -> dict[str, str]:
         pairs and all(isinstance(one, str) and one.strip() for one in [*texts, *(old for old, _ in pairs)])
     ):
         raise DataError(
-            "replace must say what is read in place of which text, such as {'Approved': 1, 'Declined': 0}, got "
-            f"{replace!r}; missing= is for what stands for a missing value"
+            "must map text to what is read in its place",
+            argument="replace",
+            received=replace,
+            remedy=Remedy("missing", detail=" for what stands for a missing value"),
         )
     found: dict[str, str] = {}
     for (old, new), text in zip(pairs, texts, strict=True):
         if text.lower() in ("none", "nan", "nat", "<na>") and not isinstance(new, str):
-            raise DataError(f"replace must not read {old!r} as {new!r}; a missing value is named by missing={old!r}")
+            raise DataError(
+                f"must not read {old!r} as {new!r}", argument="replace", remedy=Remedy("missing", old, " instead")
+            )
         if old.strip() in found:
-            raise DataError(f"replace names {old.strip()!r} twice; say once what is read in its place")
+            raise DataError(f"names {old.strip()!r} twice", argument="replace", remedy="name it once")
         found[old.strip()] = text
     return found
 
@@ -130,7 +136,7 @@ class FileOptions:
     def __post_init__(self) -> None:
         absent, _ = absent_words(self.missing)
         if both := next((word for word in replaced_words(self.replace) if word.lower() in absent), None):
-            raise DataError(f"replace names {both!r}, which is named as missing too; say one of them")
+            raise DataError(f"both name {both!r}", argument=("replace", "missing"), remedy="name it in one of them")
         if self.format is not None:
             check_known("format", self.format, FORMATS)
         check_known("decimal", self.decimal, (".", ","))
@@ -140,8 +146,9 @@ class FileOptions:
                 "".encode(self.encoding)
             except (LookupError, TypeError):
                 raise DataError(
-                    f"encoding must be one that Python knows, such as 'cp1252', 'latin-1' or 'utf-16', got "
-                    f"{self.encoding!r}"
+                    "must be one that Python knows, such as 'cp1252', 'latin-1' or 'utf-16'",
+                    argument="encoding",
+                    received=self.encoding,
                 ) from None
 
     @property
@@ -152,18 +159,22 @@ class FileOptions:
     def check(self, name: str, kind: str) -> None:
         """Raise a DataError for what a file of this kind does not have."""
         if not self.header and kind not in ("csv", "tsv", "excel"):
-            raise DataError(f"{name} is {kind}, which always names its columns; leave header=False out")
+            raise DataError(
+                f"{name} is {kind}, which always names its columns", remedy=Remedy("header", leave_out=True)
+            )
         if not self.utf8 and kind not in TEXT:
-            raise DataError(f"{name} is {kind}, which has no encoding of its own; leave encoding out")
+            raise DataError(
+                f"{name} is {kind}, which has no encoding of its own", remedy=Remedy("encoding", leave_out=True)
+            )
         if self.sheet is not None and kind != "excel":
-            raise DataError(f"{name} is {kind}, which has no sheets; leave sheet out")
+            raise DataError(f"{name} is {kind}, which has no sheets", remedy=Remedy("sheet", leave_out=True))
 
     def separator_of(self, kind: str) -> str:
         """What stands between columns; a tab may be written as a shell writes it."""
         usual = "\t" if kind == "tsv" else ";" if self.decimal == "," else ","
         separator = {None: usual, "\\t": "\t"}.get(self.separator, self.separator)
         if separator is None or len(separator.encode()) != 1 or separator in '"\r\n':
-            raise DataError(f"separator must be one character, such as ';' or '|', got {self.separator!r}")
+            raise DataError("must be one character, such as ';' or '|'", argument="separator", received=self.separator)
         return separator
 
     def rewritten(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -200,8 +211,9 @@ class FileOptions:
         )
         if len(held):
             raise DataError(
-                f"replace names {held[0]!r}, which the column {column.name!r} holds as {column.dtype}, and replace is "
-                "for text; change it where the file is written, or write the file as csv"
+                f"is for text, and names {held[0]!r}, which the column {column.name!r} holds as {column.dtype}",
+                argument="replace",
+                remedy="change it where the file is written, or write the file as csv",
             )
 
     def _rewritten(self, column: pl.Series) -> pl.Series:
@@ -240,8 +252,8 @@ def format_of(name: str) -> str:
         raise DataError(f"{name} is a spreadsheet of another kind; save it as .xlsx, or its sheet as csv")
     if suffix not in SUFFIXES:
         raise DataError(
-            f"{name} has {'no ending' if not suffix else f'the unknown ending {suffix!r}'}; "
-            f"pass format, one of {', '.join(map(repr, FORMATS))}"
+            f"{name} has {'no ending' if not suffix else f'the unknown ending {suffix!r}'}",
+            remedy=Remedy("format", detail=f", one of {', '.join(map(repr, FORMATS))}"),
         )
     return SUFFIXES[suffix]
 
@@ -259,7 +271,8 @@ def write_utf8(file: str, name: str, encoding: str, copy: Path) -> None:
             while piece := text.read(2**20):
                 target.write(piece)
     except UnicodeError:
-        raise DataError(f"{name} is not {encoding} text; pass encoding= as it was saved") from None
+        remedy = Remedy("encoding", detail=", the one in which the file was saved")
+        raise DataError(f"{name} is not {encoding} text", remedy=remedy) from None
     except (OSError, EOFError, zlib.error) as error:  # the latter two: a compressed file that was cut short or damaged
         raise DataError(f"{name} cannot be read: {reason_of(error)}") from None
 
@@ -270,7 +283,8 @@ def excel_sheet(file: str, name: str, options: FileOptions) -> pl.DataFrame:
     try:
         sheets = library.read_excel(file).sheet_names
         if options.sheet is None and len(sheets) > 1:
-            raise DataError(f"{name} has several sheets; pass sheet, one of {', '.join(map(repr, sheets))}")
+            remedy = Remedy("sheet", detail=f", one of {', '.join(map(repr, sheets))}")
+            raise DataError(f"{name} has several sheets", remedy=remedy)
         if options.sheet is not None:
             check_known("sheet", options.sheet, sheets)
         frame: pl.DataFrame = reader.read_excel(

@@ -16,9 +16,9 @@ from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded
 from metrifair.errors import DataError
 
 MOST_CELLS = 2**18
-UNUSABLE = "without a score, or without a label, weight or group that was asked for"
+UNUSABLE = "unusable"
 """Why rows are left out, where nobody told one reason from another."""
-WITHHELD = "withheld by whoever counted them, in cells of few rows"
+WITHHELD = "withheld"
 
 
 class Tally(NamedTuple):

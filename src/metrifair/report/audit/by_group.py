@@ -1,37 +1,20 @@
-"""Sections of an audit's page: "By group", with base rates, AUC, accuracy, log loss, calibration and their curves; and
-"Along a number", with quantiles of the scores and selection rates drawn along an attribute; no script."""
+"""Sections of an audit's page that need no script: figures and curves by group, and scores along numeric attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metrifair.auditing.records import AlongNumber, ByGroup, GroupFigures, Measure
+from metrifair.auditing.records import AlongNumber, AuditRecord, ByGroup, Finding, GroupFigures, Measure
 from metrifair.figures.intervals import FEWEST
+from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
 from metrifair.report.html import Markup, element, joined
-from metrifair.report.numbers import MISSING, interval_text, number_text, percent_text
-
-FIGURES = {
-    "base_rate": "Base rate",
-    "auc": "AUC",
-    "accuracy": "Accuracy",
-    "log_loss": "Log loss",
-    "calibration_error": "Calibration error",
-}
-"""What each figure is called."""
-
-MEANINGS = {
-    "Base rate": "The share of the group that has the outcome which high scores are to foretell.",
-    "AUC": "How often a member with the outcome scores higher than one without it, both of the same group; ties count "
-    "one half. The interval is by DeLong's errors.",
-    "Log loss": "The mean of the logarithmic loss of probabilities: small where they are both sharp and right.",
-    "Calibration error": "How far, on average, the mean score of people of about one score is from the share of them "
-    "with the outcome, in ten bins of equal width (expected calibration error). Noise alone makes it larger than 0.",
-}
-"""What the words of the section mean."""
+from metrifair.wording.findings import finding_sentence
+from metrifair.wording.glossary import FIGURES
+from metrifair.wording.numbers import MISSING, interval_text, number_text, percent_text
 
 MEAN_SCORE, OUTCOME_RATE = "Mean score", "Share with the outcome, by mean score"
-"""What the axes of a reliability curve are called."""
+"""The axes of a reliability curve."""
 
 _MOST_TABLES = 12
 _MOST_DRAWN = 4
@@ -43,11 +26,11 @@ def by_group_section(tables: Sequence[ByGroup]) -> Markup:
     if not tables:
         return Markup("")
     more = len(tables) - _MOST_TABLES
-    said = f"{more} more tables are in the JSON. " if more > 0 else ""
+    elsewhere = f"{more} more tables are in the JSON. " if more > 0 else ""
     return element(
         "section",
         element("h2", "By group", id="by-group-title"),
-        element("p", f"{said}Small figures are intervals, each of one figure by itself.", class_="hint"),
+        element("p", f"{elsewhere}Small figures are confidence intervals of single figures.", class_="hint"),
         *(_table(one, drawn=number < _MOST_DRAWN) for number, one in enumerate(tables[:_MOST_TABLES])),
         id="by-group",
         class_="card",
@@ -125,150 +108,59 @@ def _chart(found: ByGroup, name: str, lines: Sequence[Line], unit: Axis, titles:
     return line_chart(about, unit, unit, lines, x_title=titles[0], y_title=titles[1], diagonal=True)
 
 
-_MOST = 12  # sets that are drawn: a page promises not to be large
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 520, 280, 58, 12, 14, 46
+_MOST_ALONG = 12  # sets that are drawn, to keep pages small
 _OUTER, _INNER, _MIDDLE = ("10%", "90%"), ("25%", "75%"), "50%"
+_ALONG_KEY = "The line is the median; the bands hold the middle 50% and 80% of the rows."
 
 
-def along_section(found: Sequence[AlongNumber]) -> Markup:
-    """All drawings and tables as one section of the page; nothing where no attribute is a number."""
-    if not found:
+def along_section(record: AuditRecord) -> Markup:
+    """Charts and tables along all numeric attributes; empty where there are none."""
+    if not record.along:
         return Markup("")
-    left_out = len(found) - _MOST
-    return element(
-        "section",
-        element("h2", "Along a number", id="along-title"),
-        *(part for one in found[:_MOST] for part in _drawn(one)),
-        *(
-            [element("p", f"{left_out:,} more are in the JSON file of the audit.", class_="hint")]
-            if left_out > 0
-            else []
-        ),
-        id="along",
-        class_="card",
-        aria_labelledby="along-title",
-    )
+    more = len(record.along) - _MOST_ALONG
+    worst = [one for one in record.findings if one.cut is not None and is_largest_gap(one.metric)]
+    cuts = {(one.attribute, one.within): one for one in worst}
+    parts = [part for one in record.along[:_MOST_ALONG] for part in _along(one, cuts.get((one.attribute, one.within)))]
+    if more > 0:
+        parts.append(element("p", f"{more:,} more are in the JSON of the audit.", class_="hint"))
+    heading = element("h2", "Along a numeric attribute", id="along-title")
+    return element("section", heading, *parts, id="along", class_="card", aria_labelledby="along-title")
 
 
-def _drawn(one: AlongNumber) -> list[Markup]:
-    """Heading, sentence, drawings with their legend, and the same as a table."""
+def _along(one: AlongNumber, finding: Finding | None) -> list[Markup]:
+    """Heading, sentence, charts, and the same as a table."""
+    where = f"{one.attribute}, {one.within}"
     x = axis([*one.at, *([] if one.cut is None else [one.cut])])
     scores = [value for values in one.quantiles.values() for value in values]
     probabilities = min(scores) >= 0 and max(scores) <= 1
     y = axis(scores, from_zero=probabilities, top=1.0) if probabilities else axis(scores)
-    drawings = [("Scores", _quantiles(one, x, y))]
-    if one.selection_rates:
-        drawings.append(("Selected", _rates(one, x)))
-    entries = [
-        element("li", element("span", "\N{BLACK SQUARE}", class_=kind), text)
-        for kind, text in (("middle", "median"), ("inner", "half of the people"), ("outer", "eight of ten people"))
+    bands = [
+        Line(name, 0, [], list(zip(one.at, one.quantiles[low], one.quantiles[high], strict=True)))
+        for name, (low, high) in (("middle 80%", _OUTER), ("middle 50%", _INNER))
     ]
-    if one.cut is not None:
-        entries.append(
-            element("li", element("span", "\N{BOX DRAWINGS LIGHT QUADRUPLE DASH VERTICAL}"), "the worst cut")
-        )
+    median = Line("median", 0, list(zip(one.at, one.quantiles[_MIDDLE], strict=True)))
+    charts = [line_chart(where, x, y, [*bands, median], x_title=one.attribute, y_title="Scores", marked=one.cut)]
+    if one.selection_rates:
+        shares = axis([*one.selection_rates, 0.0], from_zero=True, top=1.0)
+        shares = Axis(shares.low, shares.high, tuple((at, f"{at:.0%}") for at, _ in shares.ticks))
+        rates = Line("selected", 0, list(zip(one.at, one.selection_rates, strict=True)), dots=True)
+        title = "Selection rate"
+        charts.append(line_chart(where, x, shares, [rates], x_title=one.attribute, y_title=title, marked=one.cut))
+    cut = "" if one.cut is None else " The dashed line is the cut of the largest gap."
+    hint = f"{len(one.bands)} bands of {one.attribute} of about equal size. {_ALONG_KEY}{cut}"
+    sentence = "" if finding is None else finding_sentence(finding)
     return [
-        element("h3", f"{one.attribute}, {one.within}"),
-        element(
-            "p",
-            f"{one.sentence} {len(one.bands)} bands of {one.attribute}, of about as many people each.",
-            class_="hint",
-        ),
-        element(
-            "div",
-            *(
-                element("div", element("h3", title), element("div", drawing, class_="plot"))
-                for title, drawing in drawings
-            ),
-            class_="pair",
-        ),
-        element("ul", *entries, class_="key"),
+        element("h3", where),
+        element("p", f"{sentence} {hint}".strip(), class_="hint"),
+        element("div", *charts, class_="pair"),
         element("details", element("summary", "The figures"), _along_table(one)),
     ]
 
 
-class _Scales:
-    """Where numbers lie in a drawing."""
-
-    def __init__(self, x: Axis, y: Axis) -> None:
-        self.x_axis, self.y_axis = x, y
-
-    def x(self, value: float) -> float:
-        share = (value - self.x_axis.low) / (self.x_axis.high - self.x_axis.low)
-        return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
-
-    def y(self, value: float) -> float:
-        share = (value - self.y_axis.low) / (self.y_axis.high - self.y_axis.low)
-        return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP)
-
-    def path(self, xs: Sequence[float], ys: Sequence[float]) -> str:
-        return "L".join(f"{self.x(x):.1f} {self.y(y):.1f}" for x, y in zip(xs, ys, strict=True))
-
-
-def _quantiles(one: AlongNumber, x: Axis, y: Axis) -> Markup:
-    scales = _Scales(x, y)
-    shapes = []
-    for kind, (low, high) in (("outer", _OUTER), ("inner", _INNER)):
-        there, back = scales.path(one.at, one.quantiles[low]), scales.path(one.at[::-1], one.quantiles[high][::-1])
-        shapes.append(element("path", d=f"M{there}L{back}Z", class_=f"middling {kind}"))
-    shapes.append(element("path", d=f"M{scales.path(one.at, one.quantiles[_MIDDLE])}", class_="front"))
-    return _frame(one, scales, shapes, "score", f"Quantiles of the scores along {one.attribute}, {one.within}")
-
-
-def _rates(one: AlongNumber, x: Axis) -> Markup:
-    shares = axis([*one.selection_rates, 0.0], from_zero=True, top=1.0)
-    scales = _Scales(x, Axis(shares.low, shares.high, tuple((at, f"{at:.0%}") for at, _ in shares.ticks)))
-    points = [
-        element("circle", cx=f"{scales.x(at):.1f}", cy=f"{scales.y(rate):.1f}", r="3.5", class_="measured")
-        for at, rate in zip(one.at, one.selection_rates, strict=True)
-    ]
-    line = element("path", d=f"M{scales.path(one.at, one.selection_rates)}", class_="front")
-    return _frame(one, scales, [line, *points], "selected", f"Selection rates along {one.attribute}, {one.within}")
-
-
-def _frame(one: AlongNumber, scales: _Scales, shapes: Sequence[Markup], title: str, label: str) -> Markup:
-    """Grid, ticks, titles, the shapes, and where the worst cut is."""
-    low, high = str(_HEIGHT - _BOTTOM), str(_TOP)
-    lines = []
-    for at, text in scales.y_axis.ticks:
-        y = f"{scales.y(at):.1f}"
-        lines += [
-            element("line", x1=str(_LEFT), x2=str(_WIDTH - _RIGHT), y1=y, y2=y, class_="grid"),
-            element("text", text, x=str(_LEFT - 8), y=f"{scales.y(at) + 4:.1f}", text_anchor="end", class_="tick"),
-        ]
-    for at, text in scales.x_axis.ticks:
-        x = f"{scales.x(at):.1f}"
-        lines += [
-            element("line", x1=x, x2=x, y1=high, y2=low, class_="grid"),
-            element("text", text, x=x, y=str(_HEIGHT - _BOTTOM + 18), text_anchor="middle", class_="tick"),
-        ]
-    middle, centre = (_LEFT + _WIDTH - _RIGHT) // 2, (_TOP + _HEIGHT - _BOTTOM) // 2
-    titles = [
-        element("text", one.attribute, x=str(middle), y=str(_HEIGHT - 6), text_anchor="middle", class_="axis-title"),
-        element(
-            "text",
-            title,
-            transform=f"translate(13 {centre}) rotate(-90)",
-            text_anchor="middle",
-            class_="axis-title upright",
-        ),
-    ]
-    cut = []
-    if one.cut is not None:
-        x = f"{scales.x(one.cut):.1f}"
-        cut.append(element("line", x1=x, x2=x, y1=high, y2=low, class_="worst-cut"))
-    inside = joined(*lines, *shapes, *cut, *titles)
-    return element("svg", inside, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=label)
-
-
 def _along_table(one: AlongNumber) -> Markup:
     shares = list(one.quantiles)
-    head = [
-        one.attribute,
-        "Rows",
-        *(f"{share} score up to" for share in shares),
-        *(["Selected"] if one.selection_rates else []),
-    ]
+    head = [one.attribute, "Rows", *(f"{share} quantile" for share in shares)]
+    head += ["Selection rate"] if one.selection_rates else []
     rows = []
     for place, name in enumerate(one.bands):
         cells = [f"{one.sizes[place]:,}", *(number_text(one.quantiles[share][place]) for share in shares)]

@@ -8,14 +8,21 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
-from metrifair.auditing.records import AuditRecord, ByGroup, Decisions, Distribution, Finding, WitnessCurve
-from metrifair.errors import DataError
+from metrifair.auditing.ranking import main_metric, most_certain_first
+from metrifair.auditing.records import (
+    AuditRecord,
+    ByGroup,
+    Decisions,
+    Distribution,
+    Finding,
+    Settings,
+    WitnessCurve,
+)
+from metrifair.errors import DataError, Remedy
 from metrifair.figures.curves import Curves
 from metrifair.figures.selection_rates import STANDARDS, GroupRates
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.audit.by_group import MEAN_SCORE, OUTCOME_RATE
-from metrifair.report.audit.glossary import metric_words, ratio_text, witness_text
-from metrifair.report.audit.words import most_certain_first, points_text, selected_text
 from metrifair.report.charts import (
     Gap,
     axis,
@@ -30,8 +37,11 @@ from metrifair.report.charts import (
     widest_gap,
 )
 from metrifair.report.html import Json
-from metrifair.report.numbers import MISSING, percent_text, shown_number
 from metrifair.support.checks import check_known, require
+from metrifair.wording.glossary import witness_text
+from metrifair.wording.metrics import metric_words
+from metrifair.wording.numbers import MISSING, percent_text, points_text, shown_number
+from metrifair.wording.rates import ratio_text, selected_text
 
 _MOST_GROUPS = 12
 _MOST_SCORES = 160
@@ -186,7 +196,7 @@ def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
     return [*kept[:-1:every], kept[-1]]
 
 
-def decisions_json(found: Decisions, number: Callable[[str, str], int]) -> Json:
+def decisions_json(found: Decisions, settings: Settings, number: GroupNumber) -> Json:
     """One table of rates with its gaps; of very many groups those with the lowest and highest selection rates.
 
     ``number`` gives the place of a group, by attribute and name, among the colours.
@@ -200,7 +210,7 @@ def decisions_json(found: Decisions, number: Callable[[str, str], int]) -> Json:
     return {
         "attribute": found.attribute,
         "within": found.within,
-        "selected": selected_text(found),
+        "selected": selected_text(found.threshold, found.selected_by, found.favourable),
         "columns": ["Group", "Rows", *shares],
         "rates": [
             {
@@ -227,7 +237,7 @@ def decisions_json(found: Decisions, number: Callable[[str, str], int]) -> Json:
             "value": shown_number(found.selection_ratio) if STANDARDS[found.standard].four_fifths else None,
             "low": None if interval is None else shown_number(interval.low),
             "high": None if interval is None else shown_number(interval.high),
-            "text": ratio_text(found),
+            "text": ratio_text(found, settings),
         },
     }
 
@@ -255,20 +265,17 @@ def audit_chart(record: AuditRecord, kind: AuditChartKind) -> Any:
         return _distributions(alt, record)
     curves = [one for one in record.by_group if any(getattr(group, kind) for group in one.groups)]
     if not curves:
-        raise DataError(
-            "this audit has no curves by group to draw, which take two labels and one score; pass y_true"
-            if kind == "roc"
-            else "this audit has no reliability curves to draw, which take two labels and probabilities; pass y_true"
-        )
+        missing = "curves by group" if kind == "roc" else "reliability curves"
+        needed = "two labels and one score" if kind == "roc" else "two labels and probabilities"
+        raise DataError(f"this audit has no {missing} to draw, which need {needed}", remedy=Remedy("y_true"))
     return _roc(alt, curves[0]) if kind == "roc" else _reliability(alt, curves[0])
 
 
 def _findings(alt: Any, record: AuditRecord) -> Any:
     """The most certain findings by one metric: value and interval of each comparison."""
-    metrics = list(dict.fromkeys(one.metric for one in record.findings))
-    if not metrics:
+    metric = main_metric(record.findings)
+    if not metric:
         raise DataError("this audit has no findings to draw; each comparison needs two groups with rows")
-    metric = next(filter(is_largest_gap, metrics), metrics[0])
     chosen = [one for one in most_certain_first(record.findings) if one.metric == metric][:_MOST_FINDINGS]
     rows = [
         {

@@ -1,4 +1,4 @@
-"""What an audit found, as Markdown: sentences, tables by group, the most certain distances; and a head in YAML."""
+"""An audit as Markdown: its summary, tables by group and the first distances; and a head in YAML."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from metrifair.auditing.ranking import most_certain_first
 from metrifair.auditing.records import AuditRecord, Measure
 from metrifair.figures.intervals import Interval
-from metrifair.report.audit.by_group import FIGURES, measure_text
-from metrifair.report.audit.glossary import criterion_name, metric_words
-from metrifair.report.audit.words import most_certain_first
-from metrifair.report.numbers import interval_text, number_text, percent_text
+from metrifair.report.audit.by_group import measure_text
 from metrifair.support.provenance import Provenance
+from metrifair.wording.glossary import FIGURES
+from metrifair.wording.metrics import criterion_name, metric_words
+from metrifair.wording.numbers import confidence_text, interval_text, number_text, percent_text
+from metrifair.wording.provenance import provenance_lines
+from metrifair.wording.summary import audit_summary
 
 Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
 
@@ -21,11 +24,11 @@ _MOST_FINDINGS = 10
 
 
 def audit_markdown(record: AuditRecord) -> Iterable[str]:
-    """What an audit found: in sentences, by group, and the distances that are most certain."""
-    yield "\n".join(f"- {markdown_text(sentence)}" for sentence in record.summary)
+    """The summary, tables by group, and the distances with the most evidence."""
+    yield "\n".join(f"- {markdown_text(sentence)}" for sentence in audit_summary(record))
     for found in record.by_group[:MOST_TABLES]:
         known = [key for key in FIGURES if any(getattr(one, key) is not None for one in found.groups)]
-        yield f"**{markdown_text(f'{found.attribute}, {found.within}')}** (each interval of one figure by itself)"
+        yield f"**{markdown_text(f'{found.attribute}, {found.within}')}** (intervals of single figures)"
         rows = ((one.group, f"{one.size:,}", *(_measure(getattr(one, key)) for key in known)) for one in found.groups)
         yield markdown_table(("Group", "Rows", *(FIGURES[key] for key in known)), rows)
     for table in record.decisions[:MOST_TABLES]:
@@ -35,18 +38,18 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
         for own in table.rates:
             selected = percent_text(own.selection_rate) + _bounds(own.interval, percent_text)
             rates.append((own.group, f"{own.size:,}", selected, number_text(own.ratio) + _bounds(own.ratio_interval)))
-        yield markdown_table(("Group", "Rows", "Selected", "Ratio to the reference"), rates)
+        yield markdown_table(("Group", "Rows", "Selection rate", "Impact ratio"), rates)
     shown = most_certain_first(record.findings)[:_MOST_FINDINGS]
     if shown:
         yield (
-            f"**Distances**, the most certain first ({len(shown)} of {len(record.findings)}); intervals hold for all "
-            f"comparisons at once, with {percent_text(record.confidence)} confidence."
+            f"**Distances**, those with the most evidence first ({len(shown)} of {len(record.findings)}), with joint "
+            f"{confidence_text(record.confidence)} confidence intervals."
         )
         distances = []
         for one in shown:
             who, bounds = (
                 " / ".join(one.groups),
-                _bounds(one.joint_interval) if one.enough else " (too few rows to tell)",
+                _bounds(one.joint_interval) if one.enough else " (too few rows)",
             )
             place = f"{one.attribute}: {who}", one.within, criterion_name(one.criterion)
             distances.append((*place, metric_words(one.metric).name, number_text(one.value) + bounds))
@@ -55,8 +58,8 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
 
 
 def origin_markdown(provenance: Provenance) -> Iterable[str]:
-    """Where figures come from, as far as it is known."""
-    if lines := provenance.lines():
+    """Where figures come from."""
+    if lines := provenance_lines(provenance):
         yield from ("**Where this comes from**", markdown_table(("", ""), lines))
 
 

@@ -1,31 +1,30 @@
-"""The report on an audit as one HTML file: its tables and sentences, and all values that its script draws, as JSON."""
+"""The report on an audit as one HTML file: tables, sentences, and the values that its script draws, as JSON."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
-from metrifair.auditing.records import AuditRecord, Finding, JudgedBy
-from metrifair.report.audit.by_group import MEANINGS, along_section, by_group_section
+from metrifair.auditing.ranking import most_certain_first
+from metrifair.auditing.records import AuditRecord, Finding
+from metrifair.metrics.registry import METRICS
+from metrifair.report.audit.by_group import along_section, by_group_section
 from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
-from metrifair.report.audit.glossary import (
-    audit_glossary,
-    criterion_name,
-    highlights,
-    metric_words,
-    notes_by_kind,
-    overview,
-)
 from metrifair.report.audit.rates import rates_section
-from metrifair.report.audit.words import CHANCES, chance_text, confidence_text, most_certain_first
 from metrifair.report.charts import axis, axis_json
 from metrifair.report.frontier.page import frontier_head, frontier_section
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import glossary
 from metrifair.report.html import Json, Markup, Section, document, element, embedded_json, joined, origin_list, resource
-from metrifair.report.numbers import MISSING, interval_text, number_text, shown_number
+from metrifair.wording.findings import SIGNIFICANCE, TESTS, describe, significance_text
+from metrifair.wording.glossary import FIGURE_WORDS, audit_glossary, highlights, overview
+from metrifair.wording.metrics import criterion_name, metric_words
+from metrifair.wording.notes import notes_by_topic
+from metrifair.wording.numbers import MISSING, confidence_text, interval_text, number_text, shown_number
+from metrifair.wording.summary import audit_summary
 
 Item = TypeVar("Item")
 
@@ -42,13 +41,12 @@ COLUMNS = {
     "metric": "Distance",
     "value": "Value",
     "low": "Interval",
-    "from": "All at once",
+    "from": "Joint interval",
     "p": "p-value",
-    "chance": "Chance",
+    "chance": "Significance",
     "samples": "Rows",
 }
 
-_JUDGES: tuple[JudgedBy, ...] = ("", "Bonferroni", "joint bounds")
 _MOST_BYTES = 1_470_000  # a page promises at most 1.5 MB; what its script needs beside the findings is small
 _STATIC = 0.22  # most of the room that the table takes which stands without the script: of all but its own rows
 _FEW_ROWS = 25  # the length of a page of the table, once the script runs
@@ -68,12 +66,12 @@ def audit_html(
     Examples
     --------
     >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "<b>"), (90, 90), "kolmogorov", 0.3)
-    >>> page = audit_html(AuditRecord(180, 0, (0.0, 1.0), 0.95, [finding], summary=["The scores differ."]))
-    >>> "The scores differ." in page, "&lt;b&gt;" in page, "<b>f" in page
+    >>> page = audit_html(AuditRecord(180, 0, (0.0, 1.0), 0.95, [finding]))
+    >>> "No gap is established" in page, "&lt;b&gt;" in page, "<b>f" in page
     (True, True, False)
     """
     sections = {
-        "along": along_section(record.along),
+        "along": along_section(record),
         "bygroup": by_group_section(record.by_group),
         "ratios": rates_section(record, frontier=frontier),
     }
@@ -85,7 +83,7 @@ def audit_html(
         added = [replace(part, body=joined(heading, part.body))]
     words = (
         dict(audit_glossary(record))
-        | (MEANINGS if record.by_group else {})
+        | (FIGURE_WORDS if record.by_group else {})
         | dict(() if frontier is None else glossary(frontier))
     )
 
@@ -100,22 +98,22 @@ def audit_html(
             title=title,
             about="audit of scores",
             head=_head(record),
-            unscripted=f"The table below lists {told}; allow JavaScript for this file to see the drawings, and to "
-            "search and sort.",
+            unscripted=f"The table below lists {told}. Allow JavaScript for this file to see the charts, and to search "
+            "and sort.",
             sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
             words=list(words.items()),
             provenance=record.provenance,
         )
 
     room = most_bytes - len(page(None, Markup(""), 0).encode(errors="replace"))
-    table, listed = _table(most_certain_first(record.findings), record.least_count, room=int(_STATIC * room))
+    table, listed = _table(most_certain_first(record.findings), record.settings.least_count, room=int(_STATIC * room))
     content = audit_content(record, room=room, taken=len(table.encode(errors="replace")))
     return page(content, table, listed)
 
 
 def _head(record: AuditRecord) -> Markup:
     """The summary in plain words, the facts, and the remarks."""
-    first, *others = record.summary or ("The scores were compared; the figures are below.",)
+    first, *others = audit_summary(record)
     return joined(
         element("p", first, id="audit-summary", class_="summary lead"),
         *([element("ul", *(element("li", text) for text in others), class_="sentences")] if others else []),
@@ -125,14 +123,14 @@ def _head(record: AuditRecord) -> Markup:
             class_="facts",
         ),
         *(
-            [element("div", *(_remark(*found) for found in notes_by_kind(record)), class_="remarks")]
+            [element("div", *(_remark(*found) for found in notes_by_topic(record.notes)), class_="remarks")]
             if record.notes
             else []
         ),
     )
 
 
-def _remark(kind: str, heading: str, texts: Sequence[str]) -> Markup:
+def _remark(topic: str, heading: str, texts: Sequence[str]) -> Markup:
     """Notes of one kind; a few stand open, the others unfold, the script of the page not needed."""
     shown, more = texts[:_OPEN_NOTES], texts[_OPEN_NOTES:_MOST_NOTES]
     hidden = len(texts) - len(shown) - len(more)
@@ -145,7 +143,7 @@ def _remark(kind: str, heading: str, texts: Sequence[str]) -> Markup:
         element("h2", heading),
         element("ul", *(element("li", text) for text in shown)),
         *(folded if rest else []),
-        class_=f"remark {kind}",
+        class_=f"remark {topic}",
     )
 
 
@@ -156,7 +154,7 @@ def _table(findings: Sequence[Finding], least_count: int, *, room: int) -> tuple
     """
     shown = columns(findings)
     head = element("thead", element("tr", *(element("th", name, scope="col") for _, name in shown)))
-    words = f"Too few rows to tell: fewer than {least_count:,} in a group"
+    words = f"Too few rows: fewer than {least_count:,} in a group"
     apart = element("tr", element("th", words, colspan=str(len(shown)), scope="colgroup"), class_="apart")
     rows: list[Markup] = []
     for at, finding in enumerate(findings):
@@ -187,7 +185,7 @@ def _row(finding: Finding, keys: Sequence[str]) -> Markup:
         "value": joined(number_text(finding.value)),
         "low": joined(interval_text(finding.interval)),
         "from": joined(interval_text(finding.joint_interval)),
-        "chance": joined(chance_text(finding) or MISSING, element("small", finding.judged_by)),
+        "chance": joined(significance_text(finding) or MISSING, element("small", TESTS[finding.tested_by])),
         "p": joined(number_text(finding.p_value)),
         "samples": joined(f"{finding.sizes[0]:,} / {finding.sizes[1]:,}"),
     }
@@ -214,7 +212,7 @@ def columns(findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
     ['Groups', 'Attribute', 'Among', 'Distance', 'Value', 'Rows']
     """
     known = {key for finding in findings for key, figure in figures_of(finding).items() if figure is not None}
-    if any(chance_text(finding) for finding in findings):
+    if any(significance_text(finding) for finding in findings):
         known.add("chance")
     return tuple((key, heading) for key, heading in COLUMNS.items() if key in known or key not in (*FIGURES, "chance"))
 
@@ -268,7 +266,8 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, taken: int = 0)
     rows = _rows(ordered, names, rooms["rows"])
     kept = ordered[: len(rows)]
     drawn = fitting(_distributions(record, kept, names), rooms["distributions"])
-    decisions = fitting((decisions_json(found, names.group) for found in record.decisions), rooms["decisions"])
+    tables = (decisions_json(found, record.settings, names.group) for found in record.decisions)
+    decisions = fitting(tables, rooms["decisions"])
     shown = {place: number for number, (places, _) in enumerate(drawn) for place in places}
     at = {id(finding): number for number, finding in enumerate(kept)}
     decided = {id(found): number for number, found in enumerate(record.decisions[: len(decisions)])}
@@ -277,12 +276,12 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, taken: int = 0)
         "confidence": confidence_text(record.confidence),
         "columns": [list(column) for column in columns(record.findings)],
         "fields": ["place", "left", "right", "leftSize", "rightSize", "metric", *FIGURES, "chance", "judged"],
-        "few": record.least_count,
-        "chances": list(CHANCES),
-        "judges": list(_JUDGES),
+        "few": record.settings.least_count,
+        "chances": list(SIGNIFICANCE),
+        "judges": list(TESTS.values()),
         "rows": rows,
         "total": len(record.findings),
-        "texts": fitting(([finding.sentence, finding.meaning] for finding in kept), rooms["texts"]),
+        "texts": fitting((list(describe(finding)) for finding in kept), rooms["texts"]),
         "witnesses": dict(fitting(witnesses, rooms["witnesses"])),
         "metrics": [_metric(name, record.findings) for name in names.metrics],
         "places": [_place(place, names, shown) for place in names.places],
@@ -335,7 +334,7 @@ def _rows(findings: Iterable[Finding], names: _Names, room: int) -> list[Json]:
         left, right = (names.group(finding.attribute, name) for name in finding.groups)
         row: list[Json] = [names.place(finding), left, right, *finding.sizes, names.metric(finding.metric)]
         row += [shown_number(figure) for figure in figures_of(finding).values()]
-        row += [CHANCES.index(chance_text(finding)), _JUDGES.index(finding.judged_by)]
+        row += [SIGNIFICANCE.index(significance_text(finding)), list(TESTS).index(finding.tested_by)]
         size += byte_size(row) + 1
         if size + names.size > room:
             break
@@ -381,5 +380,6 @@ def _metric(name: str, findings: Sequence[Finding]) -> Json:
         for key, figure in figures_of(finding).items()
         if key in reaching and (number := shown_number(figure)) is not None
     ]
-    found = axis([0.0, *ends], from_zero=True, top=max(words.most, *ends), count=5, least_span=0.0)
-    return {"name": words.name, "short": words.short, "meaning": words.meaning, "axis": axis_json(found)}
+    most = METRICS[name].most if name in METRICS else math.inf
+    found = axis([0.0, *ends], from_zero=True, top=max(most, *ends), count=5, least_span=0.0)
+    return {"name": words.name, "short": words.short, "meaning": words.about, "axis": axis_json(found)}

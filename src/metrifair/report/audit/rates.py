@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from metrifair.auditing.records import AuditRecord, Decisions
+from metrifair.auditing.records import AuditRecord, Decisions, Settings
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import COLUMNS, NO_VERDICT, STANDARDS, GroupRates, is_below
-from metrifair.report.audit.glossary import ratio_text
-from metrifair.report.audit.words import confidence_text, quoted, selected_text
+from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import Markup, element, joined
-from metrifair.report.numbers import (
+from metrifair.tradeoff.points import Point
+from metrifair.wording.numbers import (
     MISSING,
+    confidence_text,
+    count_text,
     figure_text,
     interval_text,
     number_text,
     p_text,
     percent_text,
+    quoted,
     strength_texts,
 )
-from metrifair.tradeoff.points import Point
+from metrifair.wording.rates import (
+    NO_VERDICT,
+    RATE_HEADINGS,
+    STANDARD_WORDS,
+    exclusion_text,
+    ratio_text,
+    selected_text,
+)
 
 _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
 _MOST_LINES = 12  # of the drawing of ratios at deciles
@@ -41,7 +50,7 @@ def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[M
     """What a category shows in these columns, its name aside."""
     is_reference = rate.group == table.reference and rate is not table.unknown
     below = rate.ratio is not None and is_below(rate.ratio)
-    why = "left out" if rate.left_out else ""
+    why = "excluded" if rate.left_out else ""
     texts: dict[str, str] = {
         "rows": f"{rate.size:,}",
         "share": _share(rate.share),
@@ -69,15 +78,15 @@ def _rows(rates: Sequence[GroupRates], table: Decisions, columns: Sequence[str])
     ]
 
 
-def rates_table(table: Decisions, rates: Sequence[GroupRates], number: int = 0) -> Markup:
-    """One table of rates with its heading, those of too few rows apart, and why some are left out.
+def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: Settings, number: int = 0) -> Markup:
+    """One table of rates with its heading, small groups separately, and the reasons for exclusions.
 
     >>> found = Decisions("sex", "everyone", 0.5, [GroupRates("f", 9, 0.5, few=True)], 0.0, None)
-    >>> "Too few rows to tell" in rates_table(found, found.rates)
+    >>> "Too few rows" in rates_table(found, found.rates, Settings())
     True
     """
     standard = STANDARDS[table.standard]
-    names = {**COLUMNS, **({"rate": "Scoring rate"} if table.selected_by == "median" else {})}
+    names = {**RATE_HEADINGS, **({"rate": "Scoring rate"} if table.selected_by == "median" else {})}
     columns = standard.columns
     if all(rate.selected is None for rate in table.rates):  # of weighted rows
         columns = tuple(name for name in columns if name not in ("selected", "p", "shortfall"))
@@ -86,7 +95,7 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], number: int = 0) 
     bodies = [element("tbody", *_rows(enough, table, columns))] if enough else []
     wide = str(len(columns))
     if few:
-        heading = element("tr", element("th", "Too few rows to tell", colspan=wide, scope="rowgroup"), class_="apart")
+        heading = element("tr", element("th", "Too few rows", colspan=wide, scope="rowgroup"), class_="apart")
         bodies.append(element("tbody", heading, *_rows(few, table, columns)))
     if table.unknown is not None:
         bodies.append(element("tbody", *_rows([table.unknown], table, columns), class_="apart"))
@@ -94,14 +103,15 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], number: int = 0) 
     reasons: dict[str, list[str]] = {}
     for rate in [*rates, *([table.unknown] if table.unknown else [])]:
         if rate.left_out:
-            size = f"{rate.size:,} {'row' if rate.size == 1 else 'rows'}, {_share(rate.share)}"
-            reasons.setdefault(rate.left_out, []).append(f"{quoted(rate.group)} ({size})")
-    left_out = [f"{why}: {', '.join(groups)}" for why, groups in reasons.items()]
-    who = selected_text(table).lower()
-    low = " Low scores are favourable." if table.favourable == "low" else ""
-    said = [element("p", f"Selected: {who}.{low} {ratio_text(table)}", class_="said")]
-    if left_out:
-        said.append(element("p", f"Left out of ratios, {'; '.join(left_out)}.", class_="hint"))
+            size = f"{count_text(rate.size, 'row')}, {_share(rate.share)}"
+            why = exclusion_text(rate, table, settings)
+            reasons.setdefault(why, []).append(f"{quoted(rate.group)} ({size})")
+    excluded = [f"{why}: {', '.join(groups)}" for why, groups in reasons.items()]
+    who = selected_text(table.threshold, table.selected_by, table.favourable).lower()
+    low = " Low scores are favorable." if table.favourable == "low" else ""
+    said = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="said")]
+    if excluded:
+        said.append(element("p", f"Excluded from impact ratios, {'; '.join(excluded)}.", class_="hint"))
     if len(rates) < len(table.rates):
         text = f"{len(table.rates) - len(rates):,} more categories are in the csv and JSON files."
         said.append(element("p", text, class_="hint"))
@@ -123,7 +133,7 @@ def _deciles(table: Decisions) -> Markup:
     x = Axis(10, 90, tuple((10.0 * at, f"{10 * at}%") for at in range(1, 10)))
     lines = [Line(rate.group, at, points) for at, (rate, points) in enumerate(zip(shown, known, strict=True))]
     side = "below" if table.favourable == "low" else "above"
-    said = f"Impact ratio, were those selected {side} each decile"
+    said = f"Impact ratio if scores {side} each decile were selected"
     head = element("tr", element("th", "Category", scope="col"), *(element("th", f"{10 * at}%") for at in range(1, 10)))
     rows = [
         element(
@@ -163,8 +173,8 @@ def alternatives_table(view: FrontierView) -> Markup:
         return element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells))
 
     told = (
-        f"Of {len(view.points):,} models, {len(others):,} {'is' if len(others) == 1 else 'are'} less unfair than the "
-        f"best by {names[1].lower()} and within the interval of its {names[1].lower()}, on rows kept apart."
+        f"{len(others):,} of {len(view.points):,} models {'is' if len(others) == 1 else 'are'} less unfair than the "
+        f"model with the best {names[1].lower()}, and within the interval of its {names[1].lower()}, on test rows."
     )
     head = element("thead", element("tr", *(element("th", name, scope="col") for name in names)))
     body = element("tbody", row(base, texts[0], "compared with"), *map(row, others, texts[1:]))
@@ -180,29 +190,29 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
     asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or list(record.decisions)
     if not asked:
         return Markup("")
-    standard, room, parts = STANDARDS[asked[0].standard], _MOST_ROWS, []
+    standard, words, room, parts = STANDARDS[asked[0].standard], STANDARD_WORDS[asked[0].standard], _MOST_ROWS, []
     sure = any(rate.interval for table in asked for rate in table.rates)
     small = (
-        f" Small figures are {confidence_text(record.confidence)} intervals, each of one figure by itself; that of the "
-        "smallest ratio, below a table, allows for its having been picked."
+        f" Small figures are {confidence_text(record.confidence)} confidence intervals of single figures. The interval "
+        "below a table is adjusted for the choice of the smallest ratio."
     )
     for number, table in enumerate(asked):
         if room > 0:
-            parts.append(rates_table(table, table.rates[:room], number))
+            parts.append(rates_table(table, table.rates[:room], record.settings, number))
         room -= len(table.rates)
-    if standard.fields:
+    if words.fields:
         known = {key.strip().lower(): value for key, value in record.provenance.about.items()}
         entries = [
             element("div", element("dt", name.capitalize()), element("dd", known.get(name, "not given")))
-            for name in standard.fields
+            for name in words.fields
         ]
         parts.append(element("dl", *entries, class_="facts"))
     if standard.named and frontier is not None:
         parts.append(alternatives_table(frontier))
     return element(
         "section",
-        element("h2", standard.title, id="ratios-title"),
-        element("p", f"{standard.about}{small if sure else ''}", class_="hint"),
+        element("h2", words.title, id="ratios-title"),
+        element("p", f"{words.about}{small if sure else ''}", class_="hint"),
         *parts,
         element("p", NO_VERDICT, class_="said verdict"),
         id="ratios",

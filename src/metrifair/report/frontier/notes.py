@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from metrifair.figures.intervals import FEW
 from metrifair.figures.utility import ALIKE, UTILITIES, Utility  # noqa: F401  # UTILITIES: for the examples
-from metrifair.report.numbers import few_text, figure_text, listed, noun
 from metrifair.tradeoff.points import Point
+from metrifair.wording.numbers import few_text, figure_text, listed, noun
 
 WEIGHTED = (
     "Rows count by their weights. There are no intervals: those that are proven do not hold for weighted samples."

@@ -36,10 +36,10 @@ from metrifair.report.frontier.words import (
     summary,
 )
 from metrifair.report.html import DRAWING, Json, Markup, Section, document, element, joined, resource
-from metrifair.report.numbers import figure_text
 from metrifair.support.checks import require
 from metrifair.support.files import write_file
 from metrifair.tradeoff.points import Point
+from metrifair.wording.numbers import figure_text
 
 if TYPE_CHECKING:
     from altair import LayerChart, TopLevelMixin

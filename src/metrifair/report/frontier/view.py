@@ -13,10 +13,10 @@ from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import ALIKE, NO_BETTER, UTILITIES, Utility
 from metrifair.report.charts import Axis, axis
-from metrifair.report.numbers import MISSING, figure_text, interval_text, strength_texts
 from metrifair.support.checks import check_known
 from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.points import Point, pareto
+from metrifair.wording.numbers import MISSING, figure_text, interval_text, strength_texts
 
 _NAMES = {
     "strength": "Strength",

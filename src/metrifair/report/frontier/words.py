@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from metrifair.figures.utility import NO_BETTER
 from metrifair.report.frontier.notes import WEIGHTED, helps, is_text, marked_sentence
 from metrifair.report.frontier.view import FrontierView, Row, figure_texts
-from metrifair.report.numbers import figure_text, noun, percent_text
 from metrifair.tradeoff.points import Point
+from metrifair.wording.numbers import figure_text, noun, percent_text
 
 UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
 _KOLMOGOROV = "the Kolmogorov distance, the largest difference between the groups' shares below any score"

@@ -2,7 +2,7 @@
 Scores moved to the middle
 ==========================
 
-``BarycentrePostprocessor`` moves the scores of a fitted model towards what the groups have in common, keeping the
+``BarycenterPostprocessor`` moves the scores of a fitted model towards what the groups have in common, keeping the
 order within each group. ``tolerance=0`` is parity, 1 the model as it was. It needs the group of every person it
 predicts for.
 """
@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from metrifair import BarycentrePostprocessor, unfairness
+from metrifair import BarycenterPostprocessor, unfairness
 
 generator = np.random.default_rng(0)
 a = generator.integers(2, size=4000)
@@ -21,7 +21,7 @@ y = (X.sum(1) + generator.normal(size=4000) > 0.8).astype(int)
 plain = LogisticRegression().fit(X, y).predict_proba(X)[:, 1]
 figure, panels = plt.subplots(1, 3, sharey=True, figsize=(8.8, 3.4))
 for panel, tolerance in zip(panels, (1.0, 0.5, 0.0), strict=True):
-    model = BarycentrePostprocessor(LogisticRegression(), tolerance=tolerance).fit(X, y, sensitive_features=a)
+    model = BarycenterPostprocessor(LogisticRegression(), tolerance=tolerance).fit(X, y, sensitive_features=a)
     score = model.predict_proba(X, sensitive_features=a)[:, 1]
     for group in (0, 1):
         panel.scatter(plain[a == group], score[a == group], s=3, label=f"group {group}")

@@ -8,79 +8,33 @@ from typing import Literal
 
 import numpy as np
 
-from metrifair.datasets.synthetic.closed_forms import Distances, atomic_distances, uniform_distances
-from metrifair.datasets.synthetic.population import (
+from experiments.populations.closed_forms import Distances, atomic_distances, uniform_distances
+from experiments.populations.tradeoff import unrestricted_tradeoff
+from metrifair.datasets.synthetic import (
     Floats,
+    HiddenExperience,
     Sample,
     Seed,
     TradeOffPoint,
     check_probability,
     check_strength,
     generator,
-    last_column_as_group,
     root,
     table_values,
-    unrestricted_tradeoff,
 )
 from metrifair.support.checks import check_integer, check_known, check_number
 
 
-@dataclass(frozen=True)
-class HiddenExperience:
-    """Skill that shows in the grades of the young only: the paper's Example 1, with its exact answers.
+class Example1(HiddenExperience):
+    """``HiddenExperience`` with its distances, its linear models and its trade-off.
 
-    A ~ Bernoulli(p1); grade X1 and experience S uniform on [0, 1]; all independent. Skill Y = A X1 + (1 - A) S;
-    features (X1, A), squared loss. Y is independent of A, and still the optimum is unfair; parity makes the
-    predictions for group 0 a lottery.
-
-    The risk of the best SP-fair hypothesis is (1 - p1^2) / 12; the formula printed in the paper is wrong
-    (see ``printed_fair_risk``).
-
-    Parameters
-    ----------
-    p1
-        Share of group 1, strictly between 0 and 1.
+    The formula for ``fair_risk`` that the paper prints is wrong (see ``printed_fair_risk``).
 
     Examples
     --------
-    >>> population = HiddenExperience(p1=0.5)
-    >>> X, y, a = population.sample(1000, seed=0)
-    >>> bool((y[a == 1] == X[a == 1, 0]).all())
-    True
-    >>> population.fair_risk, population.printed_fair_risk.__round__(4)
+    >>> Example1(p1=0.5).fair_risk, Example1(p1=0.5).printed_fair_risk.__round__(4)
     (0.0625, 0.3646)
     """
-
-    p1: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_probability("p1", self.p1)
-
-    def sample(self, n: int, seed: Seed = 0) -> Sample:
-        """n rows (X, y, a); the columns of X are the grade and the group."""
-        check_integer("n", n, least=1)
-        uniform = generator(seed).random((n, 3))
-        group = (uniform[:, 0] < self.p1).astype(np.int64)
-        skill = np.where(group == 1, uniform[:, 1], uniform[:, 2])
-        return Sample(np.column_stack([uniform[:, 1], group]), skill, group)
-
-    def optimal_prediction(self, X: Floats) -> Floats:
-        """E[Y|X]: the grade in group 1, one half in group 0."""
-        return self.linear_prediction(X, s0=0.0, s1=1.0)
-
-    def fair_prediction(self, X: Floats) -> Floats:
-        """The best SP-fair prediction, 1/2 + p1 (x1 - 1/2) in both groups."""
-        return self.linear_prediction(X, s0=self.p1, s1=self.p1)
-
-    @property
-    def optimal_risk(self) -> float:
-        """Risk of the unpenalised optimum, p0 / 12."""
-        return (1 - self.p1) / 12
-
-    @property
-    def fair_risk(self) -> float:
-        """Risk of the best SP-fair hypothesis, (1 - p1^2) / 12."""
-        return (1 - self.p1) * (1 + self.p1) / 12
 
     @property
     def printed_fair_risk(self) -> float:
@@ -93,11 +47,6 @@ class HiddenExperience:
         """Distances between the groups under the unpenalised optimum: a point mass at 1/2 against uniform on [0, 1]."""
         return self.linear_distances(s0=0.0, s1=1.0)
 
-    def linear_prediction(self, X: Floats, s0: float, s1: float) -> Floats:
-        """1/2 + s_a (x1 - 1/2), the linear models with features (x1, a, a x1) that matter."""
-        group = last_column_as_group(X, width=2)
-        return 0.5 + np.array([s0, s1])[group] * (X[:, 0] - 0.5)
-
     def linear_risk(self, s0: float, s1: float) -> float:
         """Risk of the linear model with these slopes, p1 (1 - s1)^2 / 12 + p0 (1 + s0^2) / 12."""
         return (self.p1 * (1 - s1) ** 2 + (1 - self.p1) * (1 + s0**2)) / 12
@@ -109,7 +58,7 @@ class HiddenExperience:
     def mixture(self, t: float) -> dict[str, float]:
         """Slopes of (1 - t) optimum + t best SP-fair hypothesis.
 
-        >>> HiddenExperience(p1=0.25).mixture(1.0)
+        >>> Example1(p1=0.25).mixture(1.0)
         {'s0': 0.25, 's1': 0.25}
         """
         check_number("t", t, low=0, high=1)
@@ -118,7 +67,7 @@ class HiddenExperience:
     def tradeoff(self, strength: float) -> TradeOffPoint:
         """The best linear model for risk + strength x energy, with slopes s0 (up to its sign) and s1.
 
-        >>> point = HiddenExperience(p1=0.5).tradeoff(0.25)
+        >>> point = Example1(p1=0.5).tradeoff(0.25)
         >>> round(point.parameters["s0"], 6), round(point.risk, 6), round(point.energy, 6)
         (0.403928, 0.052794, 0.018427)
         """
@@ -143,7 +92,7 @@ class HiddenExperience:
     def unrestricted_tradeoff(self, strength: float) -> TradeOffPoint:
         """The best of all hypotheses for risk + strength x energy: slightly better than the best linear model.
 
-        >>> HiddenExperience(p1=0.5).unrestricted_tradeoff(0.25).objective.__round__(5)
+        >>> Example1(p1=0.5).unrestricted_tradeoff(0.25).objective.__round__(5)
         0.05556
         """
         point = unrestricted_tradeoff(

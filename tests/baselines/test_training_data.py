@@ -11,8 +11,8 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from metrifair.baselines.training_data import TrainingData, features_at_predict, groups_at_predict, training_data
 from metrifair.errors import DataError
-from metrifair.postprocessing.training_data import TrainingData, features_at_predict, groups_at_predict, training_data
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 5.0], [3.0, 3.0]])
 Y = np.array([0, 1, 0, 1])
@@ -112,10 +112,10 @@ def test_a_missing_group_is_named_by_the_row_that_was_handed_over() -> None:
 def test_new_rows_are_checked_against_those_of_fit() -> None:
     estimator = Plain()
     with pytest.raises(NotFittedError):
-        features_at_predict(estimator, X)
+        features_at_predict(estimator, X, "groups_")
     training_data(estimator, X, Y, A, two_groups=True)
     with pytest.raises(ValueError, match="features"):
-        features_at_predict(estimator, X[:, :1])
+        features_at_predict(estimator, X[:, :1], "groups_")
     with pytest.raises(DataError, match="'x'"):
         groups_at_predict(estimator, X[:2], ["x", "f"])
     with pytest.raises(DataError, match="one length"):

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from metrifair.figures.intervals import FEW, Interval
+from metrifair.problem.problem import is_evident_positive
 
 MISSING = "\N{EN DASH}"
 """Shown where a figure does not exist; never "NaN"."""
 
 MINUS = "\N{MINUS SIGN}"
 
-_TELLING_LABELS = ({0, 1}, {-1, 1}, {"no", "yes"}, {"n", "y"}, {"false", "true"})  # False and True equal 0 and 1
 _LISTED = 5
 
 
@@ -130,6 +130,53 @@ def listed(items: Sequence[str]) -> str:
     return ", ".join(items[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
+def score_text(score: float, span: float = 0.0) -> str:
+    """A score in plain digits: three, and as many as distinguish hundredths of the ``span`` of all scores.
+
+    >>> score_text(0.43217), score_text(-12345.6), score_text(0.2), score_text(0.99968, 0.0004)
+    ('0.432', '-12346', '0.2', '0.99968')
+    """
+    if score == 0 or not 1e-9 < abs(score) < 1e15:
+        return f"{score:.3g}"
+    decimals = 2 - math.floor(math.log10(abs(score)))
+    if span > 0:
+        decimals = max(decimals, math.ceil(2 - math.log10(span)))
+    text = f"{score:.{max(0, decimals)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def points_text(gap: float) -> str:
+    """A difference of shares in percentage points.
+
+    >>> points_text(0.21)
+    '21.0 points'
+    """
+    return f"{percent_text(gap).rstrip('%')} points"
+
+
+def confidence_text(confidence: float) -> str:
+    """A confidence in percent, without needless digits.
+
+    >>> confidence_text(0.95), confidence_text(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * confidence:.6g}%"
+
+
+def count_text(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> count_text(1, "row"), count_text(1234, "row")
+    ('1 row', '1,234 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def quoted(name: str) -> str:
+    """A group's name in quotation marks."""
+    return f"“{name}”"
+
+
 def few_text(groups: Iterable[tuple[str, str, str, int]], least: int = FEW) -> str:
     """Which of these (group, attribute, set, samples) are too small for their figures to say much; empty if none.
 
@@ -146,15 +193,14 @@ def positive_text(classes: Sequence[object], positive: int) -> str:
     """Which of two labels counts as the positive one, where nobody said so; empty where they tell it themselves.
 
     >>> positive_text(["approved", "denied"], 1)
-    "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it."
+    "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it."
     >>> positive_text(["No", "Yes"], 1)
     ''
     """
-    meant = {label.lower() if isinstance(label, str) else label for label in classes}
-    if len(classes) != 2 or (positive == 1 and meant in _TELLING_LABELS):
+    if is_evident_positive(classes, positive):
         return ""
     names, place = ", ".join(map(repr, classes)), "last" if positive else "first"
-    return f"Positive label: {classes[positive]!r} (the {place} of {names}); pass pos_label= to change it."
+    return f"Positive label: {classes[positive]!r} (the {place} of {names}); name another positive label to change it."
 
 
 def noun(label: str) -> str:

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from experiments.populations import FiniteSpace
-from metrifair.datasets.synthetic import (
-    BiasedClassification,
+from experiments.populations import (
     BiasedRegression,
-    HiddenExperience,
+    ExactOffset,
+    Example1,
+    FiniteSpace,
     IndependentLabels,
     Normal,
-    OffsetRegression,
-    OnlineRegression,
+    SlopeRegression,
     normal_mmd_squared,
     reference_slopes,
     unrestricted_tradeoff,
 )
+from metrifair.datasets.synthetic import BiasedClassification, HiddenExperience, OffsetRegression, OnlineRegression
 from metrifair.errors import DataError
 
 POPULATIONS = [
@@ -29,7 +29,8 @@ POPULATIONS = [
     BiasedRegression("shrink", p1=0.3),
     BiasedClassification(p1=0.3),
     OffsetRegression([1.0, 2.0], p1=0.3),
-    OffsetRegression([1.0, 2.0], p1=0.3, kind="slope"),
+    SlopeRegression([1.0, 2.0], p1=0.3),
+    Example1(0.3),
     OnlineRegression(p1=0.3),
 ]
 
@@ -72,7 +73,7 @@ def test_slopes_given_as_an_array_or_as_lists_make_the_same_population() -> None
     assert_array_equal(OnlineRegression(slopes=slopes).regime_slopes(1), slopes[1])
 
 
-_THETA = "theta must be finite and not zero in either group"
+_THETA = "theta must be finite and not zero"
 REFUSED: list[tuple[Callable[[], object], str]] = [
     *(
         (
@@ -99,10 +100,6 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         "kind must be one of 'shift', 'shrink', got 'stretch'",
     ),
     (
-        lambda: OffsetRegression(kind="shift"),
-        "kind must be one of 'offset', 'slope', got 'shift'",
-    ),
-    (
         lambda: IndependentLabels(loss="hinge"),
         "loss must be one of 'zero_one', 'squared', got 'hinge'",
     ),
@@ -119,28 +116,28 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         lambda: BiasedClassification(delta=1.1),
         "delta must be a finite number, at least 0, at most 1, got 1.1",
     ),
-    (lambda: HiddenExperience().mixture(2), "t must be a finite number, at least 0, at most 1, got 2"),
+    (lambda: Example1().mixture(2), "t must be a finite number, at least 0, at most 1, got 2"),
     *(
         (
             call,
             "strength must be 0 or more, got -1; choose 0 for no penalty, infinity for exact parity",
         )
         for call in (
-            lambda: HiddenExperience().tradeoff(-1),
-            lambda: HiddenExperience().unrestricted_tradeoff(-1),
+            lambda: Example1().tradeoff(-1),
+            lambda: Example1().unrestricted_tradeoff(-1),
             lambda: OffsetRegression().tradeoff(-1),
             lambda: OffsetRegression().tradeoff_prediction(np.zeros((1, 2)), -1),
         )
     ),
     (
-        lambda: OffsetRegression((-0.5,), delta=0.5, kind="slope"),
-        f"{_THETA}, got (-0.5,) with delta 0.5; choose coefficients such as (1.0,)",
+        lambda: SlopeRegression((-0.5,), delta=0.5),
+        f"{_THETA} in either group, got (-0.5,) with delta 0.5; choose coefficients such as (1.0,)",
     ),
     (
         lambda: OffsetRegression(()),
-        f"{_THETA}, got () with delta 0.5; choose coefficients such as (1.0,)",
+        f"{_THETA}, got (); choose coefficients such as (1.0,)",
     ),
-    (lambda: OffsetRegression.drawn(0), "k must be an integer from 1 upwards, got 0"),
+    (lambda: ExactOffset.drawn(0), "k must be an integer from 1 upwards, got 0"),
     *(
         (
             lambda population=population: population.sample(0),

@@ -11,7 +11,8 @@ from montecarlo import z_score
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from metrifair.datasets.synthetic import OnlineRegression, reference_slopes, unrestricted_tradeoff
+from experiments.populations import reference_slopes, regime_estimate, regime_tradeoff, unrestricted_tradeoff
+from metrifair.datasets.synthetic import OnlineRegression
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_the_estimates_agree_with_the_table_of_truth(
     reference: OnlineRegression, regime, means, variance, kolmogorov, energy, w1, fair_risk, best
 ) -> None:
     n = 1_000_000
-    estimate = reference.estimate(regime, n=n, seed=1)
+    estimate = regime_estimate(reference, regime, n=n, seed=1)
     # standard error of a mean of n/2 values, and that of the table (3e-4)
     error = math.sqrt(variance) * math.sqrt(2 / n) + 3e-4
     assert estimate.means == pytest.approx(means, abs=4 * error)
@@ -59,17 +60,17 @@ def test_the_estimates_agree_with_the_table_of_truth(
     assert estimate.kolmogorov == pytest.approx(kolmogorov, abs=4 * error)
     assert (estimate.energy, estimate.wasserstein) == pytest.approx((energy, w1), abs=2 * error)
     assert estimate.fair_risk == pytest.approx(fair_risk, abs=2 * error)
-    floor = reference.unrestricted_tradeoff(2.0, regime, n=400_000, seed=1)
+    floor = regime_tradeoff(reference, 2.0, regime, n=400_000, seed=1)
     # the last column is printed to three digits
     assert (floor.objective, floor.risk) == pytest.approx(best[:2], abs=1e-3)
     assert floor.energy == pytest.approx(best[2], abs=5e-4)
-    parity = reference.unrestricted_tradeoff(math.inf, regime, n=400_000, seed=1)
+    parity = regime_tradeoff(reference, math.inf, regime, n=400_000, seed=1)
     assert parity.risk == pytest.approx(fair_risk, abs=4e-3)
 
 
 def test_the_estimates_agree_with_those_of_scipy_on_independent_rows(reference: OnlineRegression) -> None:
     _, y, a = reference.test_set(200_000, regime=1, seed=3)
-    estimate = reference.estimate(1, n=400_000, seed=4)
+    estimate = regime_estimate(reference, 1, n=400_000, seed=4)
     assert y.var() == pytest.approx(estimate.variance, abs=0.015)
     u, v = y[a == 0], y[a == 1]
     assert abs(z_score(u, estimate.means[0])) < 5

@@ -1,20 +1,16 @@
-"""What only the paper's theory asks for: all SP-fair hypotheses on a small finite space, by enumeration (the
-proposition on the geometry of H_fair), and biased targets under other losses and with a Tikhonov term."""
+"""All SP-fair hypotheses on a small finite space, by enumeration: the proposition on the geometry of H_fair."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.datasets.synthetic import Normal
-from metrifair.datasets.synthetic.population import Floats, check_probability
+from metrifair.datasets.synthetic import Floats
 from metrifair.errors import DataError
-from metrifair.support.checks import check_integer, check_known, check_number
 
 Partition: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -169,139 +165,3 @@ def _partitions(remaining: int, blocks: dict[int, list[int]]) -> Iterator[Partit
             block = tuple(atom for atom in range(mask.bit_length()) if mask >> atom & 1)
             for rest in _partitions(remaining & ~mask, blocks):
                 yield (block, *rest)
-
-
-_HALVINGS = 70  # beyond the 53 bits of a float
-
-
-@dataclass(frozen=True)
-class ShiftedTarget:
-    """Training on a target that is too low by ``bias`` in group 1, under any of three losses, with exact answers.
-
-    X1 uniform on 0..m-1, A ~ Bernoulli(p1) independent, features (X1, A), f = X1/(m-1); the truth is Y0 = f + sigma
-    noise (normal), the target Y0 - bias A. ``BiasedRegression("shift")`` is the case of the squared error. Each group's
-    optimum has the order of f, so the best SP-fair hypothesis gives both groups one value at each f. Risks are those
-    with respect to the truth (with the Tikhonov term), less the least one.
-
-    The squared error is strongly convex, as the theorem asks: parity helps at every bias. The absolute error of a
-    target without noise is not: there the fair hypothesis follows the larger group, and is right, or as wrong as that.
-
-    Parameters
-    ----------
-    loss
-        "squared_error", "absolute_error" or "huber".
-    bias
-        By how much the target of group 1 is too low, 0 or more.
-    p1
-        Share of group 1.
-    sigma
-        Standard deviation of the noise.
-    tikhonov
-        Weight of the mean squared prediction, added to the risk.
-    threshold
-        Of Huber's loss: quadratic up to here, linear beyond.
-    m
-        Number of values of X1, at least 2.
-
-    Examples
-    --------
-    >>> squared = ShiftedTarget("squared_error", bias=0.2, p1=0.6)
-    >>> round(squared.optimal_true_risk, 6), round(squared.fair_true_risk, 6)     # p1 bias^2, (p1 bias)^2
-    (0.024, 0.0144)
-    >>> absolute = ShiftedTarget("absolute_error", bias=0.2, p1=0.6)
-    >>> round(absolute.optimal_true_risk, 6), round(absolute.fair_true_risk, 6)   # p1 bias, bias: parity hurts
-    (0.12, 0.2)
-    """
-
-    loss: Literal["squared_error", "absolute_error", "huber"] = "squared_error"
-    bias: float = 0.1
-    p1: float = 0.5
-    sigma: float = 0.0
-    tikhonov: float = 0.0
-    threshold: float = 0.25
-    m: int = 5
-
-    def __post_init__(self) -> None:
-        check_known("loss", self.loss, ("squared_error", "absolute_error", "huber"))
-        check_number("bias", self.bias, low=0, high=1e6)
-        check_probability("p1", self.p1)
-        check_number("sigma", self.sigma, low=0, high=1e6)
-        check_number("tikhonov", self.tikhonov, low=0, high=1e6)
-        check_number("threshold", self.threshold, low=0, high=1e6, low_open=True)
-        check_integer("m", self.m, least=2)
-
-    @property
-    def optimal_table(self) -> Floats:
-        """The unpenalised optimum for the biased target: row = group, column = X1."""
-        return np.array([self._best((1.0, 0.0)), self._best((0.0, 1.0))])
-
-    @property
-    def fair_table(self) -> Floats:
-        """The best SP-fair hypothesis for the biased target: row = group, column = X1."""
-        return np.array([self._best((1 - self.p1, self.p1))] * 2)
-
-    @property
-    def optimal_true_risk(self) -> float:
-        """Excess risk of the unpenalised optimum with respect to the truth."""
-        return self._excess(self.optimal_table)
-
-    @property
-    def fair_true_risk(self) -> float:
-        """Excess risk of the best SP-fair hypothesis with respect to the truth."""
-        return self._excess(self.fair_table)
-
-    def _best(self, shares: tuple[float, float]) -> Floats:
-        """The best value at each f for people of whom these shares belong to the two groups, by bisection."""
-        f = np.linspace(0, 1, self.m)
-        low: Floats = np.full(self.m, -self.bias - 1)
-        high: Floats = np.full(self.m, 2.0)
-        for _ in range(_HALVINGS):
-            value = (low + high) / 2
-            slope = shares[0] * self._slope(value - f) + shares[1] * self._slope(value - f + self.bias)
-            falls = slope + 2 * self.tikhonov * value <= 0
-            low, high = np.where(falls, value, low), np.where(falls, high, value)
-        return np.asarray((low + high) / 2)
-
-    def _excess(self, table: Floats) -> float:
-        f = np.linspace(0, 1, self.m)
-        truth = np.array([self._best((1.0, 0.0))] * 2)  # without bias both groups are as group 0
-
-        def risk(values: Floats) -> Floats:
-            return self._risk(values - f) + self.tikhonov * values**2
-
-        return float(np.array([1 - self.p1, self.p1]) @ (risk(table) - risk(truth)).mean(1))
-
-    def _slope(self, error: Floats) -> Floats:
-        """Derivative of the expected loss where the prediction exceeds f by ``error``; the noise is normal."""
-        if self.loss == "squared_error":
-            return 2 * error
-        reach = inf if self.loss == "absolute_error" else self.threshold
-        if self.sigma == 0:
-            return np.sign(error) if reach == inf else np.clip(error, -reach, reach)
-        if reach == inf:
-            return np.asarray(2 * _below(error / self.sigma) - 1)
-        low, high = (-reach - error) / self.sigma, (reach - error) / self.sigma
-        inside = error * (_below(high) - _below(low)) + self.sigma * (_density(low) - _density(high))
-        return np.asarray(inside + reach * (_below(-high) - _below(low)))
-
-    def _risk(self, error: Floats) -> Floats:
-        """Expected loss there, but for a constant."""
-        if self.loss == "squared_error":
-            return error**2
-        k, s, far = self.threshold, self.sigma, np.abs(error)
-        if self.loss == "absolute_error":
-            return far if s == 0 else np.asarray(error * (2 * _below(error / s) - 1) + 2 * s * _density(error / s))
-        if s == 0:
-            return np.where(far <= k, error**2 / 2, k * (far - k / 2))
-        low, high = (-k - error) / s, (k - error) / s
-        beyond = _below(low) + _below(-high)
-        square = (error**2 + s**2) * (1 - beyond) + s * ((error - k) * _density(low) - (error + k) * _density(high))
-        distance = error * (_below(-high) - _below(low)) + s * (_density(low) + _density(high))
-        return np.asarray(square / 2 + k * distance - k**2 / 2 * beyond)
-
-
-_below = np.vectorize(Normal(0.0, 1.0).cdf, otypes=[np.float64])  # without SciPy, whose import would take longer
-
-
-def _density(z: Floats) -> Floats:
-    return np.asarray(np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi))

@@ -9,10 +9,11 @@ from montecarlo import check_distances, z_score
 from numpy.testing import assert_allclose
 from scipy import integrate, optimize, stats
 
-from metrifair.datasets.synthetic import (
+from experiments.populations import (
     Distances,
+    ExactOffset,
     Normal,
-    OffsetRegression,
+    SlopeRegression,
     atomic_distances,
     normal_distances,
     normal_mmd_squared,
@@ -95,18 +96,20 @@ def test_atoms_have_the_distances_that_one_finds_on_paper() -> None:
 
 
 POPULATIONS = [
-    OffsetRegression((0.6, 0.8), delta=1.0, p1=0.5),
-    OffsetRegression((1.0, -2.0, 0.5), delta=-0.7, p1=0.3),
-    OffsetRegression((1.0, 2.0), delta=0.5, p1=0.3, kind="slope"),
-    OffsetRegression((1.0, 2.0), delta=-0.8, p1=0.6, kind="slope"),
+    ExactOffset((0.6, 0.8), delta=1.0, p1=0.5),
+    ExactOffset((1.0, -2.0, 0.5), delta=-0.7, p1=0.3),
+    SlopeRegression((1.0, 2.0), delta=0.5, p1=0.3),
+    SlopeRegression((1.0, 2.0), delta=-0.8, p1=0.6),
 ]
 
 
 @pytest.mark.parametrize("population", POPULATIONS)
-def test_the_exact_values_of_offset_regression_are_those_of_a_sample(population: OffsetRegression) -> None:
+def test_the_exact_values_of_offset_regression_are_those_of_a_sample(population: ExactOffset) -> None:
     X, y, a = population.sample(200_000, seed=1)
     theta, added = np.array(population.theta), population.delta * (1 - a)
-    truth = X[:, :-1] @ theta + (added if population.kind == "offset" else added * X[:, :-1].sum(axis=1))
+    truth = X[:, :-1] @ theta + (
+        added if not isinstance(population, SlopeRegression) else added * X[:, :-1].sum(axis=1)
+    )
     assert_allclose(y, truth, atol=1e-12)
     assert_allclose(population.optimal_prediction(X), y)
     assert abs(z_score(a, population.p1)) < 4
@@ -124,18 +127,18 @@ def test_the_exact_values_of_offset_regression_are_those_of_a_sample(population:
     check_distances(prediction, a, _distances_at(population, point.parameters))
 
 
-def _distances_at(population: OffsetRegression, parameters: dict[str, float]) -> Distances:
-    if population.kind == "offset":
+def _distances_at(population: ExactOffset, parameters: dict[str, float]) -> Distances:
+    if not isinstance(population, SlopeRegression):
         return normal_distances(Normal(parameters["c"], parameters["s"]), Normal(0.0, parameters["s"]))
     return normal_distances(Normal(0.0, parameters["s0"]), Normal(0.0, parameters["s1"]))
 
 
 def test_the_best_fair_hypotheses_are_the_stated_ones() -> None:
-    offset = OffsetRegression((0.6, 0.8), delta=1.0, p1=0.3)
+    offset = ExactOffset((0.6, 0.8), delta=1.0, p1=0.3)
     X, _, _ = offset.sample(20)
     assert_allclose(offset.fair_prediction(X), X[:, :2] @ [0.6, 0.8] + 0.7)
     assert offset.fair_risk == pytest.approx(0.7 * 0.3)
-    slope = OffsetRegression((3.0, 0.0), delta=4.0, p1=0.3, kind="slope")
+    slope = SlopeRegression((3.0, 0.0), delta=4.0, p1=0.3)
     assert slope.fair_risk == pytest.approx(0.7 * 0.3 * (math.hypot(7, 4) - 3) ** 2)
     assert slope.optimal_distances.wasserstein == pytest.approx((math.hypot(7, 4) - 3) * math.sqrt(2 / math.pi))
 
@@ -155,28 +158,28 @@ TABLE_7_5 = [
 def test_the_trade_off_of_offset_regression_has_the_printed_values(
     strength: float, c: float, s: float, risk: float, energy: float, kolmogorov: float
 ) -> None:
-    point = OffsetRegression((0.6, 0.8), delta=1.0, p1=0.5).tradeoff(strength)
+    point = ExactOffset((0.6, 0.8), delta=1.0, p1=0.5).tradeoff(strength)
     assert point.parameters == pytest.approx({"c": c, "s": s}, abs=5.01e-7)
     assert (point.risk, point.energy, point.kolmogorov) == pytest.approx((risk, energy, kolmogorov), abs=5e-7)
 
 
 @pytest.mark.parametrize(("population", "strength"), list(product(POPULATIONS, (0.01, 0.5, 20.0))))
-def test_no_linear_model_beats_the_trade_off(population: OffsetRegression, strength: float) -> None:
+def test_no_linear_model_beats_the_trade_off(population: ExactOffset, strength: float) -> None:
     p0, p1 = 1 - population.p1, population.p1
     first, second = population.groups
 
     def objective(parameters: np.ndarray) -> float:
-        if (parameters[-1] <= 0) or (population.kind == "slope" and parameters[0] <= 0):
+        if (parameters[-1] <= 0) or (isinstance(population, SlopeRegression) and parameters[0] <= 0):
             return math.inf
-        names = ("c", "s") if population.kind == "offset" else ("s0", "s1")
+        names = ("c", "s") if not isinstance(population, SlopeRegression) else ("s0", "s1")
         energy = _distances_at(population, dict(zip(names, map(float, parameters), strict=True))).energy
-        if population.kind == "offset":
+        if not isinstance(population, SlopeRegression):
             c, s = parameters
             return p0 * p1 * (population.delta - c) ** 2 + (s - second.deviation) ** 2 + strength * energy
         s0, s1 = parameters
         return p0 * (s0 - first.deviation) ** 2 + p1 * (s1 - second.deviation) ** 2 + strength * energy
 
-    start = [0.1 * population.delta, second.deviation] if population.kind == "offset" else [2.0, 2.0]
+    start = [0.1 * population.delta, second.deviation] if not isinstance(population, SlopeRegression) else [2.0, 2.0]
     options = {"xatol": 1e-9, "fatol": 1e-14, "maxiter": 2000}
     found = optimize.minimize(objective, start, method="Nelder-Mead", options=options)
     point = population.tradeoff(strength)
@@ -185,7 +188,7 @@ def test_no_linear_model_beats_the_trade_off(population: OffsetRegression, stren
 
 
 @pytest.mark.parametrize("population", POPULATIONS)
-def test_the_trade_off_runs_from_the_optimum_to_the_best_fair_hypothesis(population: OffsetRegression) -> None:
+def test_the_trade_off_runs_from_the_optimum_to_the_best_fair_hypothesis(population: ExactOffset) -> None:
     assert population.tradeoff(0).risk == pytest.approx(0, abs=1e-25)
     assert population.tradeoff(0).energy == pytest.approx(population.optimal_distances.energy)
     assert population.tradeoff(math.inf).risk == pytest.approx(population.fair_risk)
@@ -197,7 +200,7 @@ def test_the_trade_off_runs_from_the_optimum_to_the_best_fair_hypothesis(populat
 
 
 def test_all_hypotheses_together_do_at_least_as_well_as_linear_ones() -> None:
-    population = OffsetRegression(delta=1.0)
+    population = ExactOffset(delta=1.0)
     for strength in (0.1, 1.0, 5.0, math.inf):
         best = unrestricted_tradeoff(
             stats.norm(1, 1).cdf, stats.norm(0, 1).cdf, p1=0.5, strength=strength, support=(-7, 8)
@@ -207,7 +210,7 @@ def test_all_hypotheses_together_do_at_least_as_well_as_linear_ones() -> None:
 
 
 def test_the_reference_draws_its_coefficients_around_two() -> None:
-    population = OffsetRegression.drawn(4000, seed=1)
+    population = ExactOffset.drawn(4000, seed=1)
     assert abs(z_score(population.theta, 2.0)) < 4
     assert np.std(population.theta) == pytest.approx(1, abs=0.05)
-    assert population == OffsetRegression.drawn(4000, seed=1) != OffsetRegression.drawn(4000, seed=2)
+    assert population == ExactOffset.drawn(4000, seed=1) != ExactOffset.drawn(4000, seed=2)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from experiments.populations import FiniteSpace
-from metrifair.datasets.synthetic import Distances
+from experiments.populations import Distances, FiniteSpace
 
 
 def z_score(values: ArrayLike, expected: float) -> float:

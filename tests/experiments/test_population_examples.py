@@ -9,7 +9,7 @@ from montecarlo import check_distances, space_of, z_score
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize
 
-from metrifair.datasets.synthetic import Distances, HiddenExperience, IndependentLabels, uniform_distances
+from experiments.populations import Distances, Example1, IndependentLabels, uniform_distances
 
 SHARES = (0.2, 0.5, 0.8)
 
@@ -18,13 +18,13 @@ SHARES = (0.2, 0.5, 0.8)
 
 
 def test_the_optimum_of_example_1_is_a_point_against_a_uniform() -> None:
-    assert HiddenExperience(0.3).optimal_distances == Distances(pytest.approx(1 / 6), 0.5, 0.25, 1.0)
-    assert HiddenExperience(0.3).optimal_distances.cramer == pytest.approx(1 / 12)
+    assert Example1(0.3).optimal_distances == Distances(pytest.approx(1 / 6), 0.5, 0.25, 1.0)
+    assert Example1(0.3).optimal_distances.cramer == pytest.approx(1 / 12)
 
 
 @pytest.mark.parametrize("p1", SHARES)
 def test_the_risks_of_example_1_are_those_of_a_sample(p1: float) -> None:
-    population = HiddenExperience(p1)
+    population = Example1(p1)
     X, y, a = population.sample(400_000, seed=1)
     assert abs(z_score(a, p1)) < 4
     assert population.optimal_risk == pytest.approx((1 - p1) / 12)
@@ -40,13 +40,13 @@ def test_no_hypothesis_on_quantiles_beats_the_fair_risk_of_example_1(p1: float) 
     levels = (np.arange(20_000) + 0.5) / 20_000
     quantiles = p1 * levels + (1 - p1) / 2
     least = (p1 * (quantiles - levels) ** 2 + (1 - p1) * (quantiles - 0.5) ** 2).mean() + (1 - p1) / 12
-    assert HiddenExperience(p1).fair_risk == pytest.approx(least, abs=1e-9)
-    assert HiddenExperience(p1).fair_risk == pytest.approx((1 - p1**2) / 12)
+    assert Example1(p1).fair_risk == pytest.approx(least, abs=1e-9)
+    assert Example1(p1).fair_risk == pytest.approx((1 - p1**2) / 12)
 
 
 @pytest.mark.parametrize(("p1", "right", "printed"), [(0.2, 0.08, 0.9013), (0.5, 0.0625, 0.3646), (0.8, 0.03, 0.1128)])
 def test_the_risk_printed_in_the_paper_is_wrong(p1: float, right: float, printed: float) -> None:
-    population = HiddenExperience(p1)
+    population = Example1(p1)
     assert population.printed_fair_risk == pytest.approx(printed, abs=5e-5)
     assert population.fair_risk == pytest.approx(right)
     X, y, _ = population.sample(100_000, seed=2)
@@ -58,7 +58,7 @@ def test_the_risk_printed_in_the_paper_is_wrong(p1: float, right: float, printed
 
 
 def test_the_rearrangement_of_the_fair_hypothesis_in_group_0_is_as_good() -> None:
-    population = HiddenExperience(0.3)
+    population = Example1(0.3)
     assert population.linear_risk(-0.3, 0.3) == population.linear_risk(0.3, 0.3) == pytest.approx(population.fair_risk)
     assert population.linear_distances(-0.3, 0.3) == Distances(0, 0, 0, 0)
 
@@ -68,7 +68,7 @@ def test_the_rearrangement_of_the_fair_hypothesis_in_group_0_is_as_good() -> Non
 def test_between_the_optimum_and_the_fair_hypothesis_risk_and_distances_follow_the_formulas(
     p1: float, t: float
 ) -> None:
-    population, p0 = HiddenExperience(p1), 1 - p1
+    population, p0 = Example1(p1), 1 - p1
     slopes = population.mixture(t)
     X, _, _ = population.sample(50)
     mixed = (1 - t) * population.optimal_prediction(X) + t * population.fair_prediction(X)
@@ -80,7 +80,7 @@ def test_between_the_optimum_and_the_fair_hypothesis_risk_and_distances_follow_t
 
 
 def test_the_risk_and_distances_of_any_linear_model_are_those_of_a_sample() -> None:
-    population = HiddenExperience(0.4)
+    population = Example1(0.4)
     X, y, a = population.sample(400_000, seed=3)
     prediction = population.linear_prediction(X, 0.3, 0.7)
     assert abs(z_score((prediction - y) ** 2, population.linear_risk(0.3, 0.7))) < 4
@@ -113,14 +113,14 @@ TABLE_7_2 = [
 def test_the_trade_off_of_example_1_has_the_printed_values(
     strength: float, s0: float, s1: float, risk: float, energy: float, kolmogorov: float
 ) -> None:
-    point = HiddenExperience(0.5).tradeoff(strength)
+    point = Example1(0.5).tradeoff(strength)
     assert point.parameters == pytest.approx({"s0": s0, "s1": s1}, abs=5e-7)
     assert (point.risk, point.energy, point.kolmogorov) == pytest.approx((risk, energy, kolmogorov), abs=5e-7)
 
 
 @pytest.mark.parametrize(("p1", "strength"), list(product((0.1, 0.5, 0.9), (1e-3, 0.1, 1.0, 30.0))))
 def test_no_linear_model_beats_the_trade_off_of_example_1(p1: float, strength: float) -> None:
-    population = HiddenExperience(p1)
+    population = Example1(p1)
 
     def objective(slopes: np.ndarray) -> float:
         return population.linear_risk(*slopes) + strength * population.linear_distances(*slopes).energy
@@ -132,7 +132,7 @@ def test_no_linear_model_beats_the_trade_off_of_example_1(p1: float, strength: f
 
 
 def test_the_trade_off_of_example_1_tends_to_the_best_fair_hypothesis() -> None:
-    population = HiddenExperience(0.3)
+    population = Example1(0.3)
     assert population.tradeoff(1e10).risk == pytest.approx(population.fair_risk, abs=1e-9)
     assert population.tradeoff(1e10).parameters == pytest.approx({"s0": 0.3, "s1": 0.3}, abs=1e-9)
     assert population.tradeoff(math.inf).objective == pytest.approx(population.fair_risk)
@@ -142,13 +142,13 @@ def test_the_trade_off_of_example_1_tends_to_the_best_fair_hypothesis() -> None:
 def test_all_hypotheses_together_do_slightly_better_than_linear_ones(
     strength: float, best: float, linear: float
 ) -> None:
-    assert HiddenExperience(0.5).unrestricted_tradeoff(strength).objective == pytest.approx(best, abs=5e-6)
-    assert HiddenExperience(0.5).tradeoff(strength).objective == pytest.approx(linear, abs=5e-6)
+    assert Example1(0.5).unrestricted_tradeoff(strength).objective == pytest.approx(best, abs=5e-6)
+    assert Example1(0.5).tradeoff(strength).objective == pytest.approx(linear, abs=5e-6)
 
 
 @pytest.mark.parametrize("p1", SHARES)
 def test_the_unrestricted_trade_off_begins_at_the_optimum_and_ends_at_the_best_fair_hypothesis(p1: float) -> None:
-    population = HiddenExperience(p1)
+    population = Example1(p1)
     start, end = population.unrestricted_tradeoff(0), population.unrestricted_tradeoff(math.inf)
     assert (start.risk, end.risk) == pytest.approx((population.optimal_risk, population.fair_risk), abs=1e-6)
     assert (start.energy, end.energy) == pytest.approx((1 / 6, 0), abs=1e-6)

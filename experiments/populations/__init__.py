@@ -1,0 +1,41 @@
+"""The paper's populations, whose optima, risks and distances are known exactly.
+
+Those that users need are in ``metrifair.datasets.synthetic``; here is what only the paper's theory and tests use.
+"""
+
+from experiments.populations.biased import BiasedRegression, ShiftedTarget, fair_by_sorting, table_distances
+from experiments.populations.closed_forms import (
+    Distances,
+    Normal,
+    atomic_distances,
+    normal_distances,
+    normal_mmd_squared,
+    uniform_distances,
+)
+from experiments.populations.examples import Example1, IndependentLabels
+from experiments.populations.finite_space import FiniteSpace
+from experiments.populations.offset import ExactOffset, SlopeRegression
+from experiments.populations.online import reference_slopes, regime_estimate, regime_tradeoff
+from experiments.populations.tradeoff import unrestricted_tradeoff
+
+__all__ = [
+    "BiasedRegression",
+    "Distances",
+    "ExactOffset",
+    "Example1",
+    "FiniteSpace",
+    "IndependentLabels",
+    "Normal",
+    "ShiftedTarget",
+    "SlopeRegression",
+    "atomic_distances",
+    "fair_by_sorting",
+    "normal_distances",
+    "normal_mmd_squared",
+    "reference_slopes",
+    "regime_estimate",
+    "regime_tradeoff",
+    "table_distances",
+    "uniform_distances",
+    "unrestricted_tradeoff",
+]

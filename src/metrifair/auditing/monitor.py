@@ -1,0 +1,155 @@
+"""A series of audits: the distances at each look, and a test for change that holds however many looks follow.
+
+Look number k (the first one is number 0) is tested at alpha / (k (k + 1)), shared among the distances known by then:
+these levels add up to at most alpha over all looks (Bonferroni). Each distance is compared with its own baseline, the
+first looks that have it, pooled until both groups reach the minimum size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple, TypeAlias
+
+from scipy.special import ndtri
+
+from metrifair.auditing.compare import Key, check_settings, compared_figures
+from metrifair.auditing.differences import ComparedFigure, change
+from metrifair.auditing.records import AuditRecord, Baseline, Look, SeriesRecord
+from metrifair.errors import DataError
+from metrifair.figures.intervals import Interval
+from metrifair.metrics.registry import METRICS
+
+Pool: TypeAlias = Callable[[int, int], AuditRecord]
+"""The audit of the rows of all looks from one number to another, both included."""
+
+
+def series_record(
+    audits: Mapping[str, AuditRecord], *, confidence: float, least_count: int, pool: Pool | None = None
+) -> SeriesRecord:
+    """All distances at all looks; without ``pool``, a baseline is the first look that is large enough."""
+    names, records = list(audits), list(audits.values())
+    if any(one.confidence != confidence for one in records):
+        raise DataError(f"audits must have been made with confidence={confidence}, as their intervals are used")
+    by_look = [_distances(one) for one in records]
+    for name, record, distances in zip(names[1:], records[1:], by_look[1:], strict=True):
+        check_settings({names[0]: records[0], name: record}, distances)
+    series: dict[Key, dict[int, ComparedFigure]] = {}
+    for number, distances in enumerate(by_look):
+        for key, figure in distances.items():
+            series.setdefault(key, {})[number] = figure
+    if all(len(figures) < 2 for figures in series.values()):
+        raise DataError("the looks have no distance in common; audit the same groups, criteria and metrics in all")
+    known = [sum(min(figures) <= number for figures in series.values()) for number in range(len(names))]
+    pooled = None if pool is None else cache(lambda first, last: _distances(pool(first, last)))
+    looks: list[Look] = []
+    baselines: list[Baseline] = []
+    for key, figures in series.items():
+        baseline = _pooled(key, figures, least_count, pooled)
+        tested = [
+            number
+            for number, figure in figures.items()
+            if baseline.enough and number > baseline.last and min(figure.sizes) >= least_count
+        ]
+        at = {baseline.last: baseline.figure} if baseline.enough else {}
+        at |= {number: figures[number] for number in tested}
+        for number, figure in at.items():
+            look = _look(baseline, number, figure, known[number], confidence)
+            looks.append(replace(look, look=names[number], baseline=len(baselines)))
+        baselines.append(_baseline_record(baseline, names, tested))
+    order = {name: number for number, name in enumerate(names)}
+    return SeriesRecord(
+        tuple(names),
+        [one.rows for one in records],
+        confidence,
+        least_count,
+        sorted(looks, key=lambda one: order[one.look]),
+        baselines,
+    )
+
+
+def _distances(record: AuditRecord) -> dict[Key, ComparedFigure]:
+    return {key: figure for key, figure in compared_figures(record).items() if figure.metric in METRICS}
+
+
+class _Pooled(NamedTuple):
+    """The looks of a baseline, from the first to the last, and the distance in the rows of all of them."""
+
+    first: int
+    last: int
+    figure: ComparedFigure  # of a baseline that is too small: with the sizes so far, and the value of the first look
+    enough: bool
+
+
+def _pooled(
+    key: Key,
+    figures: Mapping[int, ComparedFigure],
+    least_count: int,
+    pool: Callable[[int, int], Mapping[Key, ComparedFigure]] | None,
+) -> _Pooled:
+    """The first looks at a distance, until both groups have enough rows; ``figures`` are by the number of the look."""
+    large = [number for number, figure in figures.items() if min(figure.sizes) >= least_count]
+    first = min(figures) if pool is not None or not large else large[0]
+    last, sizes = first, (0, 0)
+    if pool is None:
+        return _Pooled(first, first, figures[first], bool(large))
+    for last, figure in figures.items():
+        left, right = _aligned_sizes(figure, figures[first])
+        sizes = sizes[0] + left, sizes[1] + right
+        if min(sizes) >= least_count:
+            return _Pooled(first, last, figures[first] if last == first else pool(first, last)[key], True)
+    return _Pooled(first, last, figures[first]._replace(sizes=sizes), False)
+
+
+def _aligned_sizes(figure: ComparedFigure, other: ComparedFigure) -> tuple[int, int]:
+    """The sizes of a figure's groups in the order in which another one has them: 2 and 10, or "10" and "2"."""
+    left, right = figure.sizes
+    return (right, left) if figure.group_values == other.group_values[::-1] != other.group_values else (left, right)
+
+
+def _baseline_record(baseline: _Pooled, names: list[str], tested: list[int]) -> Baseline:
+    later = range(baseline.last + 1, len(names)) if baseline.enough else ()
+    return Baseline(
+        *baseline.figure.names,
+        names[baseline.first : baseline.last + 1],
+        baseline.figure.sizes,
+        baseline.enough,
+        untested=[names[number] for number in later if number not in tested],
+        group_values=baseline.figure.group_values,
+        conditions=baseline.figure.conditions,
+    )
+
+
+def _look(baseline: _Pooled, number: int, now: ComparedFigure, known: int, confidence: float) -> Look:
+    """A distance at the look of a number, one of so many ``known``; tested after its baseline."""
+    before, alpha = baseline.figure, 1 - confidence
+    level, interval, found = None, now.interval, None
+    if number > baseline.last:
+        level = alpha / (number * (number + 1)) / known
+        found = change(before, now, 0.0, confidence)
+    if interval is not None:
+        share = alpha / ((number + 1) * (number + 2)) / known  # the first look has an interval, but no test
+        wider = float(-ndtri(share / 2) / ndtri((1 + confidence) / 2))
+        low, high = (now.value + wider * (end - now.value) for end in (interval.low, interval.high))
+        interval = Interval(max(0.0, low), high)
+    # The worst cut of a number may be another one at each look.
+    is_cut = {*before.group_values} != {*now.group_values} or {*now.group_values} == {None}
+    named = now if is_cut else before
+    return Look(
+        "",
+        before.attribute,
+        before.criterion,
+        before.within,
+        named.groups,
+        before.metric,
+        _aligned_sizes(now, before),
+        now.value,
+        interval,
+        now.value - before.value,
+        None if found is None else found.p_value,
+        level,
+        "not_tested" if found is None or level is None else found.verdict(found.p_value, level),
+        group_values=named.group_values,
+        conditions=before.conditions,
+    )

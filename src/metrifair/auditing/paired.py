@@ -1,0 +1,222 @@
+"""Correlations between the figures of two audits of the same rows.
+
+To first order a figure is a sum over rows, each with its influence. The errors of two figures are as correlated as the
+influences of the rows behind both; those on a distance are the values of its witness utility.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import compress
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from metrifair.auditing.by_group import SMALLEST, reliability_bin
+from metrifair.auditing.decisions import are_decisions, selection_of
+from metrifair.auditing.differences import BY_GROUP, DECISIONS, ComparedFigure, Names
+from metrifair.auditing.distribution import Floats, Integers, utility_of
+from metrifair.auditing.records import AuditRecord
+from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
+from metrifair.auditing.source import AuditedRows, AuditResult
+from metrifair.auditing.values import group_values
+from metrifair.metrics.registry import facts
+from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.problem import Problem
+from metrifair.problem.values import Value, canonical_values
+
+
+class _Influences(NamedTuple):
+    """The influences of the rows of each side on a figure, in one order for all audits, and the rows' weights."""
+
+    values: Sequence[Floats]
+    weights: Sequence[Floats]
+
+
+def correlations(
+    before: AuditResult, after: AuditResult, figures: Sequence[tuple[ComparedFigure, ComparedFigure]]
+) -> dict[Names, float] | None:
+    """The correlation of the errors of each figure in two audits, by its names in the first.
+
+    None where the rows of both are not the same, or not in memory.
+    """
+    if before.rows is None or after.rows is None or not _same_rows(before.rows, after.rows):
+        return None
+    rows = before.rows, after.rows
+    orders = [np.arange(len(one.sample.problem)) if one.sample.order is None else one.sample.order for one in rows]
+    compared = [_comparisons(one) for one in rows]
+    influences = [
+        _group_influences(one, order) | _ratio_influences(one, audit.record, order)
+        for one, audit, order in zip(rows, (before, after), orders, strict=True)
+    ]
+    found: dict[Names, float] = {}
+    for mine, theirs in figures:
+        first, second = compared[0].get(mine.names[:-1]), compared[1].get(theirs.names[:-1])
+        if mine.names in influences[0] and theirs.names in influences[1]:
+            found[mine.names] = _correlation(influences[0][mine.names], influences[1][theirs.names])
+        elif first is not None and second is not None:
+            if mine.group_values != theirs.group_values and second.right is not None:
+                second = replace(second, left=second.right, right=second.left, sizes=second.sizes[::-1])
+            correlation = _distance_correlation(mine.metric, (first, second), orders)
+            if correlation is not None:
+                found[mine.names] = correlation
+    return found
+
+
+def _same_rows(before: AuditedRows, after: AuditedRows) -> bool:
+    """Whether all rows have the same groups, labels, strata and weights, in the order they were passed in."""
+    mine, theirs = _columns(before), _columns(after)
+    if mine.keys() != theirs.keys():
+        return False
+    for name, (known, codes) in mine.items():
+        others, other_codes = theirs[name]
+        place = {value: code for code, value in enumerate(known)}
+        # Codes of equal values differ where they sort differently; -1 is that of missing values, and comes last.
+        recode = np.array([*(place.get(value, -2) for value in others), -1])
+        if not np.array_equal(codes, recode[other_codes] if others else other_codes):
+            return False
+    return True
+
+
+def _columns(audited: AuditedRows) -> dict[str, tuple[Sequence[Value], Any]]:
+    """The columns of all rows, as they were passed in: canonical values, and their codes; of numbers, the numbers."""
+    problem, order = audited.sample.problem, audited.sample.order
+    scheme, place = problem.scheme, slice(None) if order is None else np.argsort(order)
+    strata: Sequence[object] = ()
+    if scheme.strata is not None:
+        masks = [tuple(compress(scheme.strata.names, inside)) for inside in scheme.strata.member]
+        strata = masks if scheme.strata.values is None else scheme.strata.values
+    columns: dict[str, tuple[Sequence[Value], Any]] = {
+        f"group {one.name}": (tuple(group_values(one).values()), problem.groups[:, at])
+        for at, one in enumerate(scheme.attributes)
+    }
+    columns["label"] = canonical_values(scheme.classes), problem.labels
+    columns["stratum"] = canonical_values(strata), problem.strata
+    columns["weight"] = (), audited.sample.weight
+    return {name: (values, codes[place]) for name, (values, codes) in columns.items() if codes is not None}
+
+
+def _comparisons(audited: AuditedRows) -> dict[tuple[Any, ...], Compared]:
+    """The comparisons of an audit, by their names."""
+    sample, request = audited.sample, audited.request
+    parts = parts_of(sample, request.named_criteria(), request.loss)
+    several = [one for part in parts for one in compared_in(sample, part, request.contrast)]
+    return {(one.attribute.name, one.part.criterion, one.part.within, one.groups): one for one in several}
+
+
+def _distance_correlation(metric: str, audits: Sequence[Compared], orders: Sequence[Any]) -> float | None:
+    """The correlation of a distance's errors in two audits: that of their witness utilities, over the rows of both."""
+    utilities = [utility_of(metric, one.two_samples(one.sides)[0]) for one in audits]
+    if utilities[0] is None or utilities[1] is None:
+        return None
+    # A step has no direction of its own; the distance grows with the gap, whichever group scores higher.
+    signs = [1.0 if one.expected[0] >= one.expected[1] else -1.0 for one in utilities if one is not None]
+
+    def influences(audit: int, witness: int) -> _Influences:
+        """The influences of an audit's rows on the gap that the witness of either audit shows."""
+        scores, utility = audits[audit].part.scores, utilities[witness]
+        values = np.zeros(0) if utility is None else utility(scores.values) * signs[witness]
+        sides = [units[np.argsort(orders[audit][units], kind="stable")] for units in audits[audit].sides]
+        weights = [np.ones(len(units)) if scores.amount is None else scores.amount[units] for units in sides]
+        return _Influences([values[scores.place[units]] for units in sides], weights)
+
+    correlation = _correlation(influences(0, 0), influences(1, 1))
+    if not facts(metric).is_maximum or signs[0] != signs[1]:
+        return correlation
+    # The place of the maximum is noise too, in which similar models differ. The distances differ by no less than the
+    # gaps at the place of the first maximum do, and by no more than those at the second.
+    at_first, at_second = (_correlation(influences(0, at), influences(1, at)) for at in (0, 1))
+    return max(correlation, (at_first + at_second) / 2)
+
+
+def _group_influences(audited: AuditedRows, order: Any) -> dict[Names, _Influences]:
+    """The influences of each group's rows on its AUC, accuracy, log loss and calibration error.
+
+    An AUC has two sides: the mean over positive rows of the share of negative ones below, and the other way round.
+    """
+    sample = audited.sample
+    positive, score = sample.outcome, sample.score
+    if positive is None or score is None or len(sample.problem.scheme.classes) != 2:
+        return {}
+    selection = selection_of(sample, audited.request)
+    found: dict[Names, _Influences] = {}
+    for within, inside in sets_of(STATISTICAL_PARITY, sample.problem):
+        for place, attribute in enumerate(sample.problem.scheme.attributes):
+            for code, rows, weight in _groups(sample, sample.problem, (inside, place), order):
+                names = attribute.name, BY_GROUP, within, (str(attribute.groups[code]),)
+                is_positive, scores = positive[rows] == 1, score[rows]
+                if 0 < is_positive.sum() < len(rows):
+                    weights = weight[is_positive], weight[~is_positive]
+                    below = _share_below(scores[is_positive], scores[~is_positive], weights[1])
+                    above = 1 - _share_below(scores[~is_positive], scores[is_positive], weights[0])
+                    found[*names, "auc"] = _Influences((below, above), weights)
+                if selection is not None:
+                    selected = selection.amount[rows] > 0
+                    right = selected == (is_positive == (sample.favourable == "high"))
+                    found[*names, "accuracy"] = _Influences([right.astype(np.float64)], [weight])
+                if sample.probabilities and not are_decisions(score):
+                    clipped = np.clip(scores, SMALLEST, 1 - SMALLEST)
+                    loss = -np.where(is_positive, np.log(clipped), np.log1p(-clipped))
+                    found[*names, "log_loss"] = _Influences([loss], [weight])
+                    # What rows add to the gap of their bin, whichever sign that has.
+                    bins, error = reliability_bin(scores), scores - is_positive
+                    signs = np.sign(np.bincount(bins, weight * error))
+                    found[*names, "calibration_error"] = _Influences([signs[bins] * error], [weight])
+    return found
+
+
+def _ratio_influences(audited: AuditedRows, record: AuditRecord, order: Any) -> dict[Names, _Influences]:
+    """The influences of each group's rows on the smallest ratio of selection rates: only two groups have any."""
+    sample, selection = audited.sample, selection_of(audited.sample, audited.request)
+    problem = sample.rated or sample.problem
+    sets = dict(sets_of(STATISTICAL_PARITY, problem))
+    places = {attribute.name: place for place, attribute in enumerate(problem.scheme.attributes)}
+    found: dict[Names, _Influences] = {}
+    for table in record.decisions:
+        ratio = table.selection_ratio
+        if selection is None or ratio is None:
+            continue
+        inside = sets.get(table.within, np.arange(len(problem)))  # a standard adds a table of everyone
+        groups = problem.scheme.attributes[places[table.attribute]].groups
+        slopes = {table.reference: -ratio, next(one.group for one in table.rates if one.ratio == ratio): 1.0}
+        sides = [
+            (slopes.get(str(groups[code]), 0.0) * (selection.amount[rows] > 0), weight)
+            for code, rows, weight in _groups(sample, problem, (inside, places[table.attribute]), order)
+        ]
+        found[table.attribute, DECISIONS, table.within, (), "selection_ratio"] = _Influences(*zip(*sides, strict=True))
+    return found
+
+
+def _groups(
+    sample: AuditSample, problem: Problem, where: tuple[Integers, int], order: Any
+) -> Iterator[tuple[int, Integers, Floats]]:
+    """The groups of the attribute at a place, within a set of rows: code, rows in the order passed in, and weights.
+
+    Groups come in the order of their first rows, since their names may sort differently in two audits.
+    """
+    units, codes, present = members_of(problem, *where)
+    groups = [(int(code), units[codes == code]) for code in present]
+    for code, members in sorted(groups, key=lambda group: order[group[1]].min()):
+        rows = members[np.argsort(order[members], kind="stable")]
+        yield code, rows, np.ones(len(rows)) if sample.weight is None else sample.weight[rows]
+
+
+def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
+    """The share of the others' weight below each score; ties count half."""
+    order = np.argsort(others, kind="stable")
+    upto = np.append(0.0, np.cumsum(weight[order])) / weight.sum()
+    ends = [np.searchsorted(others[order], scores, side=side) for side in ("left", "right")]
+    shares: Floats = (upto[ends[0]] + upto[ends[1]]) / 2
+    return shares
+
+
+def _correlation(first: _Influences, second: _Influences) -> float:
+    moments = np.zeros((2, 2))
+    for one, other, weight in zip(first.values, second.values, first.weights, strict=True):
+        share = weight / weight.sum()
+        centered = np.stack([values - share @ values for values in (one, other)]) * share
+        moments += centered @ centered.T
+    scale = sqrt(moments[0, 0] * moments[1, 1])
+    return 0.0 if scale == 0 else float(np.clip(moments[0, 1] / scale, -1.0, 1.0))

@@ -1,0 +1,92 @@
+"""The order of findings, by the evidence behind them, and those that come first in a report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from metrifair.auditing.records import Decisions, Finding
+from metrifair.figures.selection_rates import GroupRates, is_below
+from metrifair.metrics.registry import is_largest_gap
+
+
+def main_metric(findings: Sequence[Finding]) -> str:
+    """Kolmogorov, or else the first metric of the findings; empty without findings."""
+    names = [finding.metric for finding in findings]
+    return next(filter(is_largest_gap, names), names[0] if names else "")
+
+
+def worst_finding(
+    findings: Iterable[Finding], metric: str | None = None, criterion: str | None = None
+) -> Finding | None:
+    """The finding with the largest value; by default by the main metric, of all criteria."""
+    chosen = [finding for finding in findings if criterion in (None, finding.criterion)]
+    metric = main_metric(chosen) if metric is None else metric
+    return max((one for one in chosen if one.metric == metric), key=lambda one: one.value, default=None)
+
+
+def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings whose joint interval excludes 0 by its lower end, then others by rows, those of small groups last.
+
+    The first of each metric, then the second of each, and so on: metrics have scales of their own.
+
+    >>> from metrifair.figures.intervals import Interval
+    >>> some = [Finding("sex", "statistical_parity", "everyone", ("a", "b"), (rows, 90), metric, value,
+    ...                 enough=rows >= 30, joint_interval=Interval(low, 1.0))
+    ...         for metric, value, rows, low in (("kolmogorov", 0.9, 10, 0.3), ("kolmogorov", 0.2, 80, 0.0),
+    ...                                          ("kolmogorov", 0.4, 70, 0.1), ("energy", 0.02, 70, 0.01))]
+    >>> [finding.value for finding in most_certain_first(some)]
+    [0.4, 0.02, 0.2, 0.9]
+    """
+
+    def rank(finding: Finding) -> tuple[int, float]:
+        if finding.certain and finding.joint_interval is not None:
+            return 0, -finding.joint_interval.low
+        return 1 if finding.enough else 2, -min(finding.sizes)
+
+    seen: Counter[tuple[str, int]] = Counter()
+    order = {metric: place for place, metric in enumerate(dict.fromkeys(one.metric for one in findings))}
+    places = []
+    for finding in sorted(findings, key=lambda one: (*rank(one), -one.value)):
+        kind = finding.metric, rank(finding)[0]
+        places.append(((kind[1], seen[kind], order[finding.metric]), finding))
+        seen[kind] += 1
+    return tuple(finding for _, finding in sorted(places, key=lambda placed: placed[0]))
+
+
+def headline_finding(findings: Sequence[Finding]) -> Finding | None:
+    """The finding by the main metric whose joint interval is furthest above 0; None where none excludes 0."""
+    metric = main_metric(findings)
+    return next(iter(most_certain_first([one for one in findings if one.certain and one.metric == metric])), None)
+
+
+class WorstRatio(NamedTuple):
+    """The smallest impact ratio among groups of enough rows: its table, the group, and the reference."""
+
+    table: Decisions
+    group: GroupRates
+    reference: GroupRates
+
+    @property
+    def ratio(self) -> float:
+        """The group's selection rate over the reference's."""
+        return self.group.ratio or 0.0
+
+
+def worst_ratio(decisions: Iterable[Decisions]) -> WorstRatio | None:
+    """The smallest impact ratio of all tables among groups of enough rows; None where there is none."""
+    ratios = [
+        WorstRatio(table, rate, reference)
+        for table in decisions
+        for reference in [one for one in table.rates if one.group == table.reference and not one.few]
+        for rate in table.rates
+        if rate.ratio is not None and rate is not reference and not rate.few
+    ]
+    return min(ratios, key=lambda one: one.ratio, default=None)
+
+
+def is_inconclusive(table: Decisions) -> bool:
+    """Whether the interval of the smallest impact ratio contains four fifths."""
+    interval = table.selection_ratio_interval
+    return interval is not None and is_below(interval.low) and not is_below(interval.high)

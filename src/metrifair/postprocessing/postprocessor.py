@@ -1,0 +1,170 @@
+"""What all post-processors share: the wrapped model, its scores, and the quality of the final predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import get_tags
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
+
+from metrifair.errors import DataError
+from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.postprocessing.cross_fitting import Floats, Integers, out_of_fold
+from metrifair.problem.tables import Table, rows_of
+from metrifair.support.checks import check_integer, check_switches, groups_if_asked
+
+
+def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *, name: str = "estimator") -> None:
+    """Raise a DataError unless it is a scikit-learn estimator of that kind, or one that states no kind.
+
+    >>> from sklearn.linear_model import LinearRegression
+    >>> check_learner(LinearRegression(), "classifier")
+    Traceback (most recent call last):
+    metrifair.errors.DataError: estimator must be a scikit-learn classifier, got LinearRegression(), a regressor
+    """
+    if isinstance(estimator, type):
+        raise DataError(f"{name} must be an instance, got the class {estimator.__name__}; call it first")
+    stated = None
+    if all(hasattr(estimator, method) for method in ("get_params", "fit", "__sklearn_tags__")):
+        stated = get_tags(estimator).estimator_type  # first: some have predict only once they are fitted
+        if stated is None and (hasattr(estimator, "predict") or hasattr(estimator, "predict_proba")):
+            stated = kind
+    if stated != kind:
+        actual = f", a {stated}" if stated else ""
+        raise DataError(f"{name} must be a scikit-learn {kind}, got {estimator!r}{actual}")
+
+
+def check_class_count(classes: list[object], *, two: bool, remedy: str = "") -> None:
+    """Raise a DataError for a single class, and for more than two where the method takes ``two``."""
+    if len(classes) < 2:
+        raise DataError(f"y must hold at least two classes, got one class: {classes}")
+    if two and len(classes) > 2:
+        raise DataError(
+            f"Only binary classification is supported. y holds {len(classes)} classes: {classes[:5]}{remedy}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """The rows on which a model is fitted."""
+
+    X: Table
+    y: NDArray[Any] | None
+    groups: Table
+    weight: Floats | None = None
+
+    def fit(self, template: Any, rows: Integers) -> Any:
+        """A copy of the estimator, fitted on some rows, with groups and weights where it takes or needs them."""
+        model, options = clone(template), {}
+        if self.groups is not None:
+            options = groups_if_asked(model.fit, rows_of(self.groups, rows))
+        if self.weight is not None:
+            if not has_fit_parameter(model, "sample_weight"):
+                raise DataError(f"{type(model).__name__}.fit takes no sample_weight; leave it out")
+            options["sample_weight"] = self.weight[rows]
+        if self.y is None:
+            raise DataError("y is missing")
+        return model.fit(rows_of(self.X, rows), self.y[rows], **options)
+
+
+class Postprocessor(BaseEstimator):
+    """A fitted base, stored in ``base_``, whose predictions are changed."""
+
+    def _check_wrapped(self, X: Table, y: Table, *, needs_labels: bool = False) -> None:
+        """Raise a DataError unless the ``estimator`` can be wrapped, with these rows."""
+        base = self.estimator
+        if base is not None:
+            check_learner(base, "regressor" if is_regressor(self) else "classifier")
+        check_switches(prefit=self.prefit)
+        check_integer("folds", self.folds, least=1)
+        validate_data(self, X, skip_check_array=True)
+        if _num_samples(X) < 2:
+            raise DataError(f"X must hold rows of at least two groups, got {_num_samples(X)} sample(s)")
+        if self.prefit:
+            if base is None:
+                raise DataError("prefit=True needs a fitted estimator, got None")
+            check_is_fitted(base)
+        if y is None and (needs_labels or not self.prefit):
+            only = "" if needs_labels else "; only a prefit estimator needs none"
+            raise DataError(f"{type(self).__name__} requires y to be passed, but the target y is None{only}")
+
+    def _template(self) -> Any:
+        """The estimator to fit; None is our network."""
+        if self.estimator is not None:
+            return self.estimator
+        network = FairRegressor if is_regressor(self) else FairClassifier
+        return network(0.0, random_state=self.random_state)
+
+    def _scores(self, base: Any, X: Table, sensitive_features: Table) -> Floats:
+        """Predictions of a regressor, or probabilities (n, classes) of a classifier."""
+        if not is_regressor(self):
+            return probabilities(base, X, sensitive_features)
+        values = _call(base.predict, X, sensitive_features)
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise DataError("the estimator must predict one finite number for each row")
+        return values
+
+    def _out_of_fold_scores(self, given: GivenRows, folds: Integers) -> Floats:
+        """Scores of each row by a copy of the estimator that has not seen it."""
+        return out_of_fold(
+            lambda rows: given.fit(self._template(), rows),
+            lambda model, rows: self._scores(model, rows_of(given.X, rows), rows_of(given.groups, rows)),
+            folds,
+        )
+
+    def score(
+        self, X: Table, y: Table, *, sensitive_features: Table = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Accuracy of the predictions, or R² for a regressor.
+
+        A search by cross-validation passes the groups where metadata routing is enabled and
+        ``set_score_request(sensitive_features=True)`` requests them.
+
+        Parameters
+        ----------
+        X, y, sensitive_features : array-like or table
+            Samples with their labels or targets and their groups, as in ``fit``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each sample.
+
+        Returns
+        -------
+        float
+            The accuracy, or R².
+        """
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        metric = r2_score if is_regressor(self) else accuracy_score
+        return float(metric(y, predicted, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags of a wrapper whose base validates the features; the default network takes no sparse ones."""
+        tags, base = super().__sklearn_tags__(), self.estimator
+        if isinstance(base, BaseEstimator):  # others are refused by ``fit``, unless they are estimators in another way
+            accepted = get_tags(base).input_tags
+            tags.input_tags.sparse, tags.input_tags.allow_nan = accepted.sparse, accepted.allow_nan
+        return tags
+
+
+def _call(method: Callable[..., Any], X: Table, sensitive_features: Table) -> Floats:
+    """Numbers that a method of the base returns; it gets the groups if it takes them."""
+    return np.asarray(method(X, **groups_if_asked(method, sensitive_features))).astype(np.float64)
+
+
+def probabilities(base: Any, X: Table, sensitive_features: Table) -> Floats:
+    """Class probabilities (n, classes) of a classifier; a single column is that of the later class."""
+    if not hasattr(base, "predict_proba"):  # some have it only once they are fitted
+        raise DataError(f"estimator must have predict_proba, which {base!r} lacks; pass another one, or None")
+    scores = _call(base.predict_proba, X, sensitive_features)
+    if scores.ndim == 1:
+        scores = np.stack([1 - scores, scores], axis=1)
+    if not np.isfinite(scores).all() or scores.min() < 0 or scores.max() > 1:
+        raise DataError("the estimator's predict_proba must give probabilities from 0 to 1")
+    if np.abs(scores.sum(1) - 1).max() > 1e-6:
+        raise DataError("the rows of the estimator's predict_proba must sum to one")
+    return np.ascontiguousarray(scores)

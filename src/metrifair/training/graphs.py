@@ -1,0 +1,73 @@
+"""Steps of a stack on CUDA: recorded as graphs, then replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from metrifair.training.fused import fused_step
+from metrifair.training.stack import Epoch, Stack
+
+Steps: TypeAlias = Callable[[Epoch, Tensor, Tensor], None]
+"""The steps on the batches of an epoch, or of a part of it, each at its strengths and learning rate."""
+
+_RECORDED = 32  # steps in one graph, at most: the host needs as long to start one as to start all
+
+
+def recorded_steps(stack: Stack, like: Epoch) -> Steps:
+    """A function that takes the steps of epochs with the shape of this one."""
+    total = like.rows.shape[1]
+    at_once = min(total, _RECORDED)
+    lengths = {at_once, total % at_once} - {0}
+    replays = {length: _recorded(stack, like.rows.shape[-1], length) for length in lengths}
+    under_way: list[torch.cuda.Event] = []
+
+    def run(batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
+        if len(under_way) > 1:  # the device has the next epoch while it does this one; more would pile up there
+            under_way.pop(0).synchronize()
+        for start in range(0, total, at_once):
+            some = slice(start, min(total, start + at_once))
+            replays[some.stop - start](batches.part(some), strengths[some], rates[some])
+        under_way.append(torch.cuda.current_stream().record_event())
+
+    return run
+
+
+def _recorded(stack: Stack, size: int, steps: int) -> Steps:
+    """A number of steps as one CUDA graph: recorded once, then replayed on new rows without the host's help."""
+    step = fused_step(stack, size) or stack.step
+    rows = torch.zeros(steps, len(stack.failed), size, dtype=torch.long, device=stack.x.device)
+    weights = torch.ones_like(rows, dtype=stack.x.dtype)
+    strengths, rates = stack.strength.repeat(steps, 1), stack.adam.learning_rate.repeat(steps)
+    saved = stack.adam.snapshot()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
+            step(rows[0], weights[0])
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(stack.objective.generator)
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may train on other devices
+        for place in range(steps):
+            stack.strength, stack.adam.learning_rate = strengths[place], rates[place]
+            step(rows[place], weights[place])
+        stack.give_up()
+    stack.adam.restore(saved)
+    kept = graph, step  # what was recorded works in the step's own memory
+    last = weights
+
+    def replay(batches: Epoch, strength: Tensor, rate: Tensor) -> None:
+        nonlocal last
+        rows.copy_(batches.rows.transpose(0, 1))
+        if batches.weight is not last:  # most often all epochs have the same
+            weights.copy_(batches.weight.expand(batches.rows.shape).transpose(0, 1))
+            last = batches.weight
+        strengths.copy_(strength)
+        rates.copy_(rate)
+        kept[0].replay()
+
+    return replay

@@ -1,0 +1,192 @@
+"""Comparisons and series of audits in sentences: one function for each kind of statement."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from metrifair.auditing.records import Baseline, Difference, DifferenceRecord, Look, SeriesRecord, Verdict
+from metrifair.wording.glossary import FIGURES
+from metrifair.wording.metrics import criterion_name, metric_words
+from metrifair.wording.numbers import (
+    confidence_text,
+    count_text,
+    figure_text,
+    interval_text,
+    listed,
+    number_text,
+    quoted,
+)
+
+VERDICTS: dict[Verdict, str] = {
+    "worse": "worse",
+    "better": "better",
+    "not_distinguishable": "not distinguishable",
+    "not_tested": "not tested",
+}
+"""A verdict in a table, in the order in which tables list them."""
+
+_TOPICS = {"decisions": "Decisions", "by_group": "By group"}
+
+GLOSSARY = {
+    "Difference": "The figure of the model less that of the baseline. Smaller distances and losses are better; larger "
+    "ratios, accuracies and AUCs are better.",
+    "Interval of a difference": "Combines the intervals of both figures as independent errors, less the correlation "
+    "where both audits have the same rows. It is conservative near a distance of 0.",
+    "p-value of a difference": "The probability of a difference at least as large if both figures were equal. "
+    "Better and worse are based on the p-value adjusted for all differences of the page (Holm).",
+}
+SERIES_GLOSSARY = {
+    "Alarm": "A distance that differs significantly from its baseline. The level holds for all looks, however many "
+    "follow, and for all distances.",
+    "Baseline": "The first looks at a distance, pooled until both groups reach the minimum group size.",
+}
+
+
+def figure_name(metric: str) -> str:
+    """The name of a compared figure.
+
+    >>> figure_name("log_loss"), figure_name("energy")
+    ('Log loss', 'Energy')
+    """
+    if metric == "selection_ratio":
+        return "Impact ratio"
+    return FIGURES.get(metric) or metric_words(metric).short
+
+
+def topic_name(criterion: str) -> str:
+    """The name of a criterion, or of what a comparison states in place of one."""
+    return _TOPICS.get(criterion) or criterion_name(criterion)
+
+
+def place_text(figure: Difference | Look | Baseline) -> str:
+    """The groups, the attribute and the set of a figure.
+
+    >>> place_text(Look("May", "sex", "equal_opportunity", "y = 1", ("f", "m"), "energy", (90, 80), 0.1))
+    '“f” and “m” of sex (y = 1, Equal opportunity)'
+    """
+    groups = " and ".join(map(quoted, figure.groups))
+    where = f"({figure.within}, {topic_name(figure.criterion)})"
+    return f"{groups} of {figure.attribute} {where}" if groups else f"{figure.attribute} {where}"
+
+
+def difference_sentences(record: DifferenceRecord) -> list[str]:
+    """A comparison, the most important first."""
+    sentences = []
+    for model in record.names[1:]:
+        differences = [one for one in record.differences if one.model == model]
+        sentences.append(_verdicts(model, record.names[0], differences))
+        for verdict in ("better", "worse"):
+            changed = [one for one in differences if one.verdict == verdict]
+            if changed:
+                sentences.append(_most_significant(changed))
+    sentences.append(_pairing(record))
+    if record.unmatched:
+        sentences.append(f"{record.unmatched} figures that only one of the audits has are not compared.")
+    return sentences
+
+
+def _verdicts(model: str, baseline: str, differences: Sequence[Difference]) -> str:
+    count = Counter(one.verdict for one in differences)
+    tested = len(differences) - count["not_tested"]
+    untested = f" {count['not_tested']} figures have no interval and are not tested." if count["not_tested"] else ""
+    if not count["better"] + count["worse"]:
+        return (
+            f"No figure of {quoted(model)} differs significantly from {quoted(baseline)} ({tested} tested).{untested}"
+        )
+    return (
+        f"{quoted(model)} is better than {quoted(baseline)} in {count['better']} and worse in {count['worse']} of "
+        f"{tested} figures; {count['not_distinguishable']} are not distinguishable.{untested}"
+    )
+
+
+def _most_significant(differences: Sequence[Difference]) -> str:
+    one = min(differences, key=lambda one: (one.p_value, -abs(one.difference)))
+    interval = "" if one.interval is None else f", {interval_text(one.interval)}"
+    return (
+        f"Most significantly {one.verdict}: {figure_name(one.metric)} of {place_text(one)}, from "
+        f"{number_text(one.before)} to {number_text(one.after)} "
+        f"({figure_text(one.difference, signed=True)}{interval})."
+    )
+
+
+def _pairing(record: DifferenceRecord) -> str:
+    audits = "Both audits" if len(record.names) == 2 else "All audits"
+    if record.pairing == "rows":
+        return f"{audits} have the same {record.rows[0]:,} rows: errors in common cancel (paired)."
+    if record.pairing == "independent":
+        remedy = "pass paired=True, or audit the scores together" if record.can_pair else "audit the scores together"
+        return (
+            f"{audits} are treated as having different rows (independent). If their rows are the same, {remedy}: "
+            "intervals are then narrower."
+        )
+    return (
+        f"{audits} have the same rows, not all of which are in memory. The intervals hold for any correlation between "
+        "audits, and are wider than those of paired rows."
+    )
+
+
+def series_sentences(record: SeriesRecord) -> list[str]:
+    """A series of audits, the most important first."""
+    alarms = [one for one in record.series if one.alarm in ("worse", "better")]
+    sentences = [_changed([one for one in alarms if one.alarm == kind]) for kind in ("worse", "better")]
+    if not alarms:
+        sentences = [_unchanged(record)]
+    return [*filter(None, sentences), _error_rate(record), *_baselines(record)]
+
+
+def _unchanged(record: SeriesRecord) -> str:
+    if all(one.level is None for one in record.series):
+        return f"No distance was tested: no group has a baseline and a later look of {record.least_count:,} rows."
+    return f"No distance has changed significantly since its baseline, over {len(record.looks)} looks."
+
+
+def _changed(looks: Sequence[Look]) -> str:
+    if not looks:
+        return ""
+    most = min(looks, key=lambda one: one.p_value or 0.0)
+    distances, at = len({one.baseline for one in looks}), len({one.look for one in looks})
+    counts = f"{count_text(distances, 'distance')}, at {count_text(at, 'look')}"
+    return (
+        f"{most.alarm.capitalize()} than the baseline: {counts}. Most significant is "
+        f"{figure_name(most.metric)} of {place_text(most)} at {quoted(most.look)}: "
+        f"{number_text(most.value)} ({figure_text(most.difference, signed=True)})."
+    )
+
+
+def _error_rate(record: SeriesRecord) -> str:
+    return (
+        f"The probability of any false alarm is at most {confidence_text(1 - record.confidence)}, however many looks "
+        "follow (Bonferroni over looks, alpha / (k (k + 1)), and over distances)."
+    )
+
+
+def _baselines(record: SeriesRecord) -> list[str]:
+    """What a reader must know of baselines: pooled, begun later, too small, and looks that are not tested."""
+    size = f"the minimum group size of {record.least_count:,} rows"
+    pooled = [one for one in record.baselines if one.enough and len(one.looks) > 1]
+    late = [one for one in record.baselines if one.looks[0] != record.looks[0]]
+    small = [one for one in record.baselines if not one.enough]
+    untested = {name: None for one in record.baselines for name in one.untested}
+    sentences = []
+    if pooled:
+        most = max(pooled, key=lambda one: len(one.looks))
+        sentences.append(
+            f"The baseline of {count_text(len(pooled), 'distance')} pools several looks, until both groups reach "
+            f"{size}: {len(most.looks)} looks for {place_text(most)}."
+        )
+    if late:
+        distances = count_text(len(late), "distance")
+        sentences.append(f"The baseline of {distances} begins after the first look: {_groups(late)}.")
+    if small:
+        distances = count_text(len(small), "distance")
+        sentences.append(f"The baseline of {distances} is below {size}, so that no look is tested: {_groups(small)}.")
+    if untested:
+        looks = listed([quoted(name) for name in untested])
+        sentences.append(f"Distances of a group that is missing, or below {size}, are not tested at {looks}.")
+    return sentences
+
+
+def _groups(baselines: Sequence[Baseline]) -> str:
+    places = {f"{' and '.join(map(quoted, one.groups))} of {one.attribute}": one.looks[0] for one in baselines}
+    return listed([f"{place} (from {quoted(look)})" for place, look in places.items()])

@@ -1,0 +1,143 @@
+"""A finding in sentences: where the gap is largest, and what the number means."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from metrifair.auditing.records import REST, Finding
+from metrifair.metrics.registry import METRICS, is_largest_gap
+from metrifair.wording.metrics import metric_words
+from metrifair.wording.numbers import percent_text, points_text, quoted, score_text
+
+SIGNIFICANCE = ("", "not distinguishable from noise", "significant", "too few rows")
+"""No test, not distinguishable from sampling noise, statistically significant, below the minimum group size."""
+
+OTHERS = "the other groups"
+
+TESTS = {"": "", "bonferroni": "Bonferroni", "joint_bounds": "joint interval"}
+"""How significance was tested, in a table."""
+
+
+class Description(NamedTuple):
+    """A finding in words."""
+
+    sentence: str  # where, and for which group
+    meaning: str  # what the value says
+
+
+def describe(finding: Finding) -> Description:
+    """The sentence and the meaning of a finding; each is empty where its facts are missing."""
+    return Description(finding_sentence(finding), finding_meaning(finding))
+
+
+def group_texts(finding: Finding) -> tuple[str, str]:
+    """Both groups as parts of a sentence.
+
+    >>> group_texts(Finding("region", "statistical_parity", "everyone", ("north", "rest"), (9, 90), "energy", 0.3))
+    ('“north”', 'the other groups')
+    """
+    left, right = finding.groups
+    is_rest = right == REST and finding.group_values[1:] in ((), (None,))
+    return quoted(left), OTHERS if is_rest else quoted(right)
+
+
+def finding_sentence(finding: Finding) -> str:
+    """Where the shares at or below a score differ most.
+
+    >>> found = Finding("sex", "statistical_parity", "everyone", ("men", "women"), (90, 90), "kolmogorov", 0.21,
+    ...                 at=0.43, shares=(0.41, 0.62))
+    >>> finding_sentence(found)
+    'The gap is largest at score 0.43: 62.0% of “women” and 41.0% of “men” score at or below it.'
+    """
+    if finding.shares is None or finding.at is None:
+        return ""
+    if finding.cut is not None:
+        return _cut_sentence(finding, finding.at, finding.shares)
+    groups = group_texts(finding)
+    (less, lower), (more, upper) = sorted(zip(finding.shares, groups, strict=True))
+    if less == more:
+        scores = "decisions" if finding.decided else "scores"
+        return f"The {scores} of {groups[0]} and {groups[1]} have the same distribution."
+    if finding.decided:
+        return f"The decision is 1 for {percent_text(1 - more)} of {upper} and {percent_text(1 - less)} of {lower}."
+    where = (
+        f"The gap is largest at score {score_text(finding.at, finding.span)}: {percent_text(more)} of {upper} and "
+        f"{percent_text(less)} of {lower} score at or below it."
+    )
+    compares_means = finding.metric in METRICS and METRICS[finding.metric].compares_means
+    if finding.means is None or not compares_means:
+        return where
+    (low, below), (high, above) = sorted(zip(finding.means, groups, strict=True))
+    means = f"{score_text(high, finding.span)} for {above} and {score_text(low, finding.span)} for {below}"
+    return f"The mean score is {means}. {where}"
+
+
+def _cut_sentence(finding: Finding, at: float, shares: tuple[float, float]) -> str:
+    """Which side of the worst cut of a numeric attribute has lower scores."""
+    if shares[0] == shares[1]:
+        return f"No cut of {finding.attribute} separates the scores: both sides have the same distribution."
+    cut = score_text(finding.cut or 0.0)
+    (less, other), (more, lower) = sorted(zip(shares, (f"up to {cut}", f"above {cut}"), strict=True))
+    return (
+        f"Scores are lower for {finding.attribute} {lower}: {percent_text(more)} score at or below "
+        f"{score_text(at, finding.span)}, but {percent_text(less)} of those {other}."
+    )
+
+
+def finding_meaning(finding: Finding) -> str:
+    """What the value of a finding says.
+
+    >>> found = Finding("sex", "statistical_parity", "everyone", ("men", "women"), (90, 90), "wasserstein", 0.21)
+    >>> finding_meaning(found)
+    'Scores would have to move by 0.21 on average to give “men” and “women” the same distribution.'
+    """
+    if finding.cuts:
+        return _cut_meaning(finding)
+    first, second = group_texts(finding)
+    value, points = finding.value, f"{100 * finding.value:.1f} percentage points"
+    if finding.decided and is_largest_gap(finding.metric):
+        return f"The shares of {first} and {second} with decision 1 differ by {points}."
+    return metric_words(finding.metric).meaning.format(
+        first=first,
+        second=second,
+        value=score_text(value),
+        half=score_text(value / 2),
+        root=score_text(max(0.0, value) ** 0.5),
+        points=points,
+        score="an unknown score" if finding.at is None else score_text(finding.at, finding.span),
+    )
+
+
+def _cut_meaning(finding: Finding) -> str:
+    """The same of the worst cut of a numeric attribute, or of the worst group against the rest."""
+    name, cuts = finding.attribute, finding.cuts
+    numeric = finding.cut is not None
+    if finding.metric == "kolmogorov":
+        splits = f"cuts of {name}" if numeric else f"groups of {name} against the others"
+        return (
+            f"For each of the {cuts} {splits} and any threshold, the shares above the threshold differ by at most "
+            f"{points_text(finding.value)}."
+        )
+    if finding.metric == "wasserstein":
+        worst = f"At the worst of {cuts} cuts of {name}" if numeric else f"For the worst of the {cuts} groups of {name}"
+        moved = score_text(finding.value)
+        return f"{worst}, scores would have to move by {moved} on average to give both sides the same distribution."
+    meaning = (
+        f"The dependence of the scores on {name} over all its values, on the scale of the energy distance between two "
+        "groups. 0 means independence."
+    )
+    if finding.correlation is None:
+        return meaning
+    return f"{meaning} The distance correlation is {score_text(finding.correlation)}."
+
+
+def significance_text(finding: Finding) -> str:
+    """Whether a finding is statistically significant, in a few words; empty where no test was made.
+
+    >>> found = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (9, 90), "energy", 0.3, enough=False)
+    >>> significance_text(found)
+    'too few rows'
+    """
+    if not finding.enough:
+        return SIGNIFICANCE[3]
+    return SIGNIFICANCE[0 if finding.significant is None else 1 + finding.significant]

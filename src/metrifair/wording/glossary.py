@@ -1,0 +1,213 @@
+"""The facts and highlights of an audit, and the glossary of its terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from metrifair.auditing.ranking import (
+    headline_finding,
+    is_inconclusive,
+    main_metric,
+    most_certain_first,
+    worst_ratio,
+)
+from metrifair.auditing.records import AuditRecord, Decisions, Finding, WitnessCurve
+from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
+from metrifair.metrics.registry import METRICS, is_largest_gap
+from metrifair.wording.findings import finding_sentence, group_texts
+from metrifair.wording.metrics import CRITERIA, criterion_name, metric_words
+from metrifair.wording.numbers import confidence_text, interval_text, number_text, percent_text, quoted
+from metrifair.wording.rates import DECISION_WORDS, selected_text
+
+FIGURES = {
+    "base_rate": "Base rate",
+    "auc": "AUC",
+    "accuracy": "Accuracy",
+    "log_loss": "Log loss",
+    "calibration_error": "Calibration error",
+}
+"""The names of figures by group."""
+
+FIGURE_WORDS = {
+    "Base rate": "The share of the group with the outcome that high scores predict.",
+    "AUC": "The probability that a row with the outcome scores higher than a row without it, in the same group; ties "
+    "count one half. The interval uses DeLong's variance.",
+    "Log loss": "The mean logarithmic loss of the predicted probabilities.",
+    "Calibration error": "The mean absolute difference between the mean score and the share with the outcome, over ten "
+    "bins of equal width (expected calibration error). Sampling noise alone makes it larger than 0.",
+}
+"""The definitions of figures by group."""
+
+
+@dataclass(frozen=True)
+class AuditHighlight:
+    """A figure that stands out, and the finding or decisions behind it."""
+
+    heading: str
+    figures: tuple[tuple[str, str], ...]
+    sentence: str
+    where: str
+    about: Finding | Decisions
+
+
+def overview(record: AuditRecord) -> tuple[tuple[str, str], ...]:
+    """The audit in figures.
+
+    >>> overview(AuditRecord(1200, 3, (0.1, 0.9), 0.95, []))[:2]
+    (('Rows', '1,200'), ('Excluded', '3'))
+    """
+    low, high = record.score_range
+    return (
+        ("Rows", f"{record.rows:,}"),
+        ("Excluded", f"{record.left_out:,}"),
+        ("Scores", f"{number_text(low)} to {number_text(high)}"),
+        ("Findings", f"{len(record.findings):,}"),
+        ("Confidence", confidence_text(record.confidence)),
+    )
+
+
+def highlights(record: AuditRecord) -> tuple[AuditHighlight, ...]:
+    """The largest gap, the certified bound and the smallest impact ratio, where they exist.
+
+    >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "kolmogorov", 0.3)
+    >>> [(found.heading, found.figures[0][1]) for found in highlights(AuditRecord(180, 0, (0, 1), 0.95, [finding]))]
+    [('No established gap', '0.300')]
+    """
+    found = [_largest(record), _certified(record), _four_fifths(record)]
+    return tuple(highlight for highlight in found if highlight is not None)
+
+
+def _largest(record: AuditRecord) -> AuditHighlight | None:
+    """The largest gap whose joint interval excludes 0; where none does, the one with the most rows."""
+    metric = main_metric(record.findings)
+    compared = [finding for finding in record.findings if finding.metric == metric]
+    if not compared:
+        return None
+    headline = headline_finding(compared)
+    shown = headline or most_certain_first(compared)[0]
+    bounds, several = shown.joint_interval, sum(finding.enough for finding in compared) > 1
+    kind = "joint interval" if several else "interval"
+    interval = "" if bounds is None else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
+    left, right = group_texts(shown)
+    return AuditHighlight(
+        "Largest gap above sampling noise" if headline else "No established gap",
+        ((f"{metric_words(metric).name}{interval}", number_text(shown.value)),),
+        finding_sentence(shown) or f"Between {left} and {right}.",
+        f"{shown.attribute}, {shown.within}",
+        shown,
+    )
+
+
+def _certified(record: AuditRecord) -> AuditHighlight | None:
+    """The largest certified upper bound, which holds jointly for all Kolmogorov distances."""
+    bounded = [
+        (finding.certified_jointly, finding)
+        for finding in record.findings
+        if is_largest_gap(finding.metric) and finding.certified_jointly is not None and finding.enough
+    ]
+    if not bounded:
+        return None
+    bound, finding = max(bounded, key=lambda pair: pair[0])
+    several = f"All {len(bounded)} Kolmogorov distances are" if len(bounded) > 1 else "The Kolmogorov distance is"
+    sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."
+    if bound >= 1:
+        sentence = "The bound is 1, the largest possible distance: so few rows rule no gap out."
+    return AuditHighlight(
+        "At most" if bound < 1 else "No certified bound",
+        (("Certified upper bound", number_text(bound)),),
+        sentence,
+        f"{finding.attribute}, {finding.within}",
+        finding,
+    )
+
+
+def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
+    worst = worst_ratio(record.decisions)
+    if worst is None:
+        return None
+    table, low, high = worst
+    sentence = (
+        f"The selection rate is {percent_text(low.selection_rate)} for {quoted(low.group)} and "
+        f"{percent_text(high.selection_rate)} for {quoted(high.group)}."
+    )
+    chosen = selected_text(table.threshold, table.selected_by, table.favourable)
+    where = f"{table.attribute}, {table.within}, {chosen.lower()}"
+    if not STANDARDS[table.standard].four_fifths:
+        return AuditHighlight(
+            "Smallest impact ratio", (("Impact ratio", number_text(worst.ratio)),), sentence, where, table
+        )
+    figures = (("Four-fifths ratio", number_text(worst.ratio)), ("four fifths", number_text(FOUR_FIFTHS)))
+    side = "near" if is_inconclusive(table) else "below" if is_below(worst.ratio) else "within"
+    return AuditHighlight(f"Decisions {side} four fifths", figures, sentence, where, table)
+
+
+def witness_text(finding: Finding, witness: WitnessCurve) -> str:
+    """The mean of either group's utility, which shows the gap."""
+    (left, right), (first, second) = witness.expected, group_texts(finding)
+    squared = finding.metric in METRICS and METRICS[finding.metric].squared
+    square = " The distance is the square of this difference." if squared else ""
+    return (
+        f"Its mean is {number_text(left)} for {first} and {number_text(right)} for {second}: a difference of "
+        f"{number_text(abs(left - right))}.{square}"
+    )
+
+
+def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
+    """The terms of the report and their definitions: only those that occur.
+
+    >>> [word for word, _ in audit_glossary(AuditRecord(9, 0, (0, 1), 0.95, []))]
+    ['Score', 'Group', 'Share below', 'Density']
+    """
+    confidence = confidence_text(record.confidence)
+    metrics = dict.fromkeys(finding.metric for finding in record.findings)
+    criteria = dict.fromkeys(finding.criterion for finding in record.findings)
+    return (
+        ("Score", "The number that the model assigns to a row."),
+        ("Group", "The rows with the same value of a protected attribute."),
+        ("Share below", "The share of a group with this score or less: its distribution function."),
+        ("Density", "The relative frequency of scores in a group."),
+        *((criterion_name(name), CRITERIA[name]) for name in criteria if name in CRITERIA),
+        *((words.name, words.about) for words in map(metric_words, metrics) if words.about),
+        *(
+            (name.replace("CONFIDENCE", confidence), _EVIDENCE[key].replace("CONFIDENCE", confidence))
+            for key, name in _EVIDENCE_NAMES.items()
+            if any(getattr(finding, key) is not None for finding in record.findings)
+        ),
+        *(
+            (word, meaning)
+            for word, meaning in (DECISION_WORDS.items() if record.decisions else ())
+            if word != "Four-fifths ratio" or any(STANDARDS[one.standard].four_fifths for one in record.decisions)
+        ),
+    )
+
+
+_EVIDENCE_NAMES = {
+    "witness": "Benefit",
+    "unbiased": "Unbiased value",
+    "interval": "CONFIDENCE interval",
+    "joint_interval": "Joint interval",
+    "significant": "Significance",
+    "bracket": "Proven bracket",
+    "certified": "Certified upper bound",
+    "certified_jointly": "Joint certified bound",
+    "paper_bound": "The paper's bound",
+    "p_value": "p-value",
+}
+_EVIDENCE = {
+    "witness": "A utility of the score, chosen so that its means differ most between the groups: the witness function "
+    "of the distance.",
+    "unbiased": "The distance without its expected bias from sampling noise. It can be negative.",
+    "interval": "A bootstrap confidence interval of the distance in the population. It covers one finding by itself, "
+    "not the largest of many.",
+    "joint_interval": "Confidence intervals that, with CONFIDENCE confidence, hold simultaneously for all comparisons "
+    "by this distance. Findings are ranked by the lower end.",
+    "significant": "Whether a gap is statistically significant, adjusted for the number of comparisons: by permutation "
+    "p-values with the Bonferroni correction, or by whether the joint interval excludes 0.",
+    "bracket": "Proven bounds of the value for this file, which was too large for memory.",
+    "certified": "With CONFIDENCE confidence, the distance in the population is at most this, for any distributions "
+    "(Dvoretzky-Kiefer-Wolfowitz inequality). For a difference of shares, a bound of 1 rules nothing out.",
+    "certified_jointly": "The same bound, held simultaneously by all findings of this audit.",
+    "paper_bound": "An upper bound by the VC dimension, as in the paper “Metrizing Fairness”.",
+    "p_value": "The probability of a difference at least this large between two groups with equal distributions. It is "
+    "not adjusted for the number of comparisons.",
+}

@@ -1,0 +1,332 @@
+"""Notes in sentences: one template for each kind of note, whose parameters are its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from metrifair.auditing.records import REST, Favourable, Note
+from metrifair.wording.findings import OTHERS
+from metrifair.wording.numbers import (
+    confidence_text,
+    count_text,
+    listed,
+    percent_text,
+    points_text,
+    quoted,
+    score_text,
+)
+from metrifair.wording.rates import selected_text
+
+Style: TypeAlias = Literal["python", "option"]
+"""How a note names an argument: as Python does, or as an option of the command line."""
+
+Topic: TypeAlias = Literal["constant", "labels", "parity", "small", "missing", "exactness", "weights", "training"]
+
+TOPICS: dict[Topic, str] = {
+    "constant": "The same result for everyone",
+    "labels": "Positive label",
+    "parity": "Is parity the right criterion?",
+    "small": "Small groups",
+    "missing": "Excluded rows",
+    "exactness": "Precision",
+    "weights": "Weights",
+    "training": "Training rows",
+}
+"""The headings of notes on a page, the most important first."""
+
+
+class Template(NamedTuple):
+    """The topic and the sentences of a kind of note; ``remedy`` is the argument that helps."""
+
+    topic: Topic
+    text: Callable[..., str]
+    remedy: str = ""
+
+
+def note_text(note: Note, style: Style = "python") -> str:
+    """The note as one to four sentences.
+
+    >>> note_text(Note("left_out_rows", {"rows": 1}))
+    'Excluded: 1 row with a missing score, label, weight or group.'
+    >>> note_text(Note("undecided"), "option")[-39:]
+    'Use --threshold NUMBER to compute them.'
+    """
+    template = NOTES[note.kind]
+    text = template.text(**note.facts)
+    if not template.remedy:
+        return text
+    value = note.facts["group"] if template.remedy == "missing" else ...
+    return f"{text} {_remedy(template.remedy, value, style)}"
+
+
+def note_topic(note: Note) -> Topic:
+    """The topic under whose heading the note stands."""
+    return NOTES[note.kind].topic
+
+
+def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, ...]]]:
+    """Topic, heading and texts, the most important topic first.
+
+    >>> notes_by_topic([Note("weighted_rows", {"in_memory": True}), Note("left_out_rows", {"rows": 2})])[0]
+    ('missing', 'Excluded rows', ('Excluded: 2 rows with a missing score, label, weight or group.',))
+    """
+    texts = {topic: tuple(note_text(note) for note in notes if note_topic(note) == topic) for topic in TOPICS}
+    return [(topic, TOPICS[topic], own) for topic, own in texts.items() if own]
+
+
+_OPTIONS = {
+    "threshold": ("threshold", "NUMBER", " to compute them"),
+    "pos_label": ("positive", "CLASS", " to change it"),
+    "missing": ("missing", "VALUE", " if it marks missing values"),
+}
+
+
+def _remedy(argument: str, value: object, style: Style) -> str:
+    """What to pass; a value that only the user can know is a placeholder."""
+    option, placeholder, purpose = _OPTIONS[argument]
+    if style == "option":
+        return f"Use --{option} {placeholder if value is ... else value}{purpose}."
+    return f"Pass {argument}={'...' if value is ... else repr(value)}{purpose}."
+
+
+# --- the same result for everyone
+
+
+def constant_text(note: Note) -> str:
+    """The fact behind a note on constant results, as the beginning of a sentence."""
+    return _CONSTANT[note.kind](**note.facts)
+
+
+def _constant_scores(score: float) -> str:
+    return f"Every score is {score_text(score)}"
+
+
+def _constant_probabilities() -> str:
+    return "All rows have the same class probabilities"
+
+
+def _same_decision(threshold: float, selected: bool) -> str:
+    return f"At threshold {score_text(threshold)}, {'everyone' if selected else 'nobody'} is selected"
+
+
+def _nearly_all_selected(**facts: Any) -> str:
+    chosen = selected_text(facts["threshold"], facts["selected_by"], facts["favourable"])
+    return f"{chosen}, at least {percent_text(facts['share'])} of every group are selected"
+
+
+_CONSTANT: dict[str, Callable[..., str]] = {
+    "constant_scores": _constant_scores,
+    "constant_probabilities": _constant_probabilities,
+    "same_decision": _same_decision,
+    "nearly_all_selected": _nearly_all_selected,
+}
+
+
+def _without_gaps(kind: str) -> Callable[..., str]:
+    return lambda **facts: f"{_CONSTANT[kind](**facts)}, so no gap can appear. This is no evidence of fairness."
+
+
+def _without_contrast(**facts: Any) -> str:
+    return f"{_same_decision(**facts)}. Equal selection rates are then no evidence of fairness."
+
+
+def _without_meaning(**facts: Any) -> str:
+    low, high = (score_text(facts[end], facts["high"] - facts["low"]) for end in ("low", "high"))
+    nearly = _nearly_all_selected(**facts)
+    return f"{nearly}, so impact ratios say little. Check the threshold: the scores range from {low} to {high}."
+
+
+# --- labels and outcomes
+
+
+def _positive_label(classes: Sequence[object], positive: object) -> str:
+    place = "last" if positive == classes[-1] else "first"
+    return f"Positive label: {positive!r} (the {place} of {', '.join(map(repr, classes))})."
+
+
+def _reversed_score(auc: float, favourable: Favourable) -> str:
+    side = "lower" if favourable == "high" else "higher"
+    return (
+        f"The score ranks the positive label {side} than the negative one (AUC {auc:.2f}). The score or the positive "
+        "label may be reversed."
+    )
+
+
+def _groups_are_labels(attribute: str) -> str:
+    return (
+        f"The groups of {attribute} are a one-to-one encoding of the label. Accurate scores are then unfair by "
+        "construction."
+    )
+
+
+def _uninformative_score(attribute: str, uninformative: Mapping[str, float], informative: Mapping[str, float]) -> str:
+    nothing, much = (
+        listed([f"{quoted(name)} ({correlation:.2f})" for name, correlation in groups.items()])
+        for groups in (uninformative, informative)
+    )
+    return (
+        f"By {attribute}, the correlation of score and outcome is near 0 within {nothing}, but not within {much}. "
+        "Equal score distributions would then assign scores at random and help nobody. The first group needs features "
+        "that predict its outcome."
+    )
+
+
+# --- missing values, small groups
+
+
+def _left_out_rows(rows: int) -> str:
+    return f"Excluded: {count_text(rows, 'row')} with a missing score, label, weight or group."
+
+
+def _withheld_rows(rows: int) -> str:
+    cells = "cells (group, stratum and label) below the minimum group size when the counts were saved"
+    return f"Withheld: {count_text(rows, 'row')} in {cells}."
+
+
+def _missing_groups(attribute: str, rows: int, of: int) -> str:
+    return f"{attribute} is missing in {rows:,} of {of:,} rows; its findings exclude them."
+
+
+def _missing_all_groups(rows: int) -> str:
+    return f"All findings exclude {count_text(rows, 'row')} without any group."
+
+
+def _name_like_missing(attribute: str, group: str) -> str:
+    return f"{attribute}: {group!r} is treated as a group."
+
+
+def _names_alike(attribute: str, groups: Sequence[str]) -> str:
+    names = " and ".join(map(repr, groups))
+    return f"{attribute}: the groups {names} differ only in spelling. If they are one group, use one spelling."
+
+
+def _absent_groups(groups: Sequence[tuple[str, str, str]]) -> str:
+    names = [f"{quoted(name)} of {attribute} in {within}" for name, attribute, within in groups]
+    return f"Not compared, because they have no rows: {listed(names)}."
+
+
+def _small_groups(groups: Sequence[tuple[str, str, str, int]], least_count: int, fewest: int | None) -> str:
+    names = [
+        f"{quoted(name)} of {attribute} ({count_text(rows, 'row')} in {within})"
+        for name, attribute, within, rows in groups
+    ]
+    text = f"Below the minimum group size of {count_text(least_count, 'row')}: {listed(names)}."
+    return text if fewest is None else f"{text} Groups with fewer than {fewest} rows have no confidence interval."
+
+
+def _few_rows_for_dependence(sets: Sequence[tuple[str, str]], fewest: int) -> str:
+    return (
+        f"No confidence interval for the dependence of the scores, because there are fewer than {fewest} rows: "
+        f"{listed([f'{attribute} in {within}' for attribute, within in sets])}."
+    )
+
+
+def _undetectable_gaps(pairs: Sequence[tuple[str, str, str]], gap: float) -> str:
+    return f"Too few rows to rule out a gap of {100 * gap:.0f} percentage points: {_pairs(pairs)}."
+
+
+def _pairs(pairs: Sequence[tuple[str, str, str]]) -> str:
+    named = [(quoted(left), OTHERS if right == REST else quoted(right), within) for left, right, within in pairs]
+    return listed([f"{left} and {right} in {within}" for left, right, within in named])
+
+
+# --- precision
+
+
+def _undecided() -> str:
+    return "No selection rates: the scores are not probabilities, so 0.5 is no natural threshold."
+
+
+def _binned_attribute(attribute: str, levels: int) -> str:
+    return (
+        f"{attribute} has very many distinct values and is binned into {levels} levels of about equal size. Its "
+        "figures are exact for these levels."
+    )
+
+
+def _binned_counts(rows: int, complete: bool) -> str:
+    text = (
+        f"The {rows:,} rows were counted in bins. Every distance lies in a proven bracket, and the value shown is its "
+        "midpoint."
+    )
+    if complete:
+        return text
+    return f"{text} Some brackets are wider than the tolerance, because the rows could not be counted in finer bins."
+
+
+def _median_bracket(low: float, high: float) -> str:
+    ends = [score_text(end, high - low) for end in (low, high)]
+    return f"By the binned counts, the median score lies between {ends[0]} and {ends[1]}. The nearer end replaces it."
+
+
+def _weighted_rows(in_memory: bool) -> str:
+    if in_memory:
+        return "The rows are weighted. Certified bounds and p-values need equal weights and are omitted."
+    return (
+        "The rows are weighted. Certified bounds and p-values need equal weights, confidence intervals need rows in "
+        "memory; all are omitted."
+    )
+
+
+def _few_effective_rows(pairs: Sequence[tuple[str, str, str]], fewest: int) -> str:
+    return (
+        f"No confidence interval, because the weights leave an effective sample size below {fewest}: {_pairs(pairs)}."
+    )
+
+
+_TRAINED = (
+    "These rows trained or selected the model. Confidence intervals and p-values describe these rows only; gaps on "
+    "other rows may be larger."
+)
+_HELD_OUT = "Audit held-out rows for tighter bounds."
+
+
+def _training_rows(dimension: int) -> str:
+    return f"{_TRAINED} The bounds by the VC dimension {dimension} hold for every model of its class. {_HELD_OUT}"
+
+
+def _training_rows_too_few(dimension: int) -> str:
+    return f"{_TRAINED} Bounds by the VC dimension need more than {dimension} rows of each group."
+
+
+def _training_rows_bounded(
+    *, dimension: int, confidence: float, threshold: float, attribute: str, accuracy: float, unfairness: float
+) -> str:
+    return (
+        f"{_TRAINED} By the VC dimension {dimension}, with {confidence_text(confidence)} confidence, decisions at "
+        f"{score_text(threshold)} are correct for at least {percent_text(accuracy)} and differ between the groups of "
+        f"{attribute} by at most {points_text(unfairness)}. {_HELD_OUT}"
+    )
+
+
+NOTES = {
+    "constant_scores": Template("constant", _without_gaps("constant_scores")),
+    "constant_probabilities": Template("constant", _without_gaps("constant_probabilities")),
+    "same_decision": Template("constant", _without_contrast, "threshold"),
+    "nearly_all_selected": Template("constant", _without_meaning),
+    "positive_label": Template("labels", _positive_label, "pos_label"),
+    "reversed_score": Template("labels", _reversed_score),
+    "groups_are_labels": Template("parity", _groups_are_labels),
+    "uninformative_score": Template("parity", _uninformative_score),
+    "absent_groups": Template("small", _absent_groups),
+    "small_groups": Template("small", _small_groups),
+    "few_rows_for_dependence": Template("small", _few_rows_for_dependence),
+    "undetectable_gaps": Template("small", _undetectable_gaps),
+    "left_out_rows": Template("missing", _left_out_rows),
+    "withheld_rows": Template("missing", _withheld_rows),
+    "missing_groups": Template("missing", _missing_groups),
+    "missing_all_groups": Template("missing", _missing_all_groups),
+    "name_like_missing": Template("missing", _name_like_missing, "missing"),
+    "names_alike": Template("missing", _names_alike),
+    "undecided": Template("exactness", _undecided, "threshold"),
+    "binned_attribute": Template("exactness", _binned_attribute),
+    "binned_counts": Template("exactness", _binned_counts),
+    "median_bracket": Template("exactness", _median_bracket),
+    "weighted_rows": Template("weights", _weighted_rows),
+    "few_effective_rows": Template("weights", _few_effective_rows),
+    "training_rows": Template("training", _training_rows),
+    "training_rows_too_few": Template("training", _training_rows_too_few),
+    "training_rows_bounded": Template("training", _training_rows_bounded),
+}
+"""The kinds of notes."""

@@ -1,0 +1,55 @@
+"""Where figures come from, as lines of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metrifair.support.provenance import Provenance
+
+_MOST_FILES = 10
+_MOST_COLUMNS = 40
+
+EXCLUDED_ROWS = {
+    "unusable": "a missing score, label, weight or group",
+    "withheld": "withheld in small cells when the counts were saved",
+    "missing_score": "missing score",
+    "missing_label": "missing label",
+    "missing_weight": "missing weight",
+    "missing_group": "missing group",
+    "missing_other_score": "missing score of another model",
+    "zero_weight": "weight 0",
+}
+"""Why rows were excluded, by code."""
+
+
+def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
+    """Names and texts, those that are known.
+
+    >>> from metrifair.support.provenance import SourceFile
+    >>> provenance_lines(Provenance(seed=3, files=[SourceFile("scores.csv", 1200, "ab12")]))
+    [('File', 'scores.csv, 1,200 bytes, sha256 ab12'), ('Seed', '3')]
+    """
+    files = [f"{one.name}, {one.size:,} bytes, sha256 {one.sha256}" for one in provenance.files]
+    more = [f"{len(files) - _MOST_FILES:,} more files are in the JSON"] if len(files) > _MOST_FILES else []
+    excluded = [
+        f"{count:,} excluded ({EXCLUDED_ROWS.get(why, why)})" for why, count in provenance.left_out.items() if count
+    ]
+    read = [] if provenance.rows_read is None else [f"{provenance.rows_read:,} read"]
+    columns = [f"{role}: {_listed(names)}" for role, names in provenance.columns.items() if names]
+    lines = [
+        *provenance.about.items(),
+        ("Files" if len(files) > 1 else "File", "; ".join([*files[:_MOST_FILES], *more])),
+        ("Read from", "" if files else provenance.source),
+        ("Rows", "; ".join([*read, *excluded])),
+        ("Columns", "; ".join(columns)),
+        ("Call", provenance.call),
+        ("Seed", "" if provenance.seed is None else str(provenance.seed)),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in provenance.versions.items())),
+        ("Time", provenance.time),
+    ]
+    return [(name, text) for name, text in lines if text]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_COLUMNS
+    return ", ".join(names[:_MOST_COLUMNS]) + (f" and {more:,} more, listed in the JSON" if more > 0 else "")

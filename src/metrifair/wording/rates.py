@@ -1,0 +1,123 @@
+"""Selection rates and impact ratios in words: the columns of their tables, the standards, and one sentence a table."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from metrifair.auditing.ranking import is_inconclusive
+from metrifair.auditing.records import Decisions, Favourable, SelectedBy, Settings
+from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
+from metrifair.wording.numbers import interval_text, number_text, quoted, score_text
+
+NO_VERDICT = "These figures do not decide whether a law or a rule is met."
+
+RATE_HEADINGS = {
+    "group": "Category",
+    "rows": "Rows",
+    "share": "Share",
+    "selected": "Selected",
+    "rate": "Selection rate",
+    "ratio": "Impact ratio",
+    "below": "Below 4/5",
+    "p": "Fisher’s p",
+    "shortfall": "Shortfall",
+    "difference": "Mean difference",
+}
+"""The headings of a table of rates."""
+
+DECISION_WORDS = {
+    "Selection rate": "The share of a group that is selected: at the threshold, or beyond the median score.",
+    "Impact ratio": "The selection rate of a group divided by that of the reference group.",
+    "Shortfall": "How many more selections would bring a group to the selection rate of the reference group.",
+    "Fisher’s p": "The p-value of Fisher's exact test that two groups have the same selection rate.",
+    "Four-fifths ratio": "The smallest impact ratio. Below 0.8, a rule of thumb of United States law asks for an "
+    "explanation.",
+    "True positive rate": "The share of rows with a positive label that is selected.",
+    "False positive rate": "The share of rows with a negative label that is selected.",
+}
+"""The terms of decisions, for the glossary."""
+
+
+class StandardWords(NamedTuple):
+    """The title of a standard, its description, and the facts that only the user can give."""
+
+    title: str
+    about: str
+    fields: tuple[str, ...] = ()
+
+
+STANDARD_WORDS = {
+    "": StandardWords(
+        "Selection rates and impact ratios",
+        "The selection rate of each category, and its ratio to that of the reference group.",
+    ),
+    "ll144": StandardWords(
+        "Selection rates and impact ratios by sex, race/ethnicity and their intersection (New York City Local Law 144)",
+        "For each category of each attribute, and of their intersection: the selection rate, or the scoring rate (the "
+        "share with a score above the median of the full sample), and the impact ratio, that rate divided by the "
+        "highest one. The rule sets no threshold for the ratio, so the table shows none.",
+        fields=("date of the data", "source of the data", "explanation of the data", "distribution date of the tool"),
+    ),
+    "four-fifths": StandardWords(
+        "Selection rates relative to the highest (Uniform Guidelines, 29 CFR 1607.4 D)",
+        "The selection rate of each category, divided by the highest one. Ratios below four fifths are marked. "
+        "Fisher’s exact p-value and the shortfall show whether the sample or the difference is small.",
+    ),
+    "credit": StandardWords(
+        "Adverse impact ratios and mean scores relative to a reference group (credit)",
+        "The selection rate of each category, divided by that of the reference group, and the standardized mean "
+        "difference: the mean score minus that of the reference group, in standard deviations of all scores. A second "
+        "table shows the ratio at every decile of the score.",
+    ),
+}
+"""The words for each standard in ``figures.selection_rates``."""
+
+
+def selected_text(threshold: float, selected_by: SelectedBy, favourable: Favourable) -> str:
+    """Which scores are selected, as the beginning of a sentence.
+
+    >>> selected_text(0.5, "threshold", "high"), selected_text(0.5, "median", "low")
+    ('At threshold 0.5', 'Below the median score 0.5')
+    """
+    at, low = score_text(threshold), favourable == "low"
+    if selected_by == "median":
+        return f"{'Below' if low else 'Above'} the median score {at}"
+    if selected_by == "decisions":
+        return "As decided"
+    return f"Below threshold {at}" if low else f"At threshold {at}"
+
+
+def exclusion_text(rate: GroupRates, table: Decisions, settings: Settings) -> str:
+    """Why a category has no impact ratio; empty where it has one.
+
+    >>> table = Decisions("sex", "everyone", 0.5, [], 0.0, None)
+    >>> exclusion_text(GroupRates("x", 3, 0.5, left_out="small_share"), table, Settings())
+    'under 2% of the rows'
+    """
+    under = f"under {100 * settings.least_share:g}% of the rows"
+    reference = quoted(str(settings.reference.get(table.attribute, "")))
+    texts = {
+        "": "",
+        "unknown_group": "its category is missing",
+        "small_share": under,
+        "reference_absent": f"the reference {reference} has no rows here",
+        "reference_small_share": f"the reference {reference} has {under}",
+    }
+    return texts[rate.left_out]
+
+
+def ratio_text(table: Decisions, settings: Settings) -> str:
+    """The smallest impact ratio with its interval, and whether it is below four fifths."""
+    ratio, interval = table.selection_ratio, table.selection_ratio_interval
+    if ratio is None:
+        excluded = next((rate for rate in table.rates if rate.left_out), None)
+        if excluded is not None:
+            return f"There is no impact ratio: {exclusion_text(excluded, table, settings)}."
+        some = any(rate.selection_rate > 0 for rate in table.rates)
+        return f"{'Nobody of the reference group' if some else 'Nobody'} is selected, so there is no impact ratio."
+    bounds = "" if interval is None else f" ({interval_text(interval)})"
+    if not STANDARDS[table.standard].four_fifths:
+        return f"Smallest impact ratio {number_text(ratio)}{bounds}."
+    side = "below" if is_below(ratio) else "not below"
+    but = ", but the interval includes four fifths" if is_inconclusive(table) else ""
+    return f"Four-fifths ratio {number_text(ratio)}{bounds}: {side} four fifths{but}."

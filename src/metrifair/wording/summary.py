@@ -1,0 +1,146 @@
+"""An audit in two to seven sentences, the most important first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from metrifair.auditing.ranking import headline_finding, main_metric, most_certain_first, worst_ratio
+from metrifair.auditing.records import AuditRecord, Decisions, Finding
+from metrifair.figures.intervals import Interval
+from metrifair.figures.selection_rates import STANDARDS, is_below
+from metrifair.metrics.registry import METRICS
+from metrifair.wording.findings import finding_sentence, group_texts
+from metrifair.wording.notes import constant_text, note_topic
+from metrifair.wording.numbers import confidence_text, count_text, percent_text, points_text, quoted, score_text
+from metrifair.wording.rates import selected_text
+
+_ROUNDING = 1e-9
+
+_TESTS = {
+    "bonferroni": "permutation test with Bonferroni adjustment",
+    "joint_bounds": "joint confidence intervals",
+}
+
+
+def audit_summary(record: AuditRecord) -> list[str]:
+    """The summary; a gap is a headline only where its joint confidence interval excludes 0."""
+    sentences = []
+    for note in record.notes:
+        if note_topic(note) == "constant":
+            nearly = "nearly " if note.kind == "nearly_all_selected" else ""
+            sentences.append(f"{constant_text(note)}: the results are {nearly}the same for everyone.")
+    metric = main_metric(record.findings)
+    compared = [finding for finding in record.findings if finding.metric == metric]
+    if not compared:
+        sentences.append("No groups could be compared.")
+    else:
+        enough = [finding for finding in compared if finding.enough]
+        sentences += _headline(enough, record)
+        sentences += _significance(enough, record)
+        small = len(compared) - len(enough)
+        if enough and small:
+            sentences.append(
+                f"{_comparisons(small)} with a group below {record.settings.least_count} rows "
+                f"{'is' if small == 1 else 'are'} reported separately."
+            )
+        sentences += _decisions(record.decisions)
+    if record.notes:
+        notes = "the note" if len(record.notes) == 1 else f"the {len(record.notes)} notes"
+        sentences.append(f"Read {notes} before acting.")
+    return sentences
+
+
+def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
+    """The largest gap whose joint interval excludes 0; where there is none, the gap with the most rows."""
+    if not compared:
+        least = record.settings.least_count
+        return [f"No gap can be assessed: every comparison has a group with fewer than {least} rows."]
+    several = len(compared)
+    confident = f"With {confidence_text(record.confidence)} confidence"
+    first = headline_finding(compared)
+    if first is not None:
+        gap = f"{_size(first)} {_between_groups(first)}"
+        rank = f"The largest gap above sampling noise is {gap}." if several > 1 else f"The gap is {gap}."
+        jointly = f", jointly for all {_comparisons(several)}" if several > 1 else ""
+        bound = first.certified_jointly if several == 1 else None
+        certified = "" if bound is None or bound >= 1 else f"; the certified upper bound is {_points(first, bound)}"
+        return [
+            f"{rank} {finding_sentence(first)}".rstrip(),
+            f"{confident}{jointly}, the true gap is {_interval(first)}{certified}.",
+        ]
+    bounded = [finding for finding in compared if finding.joint_interval is not None]
+    if not bounded:
+        why = "there are no confidence intervals"
+    elif several == 1:
+        why = "its confidence interval includes 0"
+    else:
+        why = f"the joint confidence intervals of all {_comparisons(several)} include 0"
+    shown = most_certain_first(bounded or compared)[0]
+    most = "The comparison with the most rows shows a gap of" if several > 1 else "The gap is"
+    interval = f" {confident}, the true gap is {_interval(shown)}." if bounded else ""
+    return [
+        f"No gap is established: {why}.",
+        f"{most} {_size(shown)} {_between_groups(shown)}. {finding_sentence(shown)}".rstrip() + interval,
+    ]
+
+
+def _between_groups(finding: Finding) -> str:
+    where = "" if finding.within == "everyone" else f" (within {finding.within})"
+    left, right = group_texts(finding)
+    return f"between {left} and {right} of {finding.attribute}{where}"
+
+
+def _is_share(finding: Finding) -> bool:
+    return finding.metric in METRICS and METRICS[finding.metric].is_share
+
+
+def _size(finding: Finding) -> str:
+    return f"{100 * finding.value:.1f} percentage points" if _is_share(finding) else score_text(finding.value)
+
+
+def _points(finding: Finding, value: float) -> str:
+    return points_text(value) if _is_share(finding) else score_text(value)
+
+
+def _interval(finding: Finding) -> str:
+    bounds = finding.joint_interval or Interval(finding.value, finding.value)
+    return f"between {_points(finding, bounds.low)} and {_points(finding, bounds.high)}"
+
+
+def _comparisons(number: int) -> str:
+    return count_text(number, "comparison")
+
+
+def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
+    """How many gaps by one metric are statistically significant, multiplicity-adjusted, and by which test."""
+    tested = [finding for finding in compared if finding.significant is not None]
+    if not tested:
+        number = sum(finding.p_value is not None for finding in compared)
+        needed = ceil(number / (1 - record.confidence) - _ROUNDING)
+        few = f"{record.permutations:,} permutations are too few to test {number:,} gaps"
+        return [f"{few}; {needed:,} are needed."] if number else []
+    significant, number = sum(bool(finding.significant) for finding in tested), len(tested)
+    how = " and ".join(_TESTS[test] for test in dict.fromkeys(one.tested_by for one in tested) if test)
+    how = f" ({how})" if how else ""
+    if number == 1:
+        result = "statistically significant" if significant else "not distinguishable from sampling noise"
+        return [f"The gap is {result}{how}."]
+    if not significant:
+        return [f"None of the {number:,} gaps is distinguishable from sampling noise{how}."]
+    verb = "is" if significant == 1 else "are"
+    return [f"{significant:,} of the {number:,} gaps {verb} statistically significant{how}."]
+
+
+def _decisions(decisions: Sequence[Decisions]) -> list[str]:
+    """The smallest impact ratio; nothing where everyone is selected, which another sentence says."""
+    worst = worst_ratio(decisions)
+    if worst is None or min(rate.selection_rate for rate in worst[1:]) == 1:
+        return []
+    table = worst.table
+    where = "" if table.within == "everyone" else f" (within {table.within})"
+    low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
+    side = f", {'below' if is_below(worst.ratio) else 'not below'} four fifths"
+    verdict = side if STANDARDS[table.standard].four_fifths else ""
+    chosen = selected_text(table.threshold, table.selected_by, table.favourable)
+    return [f"{chosen}{where}, {low} and {high} are selected: impact ratio {worst.ratio:.2f}{verdict}."]

@@ -1,0 +1,223 @@
+"""Compared audits match by value: however groups, labels and strata are spelled, and through whichever entry point.
+
+Each pair of audits has the same scores, so a comparison finds no difference, or refuses with a clear error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from metrifair import Audit, AuditDifference, AuditState, DataError, audit, audit_file, compare
+
+N = 400
+QUICK: dict[str, Any] = {"metrics": ["kolmogorov"], "resamples": 20, "permutations": 0, "random_state": 0}
+RANDOM = np.random.default_rng(5)
+FLAG = RANDOM.random(N) < 0.4
+LABEL = RANDOM.random(N) < 0.5
+STRATUM = RANDOM.random(N) < 0.5
+SEX = np.where(RANDOM.random(N) < 0.5, "f", "m")
+SCORE = np.round(RANDOM.random(N) * 0.8 + 0.1 * FLAG + 0.1 * LABEL, 3)
+
+FLAGS: dict[str, Any] = {
+    "bool": (False, True),
+    "int": (0, 1),
+    "float": (0.0, 1.0),
+    "text of a bool": ("False", "True"),
+    "text of a csv": ("false", "true"),
+    "text of an int": ("0", "1"),
+    "text of a float": ("0.0", "1.0"),
+}
+DATES: dict[str, Any] = {
+    "date": (date(2024, 5, 1), date(2024, 6, 1)),
+    "datetime64": (np.datetime64("2024-05-01"), np.datetime64("2024-06-01")),
+    "nanoseconds": (np.datetime64("2024-05-01", "ns"), np.datetime64("2024-06-01", "ns")),
+    "text": ("2024-05-01", "2024-06-01"),
+    "text with a time": ("2024-05-01 00:00:00", "2024-06-01 00:00:00"),
+}
+
+
+def spelled(flag: np.ndarray, values: tuple[Any, Any]) -> np.ndarray:
+    kind = object if isinstance(values[0], date) else None
+    return np.where(flag, np.array(values[1], dtype=kind), np.array(values[0], dtype=kind))
+
+
+def in_memory(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Audit:
+    return audit(
+        SCORE,
+        sensitive_features={"member": columns["member"]},
+        y_true=columns["y"],
+        control_features={"region": columns["region"]} if "region" in columns else None,
+        **QUICK,
+        **options,
+    )
+
+
+def in_file(columns: dict[str, np.ndarray], folder: Path, ending: str, **options: Any) -> Audit:
+    path = folder / f"rows.{ending}"
+    table = pl.DataFrame({"score": SCORE, **{name: pl.Series(list(column)) for name, column in columns.items()}})
+    table.write_csv(path) if ending == "csv" else table.write_parquet(path)
+    control = "region" if "region" in columns else None
+    return audit_file(path, score="score", group="member", label="y", control=control, **QUICK, **options)
+
+
+def in_csv(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Audit:
+    return in_file(columns, folder, "csv", **options)
+
+
+def in_parquet(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Audit:
+    return in_file(columns, folder, "parquet", **options)
+
+
+def out_of_core(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Audit:
+    return in_file(columns, folder, "parquet", in_memory_rows=10, **options)
+
+
+def in_state(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Audit:
+    threshold = {"threshold": options.pop("threshold")} if "threshold" in options else {}
+    control = {"region": columns["region"]} if "region" in columns else None
+    state = AuditState(**threshold).add(SCORE, {"member": columns["member"]}, columns["y"], control_features=control)
+    return state.audit(**QUICK, **options)
+
+
+def in_json(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Path:
+    path = folder / f"audit {len(list(folder.iterdir()))}.json"
+    in_memory(columns, folder, **options).to_json(path)
+    return path
+
+
+ENTRIES: dict[str, Callable[..., Any]] = {
+    "memory": in_memory,
+    "csv": in_csv,
+    "parquet": in_parquet,
+    "out of core": out_of_core,
+    "state": in_state,
+    "json": in_json,
+}
+
+
+def check_equal(found: AuditDifference) -> None:
+    assert found.record.unmatched == 0
+    assert {round(one.difference, 4) + 0.0 for one in found.differences} == {0.0}  # bins are 1e-5 wide
+    assert {one.criterion for one in found.differences} >= {"decisions", "equal_opportunity", "predictive_equality"}
+    assert not {"better", "worse"} & {one.verdict for one in found.differences}
+
+
+BASE = {"member": FLAG.astype(int), "y": LABEL.astype(int), "region": STRATUM.astype(int)}
+NUMBERS = ("int", "float", "text of an int", "text of a float")
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("spelling", FLAGS)
+def test_flags_match_by_value(spelling: str, entry: str, tmp_path: Path) -> None:
+    columns = {"member": spelled(FLAG, FLAGS[spelling]), "y": spelled(LABEL, FLAGS[spelling])}
+    if spelling in NUMBERS:  # booleans as control features are masks
+        columns["region"] = spelled(STRATUM, FLAGS[spelling])
+    before = in_memory({name: BASE[name] for name in columns}, tmp_path)
+    check_equal(compare(before, ENTRIES[entry](columns, tmp_path), paired=False))
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("spelling", DATES)
+def test_dates_match_by_value(spelling: str, entry: str, tmp_path: Path) -> None:
+    columns = {"member": spelled(FLAG, DATES[spelling]), "y": LABEL}
+    before = in_memory({"member": spelled(FLAG, DATES["date"]), "y": LABEL}, tmp_path)
+    check_equal(compare(before, ENTRIES[entry](columns, tmp_path), paired=False))
+
+
+@pytest.mark.parametrize("spelling", [name for name in FLAGS if name != "int"])
+def test_intersections_match_part_by_part(spelling: str) -> None:
+    parts = [
+        {"old": values, "sex": sex} for values, sex in ((FLAG.astype(int), SEX), (spelled(FLAG, FLAGS[spelling]), SEX))
+    ]
+    before, after = (
+        audit(SCORE, sensitive_features=part, y_true=LABEL, intersectional=True, **QUICK) for part in parts
+    )
+    check_equal(compare(before, after, paired=False))
+
+
+def test_rows_pair_by_value() -> None:
+    before = audit(SCORE, sensitive_features=FLAG, y_true=LABEL.astype(int), **QUICK)
+    after = audit(SCORE, sensitive_features=spelled(FLAG, ("false", "true")), y_true=LABEL, **QUICK)
+    found = compare(before, after, paired=True)
+    assert found.record.pairing == "rows"
+    check_equal(found)
+
+
+def test_values_that_match_several_groups_are_not_compared() -> None:
+    several = np.where(FLAG, "true", np.where(STRATUM, "True", "false"))
+    before = audit(SCORE, sensitive_features=several, **QUICK)
+    after = audit(SCORE, sensitive_features=FLAG, **QUICK)
+    found = compare(before, after)
+    assert {one.metric for one in found.differences} == {"selection_ratio"}  # of all groups
+    assert found.record.unmatched == len(before.findings) + len(after.findings)
+
+
+DIFFERING: dict[str, dict[str, Any]] = {
+    "threshold": {"threshold": 0.7},
+    "favourable": {"favourable": "low"},
+    "pos_label": {"pos_label": 0},
+    "reference": {"reference": 0},
+    "least_share": {"least_share": 0.45},
+    "confidence": {"confidence": 0.9},
+}
+VALUES = {
+    "threshold": ("0.5", "0.7"),
+    "favourable": ("'high'", "'low'"),
+    "pos_label": ("1", "0"),
+    "reference": ("'highest'", "0"),
+    "least_share": ("0.02", "0.45"),
+    "confidence": ("0.95", "0.9"),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("setting", DIFFERING)
+def test_settings_that_change_a_figure_are_refused_by_name(setting: str, entry: str, tmp_path: Path) -> None:
+    columns = {"member": BASE["member"], "y": BASE["y"]}
+    before = ENTRIES[entry](columns, tmp_path)
+    after = ENTRIES[entry](columns, tmp_path, **DIFFERING[setting])
+    with pytest.raises(DataError, match=setting) as refused:
+        compare(before, after)
+    assert all(value in str(refused.value) for value in VALUES[setting])
+
+
+def test_the_minimum_group_size_is_refused_where_it_moves_the_cuts_of_a_number() -> None:
+    options: dict[str, Any] = {"sensitive_features": {"age": np.arange(N) % 97}, "continuous": True, **QUICK}
+    small, large = (audit(SCORE, **options, least_count=size) for size in (10, 120))
+    with pytest.raises(DataError, match="least_count"):
+        compare(small, large)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"threshold": 0.5},
+        {"least_count": 5},
+        {"standard": "four-fifths"},
+        {"contrast": "rest"},
+        {"loss": "squared_error"},
+        {"resamples": 30},
+    ],
+)
+def test_settings_that_change_no_figure_are_compared(options: dict[str, Any], tmp_path: Path) -> None:
+    columns = {"member": BASE["member"], "y": BASE["y"]}
+    after = audit(SCORE, sensitive_features={"member": FLAG}, y_true=LABEL, **(QUICK | options))
+    check_equal(compare(in_memory(columns, tmp_path), after))
+
+
+def test_decisions_compare_with_scores_at_any_threshold_that_selects_them() -> None:
+    decided = (SCORE >= 0.7).astype(int)
+    options: dict[str, Any] = {"sensitive_features": FLAG, **QUICK}
+    for threshold in (0.5, 0.7):
+        found = audit({"score": SCORE, "decision": decided}, threshold=threshold, **options)
+        assert isinstance(found, AuditDifference)
+        assert compare(audit(SCORE, threshold=threshold, **options), audit(decided, **options)).differences
+    with pytest.raises(DataError, match="threshold"):
+        compare(audit(decided, **options), audit(decided, threshold="median", **options))
