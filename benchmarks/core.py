@@ -13,12 +13,13 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from benchmarks.timing import Claim, alternating, peak_memory_above, print_table, seconds
-from metrifair import FairClassifier, Objective, distances, energy_distance
+from metrifair import FairClassifier, distances, energy_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
 from metrifair.problem.cells import Comparison, Samples
 from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train
 from metrifair.training.models import Network
+from metrifair.training.objective import Objective
 
 
 def pairwise_energy(u: Tensor, v: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.timing import Claim, print_table
 from metrifair import FairClassifier, energy_distance, unfairness
 from metrifair.estimators import fit_stack
-from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS
+from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
 
 
 def data(rows: int, features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

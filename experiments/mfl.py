@@ -23,7 +23,7 @@ from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.problem.cells import Attribute, Comparison, Samples, compiled
 from metrifair.problem.criteria import BINARY, regression
-from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS
+from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
 from metrifair.training import Schedule, Trained, train
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective

@@ -19,18 +19,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 
 import metrifair.mlflow
-from metrifair import (
-    Audit,
-    DataError,
-    FairClassifier,
-    FairLGBMClassifier,
-    MissingExtra,
-    ModelFileError,
-    TableEncoder,
-    audit,
-    frontier,
-    load,
-)
+from metrifair import Audit, DataError, FairClassifier, FairLGBMClassifier, TableEncoder, audit, frontier, load
+from metrifair.errors import MissingExtra, ModelFileError
 from metrifair.estimators.table_model import TableModel
 
 try:

@@ -28,6 +28,7 @@ from metrifair import (
 )
 from metrifair.baselines import ZafarClassifier
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, TooFewSamples
+from metrifair.wording.notes import note_text, note_topic
 
 _X = np.random.default_rng(0).normal(size=(40, 2))
 _Y = np.arange(40) % 2
@@ -136,22 +137,22 @@ def test_the_pipeline_that_the_error_names_works() -> None:
 
 def _labels(**given: Any) -> list[str]:
     found = audit(given.pop("score", _Y / 2), sensitive_features=_A, resamples=0, permutations=0, **given)
-    return [note.text for note in found.notes if note.kind == "labels"]
+    return [note_text(note) for note in found.notes if note_topic(note) == "labels"]
 
 
 def test_the_positive_label_is_told_unless_it_is_plain_or_given() -> None:
     words = np.where(_Y == 1, "denied", "approved")
-    told = "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it."
+    told = "Positive label: 'denied' (the last of 'approved', 'denied'). Pass pos_label=... to change it."
     assert _labels(y_true=words) == [told]
     assert _labels(y_true=words, pos_label="denied") == []
     for plain in (_Y, _Y == 1, 2 * _Y - 1, None):
         assert _labels(y_true=plain) == []
-    assert _labels(y_true=_Y + 1) == ["Positive label: 2 (the last of 1, 2); name another positive label to change it."]
+    assert _labels(y_true=_Y + 1) == ["Positive label: 2 (the last of 1, 2). Pass pos_label=... to change it."]
 
 
 def test_scores_that_rank_worse_than_chance_are_told() -> None:
     (note,) = _labels(y_true=1 - _Y)
-    assert "AUC 0.00, worse than chance" in note
+    assert "(AUC 0.00)" in note
     assert _labels(y_true=_Y, score=np.full(40, 0.5)) == []
     noise = np.random.default_rng(2).random(40)
     assert _labels(y_true=_Y, score=noise) == []
@@ -164,15 +165,17 @@ def test_an_unfairness_in_percent_is_refused() -> None:
 
 
 def test_groups_that_are_the_label_are_told() -> None:
-    told = "The groups of sensitive_features are the label in other words: scores that are right are then unfair by "
-    told += "design."
+    told = (
+        "The groups of sensitive_features are a one-to-one encoding of the label. Accurate scores are then unfair by "
+    )
+    told += "construction."
     given = {"resamples": 0, "permutations": 0, "random_state": 0}
     renamed = np.where(_Y == 1, "good", "bad")
     for groups, said in ((_Y, True), (renamed, True), (_A, False), (np.arange(40) % 4, False)):
         found = audit(_X[:, 0], sensitive_features=groups, y_true=_Y, **given)
-        assert (told in [note.text for note in found.notes]) is said
+        assert (told in found.note_texts()) is said
     few = audit([0.1, 0.9, 0.2, 0.8], sensitive_features=list("abab"), y_true=[0, 1, 0, 1], **given)
-    assert told not in [note.text for note in few.notes]
+    assert told not in few.note_texts()
 
 
 _ROWS = np.repeat(_X, 3, 0), np.repeat(_Y, 3), np.repeat(np.where(_Y == 1, "good", "bad"), 3), np.repeat(_A, 3)
@@ -209,11 +212,11 @@ def test_a_threshold_that_nearly_everyone_passes_is_told() -> None:
     score, group = np.r_[0.2, rng.uniform(1, 100, 399)], np.arange(400) % 2
     found = audit(score, sensitive_features=group, threshold=0.5, resamples=0, permutations=0, random_state=0)
     first = found.summary[0]
-    said = "At threshold 0.5 nearly everyone is selected, 99.0% of each group or more"
-    assert first == f"{said}: what is audited here decides nearly the same for everyone."
-    assert any("which reach from 0.2" in note.text for note in found.notes)
+    said = "At threshold 0.5, at least 99.0% of every group are selected"
+    assert first == f"{said}: the results are nearly the same for everyone."
+    assert any("the scores range from 0.2" in text for text in found.note_texts())
     found = audit(score, sensitive_features=group, threshold=0.1, resamples=0, permutations=0, random_state=0)
-    assert found.summary[0].startswith("At threshold 0.1 everyone is selected: ")
+    assert found.summary[0].startswith("At threshold 0.1, everyone is selected: ")
     assert not any("four fifths" in sentence for sentence in found.summary)  # a ratio of 1, which says nothing
     found = audit(score, sensitive_features=group, threshold=50, resamples=0, permutations=0, random_state=0)
     assert any("four fifths" in sentence for sentence in found.summary)

@@ -46,7 +46,7 @@ def main() -> None:
     for name in (*metrifair.__all__, "datasets.load"):
         try:
             metrifair.datasets.load("mortgage") if name == "datasets.load" else getattr(metrifair, name)
-        except metrifair.MissingExtra as error:
+        except metrifair.errors.MissingExtra as error:
             missing[name] = str(error)
     assert "metrifair[" in missing.pop("datasets.load")
     assert set(missing) == BOOSTERS, missing

@@ -1,11 +1,12 @@
 __version__: str
 
-from . import baselines, datasets, mlflow, nn
+from . import baselines, datasets, errors, metrics, nn
 from .api.audit import audit
 from .api.audit_file import audit_file
 from .api.audit_result import Audit
 from .api.audit_table import audit_table
 from .api.compare import AuditDifference, compare
+from .api.frontier import Frontier, frontier
 from .api.loading import load, save
 from .api.model_card import to_card
 from .api.monitor import AuditSeries, monitor
@@ -15,7 +16,7 @@ from .auditing.unfairness import unfairness
 from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor
 from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from .encoding.encoder import TableEncoder
-from .errors import DataError, MissingExtra, ModelFileError, TooFewSamples
+from .errors import DataError
 from .estimators import FairClassifier, FairRegressor
 from .estimators.table_model import TableModel
 from .metrics.dependence import distance_correlation, distance_covariance, energy_dependence
@@ -29,15 +30,10 @@ from .metrics.distances import (
     total_variation,
     wasserstein_distance,
 )
-from .metrics.kernels import median_distance
-from .metrics.vectors import sliced_energy_distance, sliced_wasserstein_distance
-from .metrics.witness import Witness, witness
+from .metrics.witness import witness
 from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
 from .problem import criteria
-from .problem.criteria import Criterion
-from .tradeoff.frontier import Frontier, frontier
-from .training.objective import Objective
 
 __all__ = [
     "Audit",
@@ -45,7 +41,6 @@ __all__ = [
     "AuditSeries",
     "AuditState",
     "BarycenterPostprocessor",
-    "Criterion",
     "DataError",
     "FairClassifier",
     "FairLGBMClassifier",
@@ -54,14 +49,9 @@ __all__ = [
     "FairXGBClassifier",
     "FairXGBRegressor",
     "Frontier",
-    "MissingExtra",
-    "ModelFileError",
-    "Objective",
     "TableEncoder",
     "TableModel",
     "ThresholdPostprocessor",
-    "TooFewSamples",
-    "Witness",
     "audit",
     "audit_file",
     "audit_table",
@@ -75,19 +65,17 @@ __all__ = [
     "distances",
     "energy_dependence",
     "energy_distance",
+    "errors",
     "frontier",
     "gap_contributions",
     "kolmogorov_distance",
     "load",
     "lp_distance",
-    "median_distance",
-    "mlflow",
+    "metrics",
     "mmd_squared",
     "monitor",
     "nn",
     "save",
-    "sliced_energy_distance",
-    "sliced_wasserstein_distance",
     "to_card",
     "total_variation",
     "unfairness",

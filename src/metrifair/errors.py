@@ -11,6 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+__all__ = [
+    "DataError",
+    "Diverged",
+    "MetrifairWarning",
+    "MissingExtra",
+    "MissingModelFile",
+    "ModelFileError",
+    "Remedy",
+    "TooFewSamples",
+]
+
 Style = Literal["python", "option"]
 """How arguments are written: ``separator=';'``, or ``--separator ';'``."""
 

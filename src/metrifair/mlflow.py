@@ -20,13 +20,13 @@ import torch
 
 from metrifair import __version__
 from metrifair.api.audit_result import Audit
+from metrifair.api.frontier import Frontier
 from metrifair.api.loading import load, save
 from metrifair.auditing.ranking import most_certain_first
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import check_known, require
 from metrifair.support.provenance import Provenance
-from metrifair.tradeoff.result import Frontier
 from metrifair.wording.provenance import provenance_lines
 
 __all__ = ["load_model", "log_audit", "log_frontier", "log_model", "save_model"]

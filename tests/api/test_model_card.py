@@ -34,6 +34,7 @@ from metrifair import (
 from metrifair.auditing.records import AuditRecord, ByGroup, GroupFigures, Measure
 from metrifair.estimators.table_model import TableModel
 from metrifair.wording.numbers import number_text
+from metrifair.wording.provenance import provenance_lines
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=400)
@@ -142,7 +143,7 @@ def test_a_frontier_gives_the_models_own_figures(front: Frontier, tmp_path: Path
         assert figures["unfairness"] == pytest.approx(outcome.test.unfairness, abs=5e-4)
         assert f"with strength {outcome.job.value:g} and seed 0. On rows that were used neither" in card
         (origin,) = [table for table in map(dict, tables_of(card)[2:]) if "Versions" in table]
-        assert origin == dict([("", ""), *front.provenance.lines()])
+        assert origin == dict([("", ""), *provenance_lines(front.provenance)])
         save(outcome.model, tmp_path / "model")
         assert to_card(load(tmp_path / "model"), frontier=front) == card
     front.save(tmp_path / "front")

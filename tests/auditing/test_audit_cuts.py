@@ -14,7 +14,7 @@ from metrifair.errors import DataError
 from metrifair.problem.attributes import in_groups
 
 FAST = {"random_state": 0, "permutations": 0, "resamples": 0}
-GROUPS = ("up to 25", "above 25 up to 60", "above 60")
+GROUPS = ("≤25", "(25,60]", ">60")
 
 
 def people(n: int = 3000) -> pl.DataFrame:
@@ -100,9 +100,9 @@ def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(tmp_path,
     assert theirs["energy"].value == pytest.approx(
         energy_dependence(table["p"], table["income"]), rel=1e-9 if exact else 0.02
     )
-    cut = float(theirs["kolmogorov"].groups[0].removeprefix("up to "))
+    cut = float(theirs["kolmogorov"].groups[0].removeprefix("≤"))
     assert theirs["kolmogorov"].sizes[0] == pytest.approx((table["income"] <= cut).sum(), abs=1)  # six digits of it
-    assert any("256 levels" in note.text for note in found.notes) == (not exact)
+    assert any("256 levels" in text for text in found.note_texts()) == (not exact)
 
 
 def test_numbers_of_rows_are_not_measurements(tmp_path) -> None:

@@ -16,6 +16,8 @@ from metrifair.auditing.records import Finding
 from metrifair.figures.certificates import generalisation_bounds
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, EQUALIZED_ODDS, Criterion
+from metrifair.wording.findings import finding_sentence
+from metrifair.wording.notes import note_text, note_topic
 
 RANDOM = np.random.default_rng(11)
 N = 300
@@ -48,8 +50,8 @@ def test_every_comparison_has_scipys_numbers(weighted: bool) -> None:
     found = by_key(audit(SCORE, sensitive_features=GROUP, y_true=LABEL, metrics=metrics, **options, **QUICK))
     sets = {
         ("statistical_parity", "everyone"): np.ones(N, dtype=bool),
-        ("equal_opportunity", "y = 1"): LABEL == 1,
-        ("predictive_equality", "y = 0"): LABEL == 0,
+        ("equal_opportunity", "y=1"): LABEL == 1,
+        ("predictive_equality", "y=0"): LABEL == 0,
     }
     assert len(found) == len(sets) * 6 * len(metrics)
     for (criterion, within), inside in sets.items():
@@ -122,14 +124,14 @@ def test_regression_targets_can_be_cut_into_bins() -> None:
     kind = Criterion(EQUALIZED_ODDS.name, labels="every", bins=(0.0,))
     target = rng.normal(size=N)
     found = audit(SCORE * 9 - 4, sensitive_features=GROUP > 1, y_true=target, criteria=kind, **QUICK)
-    assert {one.within for one in found.findings} == {"y < 0.0", "y >= 0.0"}
+    assert {one.within for one in found.findings} == {"y<0", "y≥0"}
 
 
 def test_many_groups_are_compared_with_the_rest_and_far_too_many_refused() -> None:
     many = np.arange(N) % 31
     asked = {"metrics": "kolmogorov", "continuous": False, **QUICK}
     found = audit(SCORE, sensitive_features=many, **asked)
-    assert [one.groups for one in found.findings] == [(str(g), "the rest") for g in range(31)]
+    assert [one.groups for one in found.findings] == [(str(g), "rest") for g in range(31)]
     first = found.findings[0]
     assert first.value == pytest.approx(stats.ks_2samp(SCORE[many == 0], SCORE[many != 0]).statistic)
     assert first.sizes == ((many == 0).sum(), (many != 0).sum())
@@ -157,10 +159,10 @@ def test_unknown_groups_are_left_out_of_their_attribute_only_and_counted() -> No
     )
     assert [one.sizes for one in found.findings] == [(2, 2), (3, 2)]
     assert (found.record.rows, found.record.left_out) == (5, 1)
-    assert [note.text for note in found.notes if note.kind == "missing"] == [
-        "sex is not known for 2 of 6 samples: they are left out of its findings.",
-        "age is not known for 1 of 6 samples: they are left out of its findings.",
-        "Left out of all findings, being of no known group at all: 1 of them.",
+    assert found.note_texts()[:3] == [
+        "sex is missing in 2 of 6 rows; its findings exclude them.",
+        "age is missing in 1 of 6 rows; its findings exclude them.",
+        "All findings exclude 1 row without any group.",
     ]
 
 
@@ -172,8 +174,8 @@ def test_a_group_without_samples_in_a_set_is_named_and_not_compared() -> None:
         metrics="kolmogorov",
         **QUICK,
     )
-    assert [one.groups for one in found.findings if one.within == "y = 1"] == [("a", "b")]
-    assert "“c” of sensitive_features in y = 1" in found.notes[0].text
+    assert [one.groups for one in found.findings if one.within == "y=1"] == [("a", "b")]
+    assert "“c” of sensitive_features in y=1" in found.note_texts()[0]
 
 
 def test_a_sample_of_weight_zero_is_as_if_it_were_not_there() -> None:
@@ -193,7 +195,7 @@ def test_all_scores_equal_gives_zeros_everywhere() -> None:
             assert (one.interval.low, one.interval.high) == (0.0, pytest.approx(min(1.0, one.certified)))
         else:
             assert one.interval is None
-        assert "their distributions agree" in one.sentence
+        assert "have the same distribution" in finding_sentence(one)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -244,7 +246,7 @@ def test_all_named_criteria_can_be_asked_for() -> None:
 
 def test_distributions_are_those_of_the_groups() -> None:
     found = audit(SCORE, sensitive_features=GROUP > 1, y_true=LABEL, metrics="kolmogorov", **QUICK)
-    assert [one.within for one in found.record.distributions] == ["everyone", "y = 1", "y = 0"]
+    assert [one.within for one in found.record.distributions] == ["everyone", "y=1", "y=0"]
     curves = found.record.distributions[1].curves
     own = SCORE[(GROUP > 1) & (LABEL == 1)]
     below = [(own <= score + 1e-9).mean() for score in curves.grid]
@@ -266,14 +268,14 @@ def test_rows_that_trained_the_model_prove_only_what_holds_for_its_whole_class()
         assert after.paper_bound is not None
         assert before.paper_bound is not None
         assert after.paper_bound > before.paper_bound  # thresholds alone have dimension 1
-    [note] = [note.text for note in trained.notes if note.kind == "training"]
+    [note] = [note_text(note) for note in trained.notes if note_topic(note) == "training"]
     decided = held_out.decisions[0]
     right = np.mean([rate.accuracy for rate in decided.rates])
     bounds = generalisation_bounds(right, decided.selection_difference, samples=(5000, 5000), dimension=6)
     assert bounds is not None
-    assert f"right for at least {100 * bounds.accuracy:.1f}%" in note
+    assert f"correct for at least {100 * bounds.accuracy:.1f}%" in note
     assert f"by at most {100 * bounds.unfairness:.1f} points" in note
-    assert "never saw" in note
-    assert not [note for note in held_out.notes if note.kind == "training"]
+    assert "held-out rows" in note
+    assert not [note for note in held_out.notes if note_topic(note) == "training"]
     with pytest.raises(DataError, match="vc_dimension must be an integer"):
         audit(score, vc_dimension=0, **options)

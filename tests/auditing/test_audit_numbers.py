@@ -18,6 +18,7 @@ from metrifair import (
 from metrifair.auditing.band_table import BandTable
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.bands import cuts_of
+from metrifair.wording.findings import finding_meaning, finding_sentence
 
 FAST = {"random_state": 0, "permutations": 99, "resamples": 50}
 
@@ -42,16 +43,17 @@ def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     worst = max(gaps, key=gaps.get)
     cut, dependence = of(found, "kolmogorov"), of(found, "energy")
     assert cut.value == pytest.approx(gaps[worst], abs=1e-12)
-    assert cut.groups == (f"up to {worst:.0f}", f"above {worst:.0f}")
+    assert cut.groups == (f"≤{worst:.0f}", f">{worst:.0f}")
     assert cut.sizes == (int((age <= worst).sum()), int((age > worst).sum()))
     assert cut.cuts == len(gaps)
     assert cut.p_value == dependence.p_value == 0.01
     assert cut.value < cut.certified <= cut.certified_jointly
     assert dependence.value == pytest.approx(energy_dependence(score, age), rel=1e-12)
     assert 0 < dependence.interval.low < dependence.value < dependence.interval.high
-    assert f"distance correlation is {distance_correlation(score, age):.3f}"[:32] in dependence.meaning
-    assert cut.sentence.startswith(f"People of age above {worst:.0f} score lower: ")
-    assert found.summary[0].startswith("The largest gap that is certain is between “up to")
+    assert f"distance correlation is {distance_correlation(score, age):.3f}"[:32] in finding_meaning(dependence)
+    assert finding_sentence(cut).startswith(f"Scores are lower for age above {worst:.0f}: ")
+    assert found.summary[0].startswith("The largest gap above sampling noise is ")
+    assert " between “≤" in found.summary[0]
     (bands,) = [one for one in found.decisions if one.attribute == "age"]
     assert len(bands.rates) == 5
     assert sum(rate.size for rate in bands.rates) == 400
@@ -107,8 +109,8 @@ def test_the_page_shows_the_cut(tmp_path) -> None:
         tmp_path / "page.html"
     )
     page = (tmp_path / "page.html").read_text()
-    assert "People of age above" in page
-    assert "above 60" in page or "up to 60" in page
+    assert "Scores are lower for age above" in page
+    assert "&gt;60" in page or "≤60" in page
 
 
 def test_independence_is_one_finding_of_all_groups(tmp_path) -> None:
@@ -119,14 +121,14 @@ def test_independence_is_one_finding_of_all_groups(tmp_path) -> None:
     kolmogorov, wasserstein, energy = found.findings
     gaps = {one: kolmogorov_distance(score[region == one], score[region != one]) for one in "abcd"}
     worst = max(gaps, key=gaps.get)
-    assert kolmogorov.groups == (worst, "the rest")
+    assert kolmogorov.groups == (worst, "rest")
     assert kolmogorov.value == pytest.approx(gaps[worst], abs=1e-12)
     assert wasserstein.value > 0
     assert energy.value == pytest.approx(energy_dependence(score, region), rel=1e-12)
     assert energy.interval.low < energy.value < energy.interval.high
     assert kolmogorov.p_value == energy.p_value == 0.01
     assert kolmogorov.value < kolmogorov.certified
-    assert "Whichever of the 4 groups of region" in kolmogorov.meaning
+    assert "For each of the 4 groups of region against the others" in finding_meaning(kolmogorov)
     pl.DataFrame({"p": score, "region": region}).write_parquet(tmp_path / "s.parquet")
     counted = audit_file(
         tmp_path / "s.parquet", score="p", group="region", contrast="independence", in_memory_rows=10, **FAST
@@ -156,7 +158,7 @@ def test_few_rows_are_cut_where_enough_are_on_either_side() -> None:
     score = np.clip(0.2 + 0.6 * (np.arange(300) < 20) + 0.1 * (age > 50) + generator.normal(0, 0.05, 300), 0, 1)
     found = audit(score, sensitive_features={"age": age}, continuous=True, **FAST)
     assert all(one.enough and min(one.sizes) >= 30 for one in found.findings)
-    assert not any("Nothing is certain" in line for line in found.summary)
+    assert not any("No gap is established" in line for line in found.summary)
     few = audit(score[::6], sensitive_features={"age": age[::6]}, continuous=True, **FAST)  # 50 rows: no cut has 30
     assert {one.metric: one.enough for one in few.findings} == {
         "kolmogorov": False,
@@ -170,11 +172,11 @@ def test_each_distance_names_its_own_worst_cut(tmp_path) -> None:
     score = np.where(age < 2, 0.45, 0.5)  # told apart entirely, though near to each other
     score[age == 9] = np.where(np.arange(100) < 90, 1.0, 0.5)
     found = audit(score, sensitive_features={"age": age}, continuous=True, **FAST)
-    assert (of(found, "kolmogorov").groups[0], of(found, "wasserstein").groups[0]) == ("up to 1", "up to 8")
+    assert (of(found, "kolmogorov").groups[0], of(found, "wasserstein").groups[0]) == ("≤1", "≤8")
     far = of(found, "wasserstein")
     assert far.sizes == (900, 100)
     assert far.value == pytest.approx(wasserstein_distance(score[age <= 8], score[age > 8]), rel=1e-9)
-    assert "age above 8" in far.sentence or "age up to 8" in far.sentence
+    assert "age above 8" in finding_sentence(far) or "age up to 8" in finding_sentence(far)
     found.to_html(tmp_path / "r.html")
 
 
@@ -184,8 +186,7 @@ def test_fewer_than_a_hundred_rows_have_no_interval_of_a_dependence(count: int) 
     found = audit(score, sensitive_features={"age": age}, continuous=True, **FAST)
     one = of(found, "energy")
     assert (one.interval is None, one.joint_interval is None) == (count < 100,) * 2
-    told = "Below 100 rows there is no interval of how much scores depend on an attribute: age in everyone."
-    assert any(note.text == told for note in found.notes) == (count < 100)
+    assert any(note.kind == "few_rows_for_dependence" for note in found.notes) == (count < 100)
 
 
 def test_weighted_bands_are_the_same_wherever_the_rows_are(tmp_path) -> None:
@@ -215,7 +216,7 @@ def test_the_worst_group_of_names_has_enough_rows_and_all_groups_count_in_the_de
     score = np.clip(generator.normal(0.5, 0.1, 605) - 0.1 * (region == "b") + 0.4 * (region == "d"), 0, 1)
     found = audit(score, sensitive_features={"region": region}, contrast="independence", **FAST)
     kolmogorov, wasserstein, energy = found.findings
-    assert kolmogorov.groups == wasserstein.groups == ("b", "the rest")
+    assert kolmogorov.groups == wasserstein.groups == ("b", "rest")
     assert kolmogorov.enough
     assert kolmogorov.value == pytest.approx(kolmogorov_distance(score[region == "b"], score[region != "b"]))
     assert kolmogorov.p_value == 0.01

@@ -232,13 +232,13 @@ def test_intervals_of_heavy_tails_hold_their_values() -> None:
 
 def test_a_few_rows_that_have_all_the_weight_have_no_interval_and_the_reason_is_given() -> None:
     """40,000 rows of either group, of which two, or twenty, count."""
-    rows, reason = 40_000, "fewer than 5 equal samples would say: “0” against “1” in everyone."
+    rows, reason = 40_000, "an effective sample size below 5: “0” and “1” in everyone."
     score, group = np.tile([0.0, 1.0, 0.0], rows)[: 2 * rows], np.repeat([0, 1], rows)
     for heavy in (2, 20):
         weights = np.where(np.arange(2 * rows) % rows < heavy, 1.0, 1e-9)
         found = audit(score, sensitive_features=group, sample_weight=weights, resamples=100, random_state=0)
         widths = [one.interval and one.interval.high - one.interval.low for one in found.findings]
-        said = any(note.text.endswith(reason) for note in found.notes)
+        said = any(text.endswith(reason) for text in found.note_texts())
         assert (widths == [None] * 3 and said) if heavy == 2 else (min(widths) > 0.1 and not said)
 
 
@@ -415,7 +415,7 @@ def test_what_is_certified_needs_a_range_and_equal_weights() -> None:
     assert all(
         one.certified is one.certified_jointly is one.paper_bound is one.p_value is None for one in weighted.findings
     )
-    assert [note.kind for note in weighted.notes][-1] == "weights"
+    assert [note.kind for note in weighted.notes][-1] == "weighted_rows"
 
 
 def test_groups_are_dealt_to_scores_that_no_bins_of_theirs_have_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,9 @@ def test_json_is_strict_and_holds_the_whole_record(options: dict[str, Any], tmp_
     text = found.to_json(path)
     assert path.read_text(encoding="utf-8") == text
     content = json.loads(text, parse_constant=refuse)
-    assert (content.pop("kind"), content.pop("version")) == ("metrifair audit", 2)
+    assert (content.pop("kind"), content.pop("version")) == ("metrifair audit", 1)
+    assert content.pop("summary") == list(found.summary)
+    assert [note.pop("text") for note in content["notes"]] == found.note_texts()
     assert content == json.loads(json.dumps(asdict(found.record)))
     assert content["findings"][0]["groups"] == list(found.findings[0].groups)
 
@@ -153,18 +155,17 @@ def test_scores_far_from_zero_are_drawn_on_distinct_scores(offset: float, spread
 def test_repr_is_short_and_names_what_is_certain() -> None:
     found = audited()
     first, second = repr(found).split("\n")
-    assert (
-        first == f"Audit of 240 samples: {len(found.findings)} findings, 1 table of decisions, {len(found.notes)} note"
-    )
-    assert second == "no gap is certain"
+    assert first == f"Audit of 240 rows: {len(found.findings)} findings, 1 table of decisions, {len(found.notes)} note"
+    assert second == "no gap above sampling noise"
     assert found.headline is None
     group = np.arange(400) % 2
     sure = audit(group + np.random.default_rng(0).random(400), sensitive_features=group, resamples=50, random_state=0)
     assert sure.headline is not None
     least = f"{sure.headline.joint_interval.low:.3f}"
-    assert f"largest for certain: kolmogorov distance 1.000, at least {least}: sensitive_features '0'" in repr(sure)
+    largest = f"largest gap above sampling noise: kolmogorov distance 1.000, at least {least}"
+    assert f"{largest}: sensitive_features '0'" in repr(sure)
     empty = Audit(AuditRecord(0, 0, (0.0, 1.0), 0.95, ()))
-    assert repr(empty) == "Audit of 0 samples: 0 findings, 0 tables of decisions, 0 notes"
+    assert repr(empty) == "Audit of 0 rows: 0 findings, 0 tables of decisions, 0 notes"
 
 
 def test_worst_by_metric_and_criterion() -> None:

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_audit_file import same, table
 
-from metrifair import AuditState, DataError, ModelFileError, audit, load
+from metrifair import AuditState, DataError, audit, load
 from metrifair.api.audit_table import count_file
 from metrifair.auditing import state_file
 from metrifair.auditing.out_of_core import bins
 from metrifair.auditing.out_of_core.bins import StateGrid
 from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.errors import ModelFileError
 from metrifair.saving.modelfile import from_bytes, to_bytes
 
 QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}
@@ -77,7 +78,7 @@ def test_a_column_that_is_numbers_in_one_file_and_text_in_another_is_text():
     assert {bytes_of(one) for one in orders} == {bytes_of(orders[0])}
     np.testing.assert_array_equal(orders[0].selected, [1, 0, 1, 1])
     spelled = days[0].merge(AuditState().add([0.2], {"race": ["1.0"]}))
-    assert "'1' and '1.0' differ only by" in " ".join(note.text for note in spelled.audit(**QUICK).notes)
+    assert "'1' and '1.0' differ only in" in " ".join(spelled.audit(**QUICK).note_texts())
 
 
 @pytest.mark.parametrize("atoms", [2**12, 50])

@@ -10,6 +10,8 @@ import pytest
 from metrifair import AuditState, audit
 from metrifair.datasets.synthetic import HiddenExperience, OffsetRegression
 from metrifair.metrics.registry import METRICS
+from metrifair.wording.findings import finding_meaning, finding_sentence
+from metrifair.wording.notes import note_text, note_topic
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 99, "random_state": 0}
 RANDOM = np.random.default_rng(3)
@@ -17,38 +19,43 @@ SEX = RANDOM.choice(["men", "women"], 800)
 SCORE = RANDOM.beta(np.where(SEX == "men", 3, 2), 3)
 
 
-def kinds(found: Any) -> list[str]:
-    return [note.kind for note in found.notes]
+def topics(found: Any) -> list[str]:
+    return [note_topic(note) for note in found.notes]
+
+
+def texts(found: Any, topic: str) -> list[str]:
+    return [note_text(note) for note in found.notes if note_topic(note) == topic]
 
 
 def test_the_sentence_says_where_the_gap_is_and_for_whom() -> None:
-    finding = audit([0.1, 0.2, 0.3, 0.9, 0.3, 0.9, 0.9, 0.9], sensitive_features=list("aaaabbbb"), **QUICK).worst()
-    assert finding.sentence == (
-        "At score 0.2 the gap is largest: 50.0% of “a” but 0.0% of “b” have this score or less."
-    )
-    assert finding.meaning == (
-        "However a threshold is chosen, the shares of “a” and “b” above it differ by at most 50.0 percentage points; "
-        "at 0.2 they do."
+    found = audit([0.1, 0.2, 0.3, 0.9, 0.3, 0.9, 0.9, 0.9], sensitive_features=list("aaaabbbb"), **QUICK)
+    assert found.describe() == (
+        "The gap is largest at score 0.2: 50.0% of “a” and 0.0% of “b” score at or below it.",
+        (
+            "For any threshold, the shares of “a” and “b” above it differ by at most 50.0 percentage points. The "
+            "largest difference is at 0.2."
+        ),
     )
 
 
 def test_decisions_are_told_as_decisions_and_have_no_density() -> None:
     decided, groups = [0, 0, 0, 1, 0, 1, 1, 1], list("aaaabbbb")
     found = audit(decided, sensitive_features=groups, **QUICK)
-    assert {one.sentence for one in found.findings} == {"The decision is 1 for 25.0% of “a” but for 75.0% of “b”."}
-    assert found.worst().meaning == ("The shares of “a” and “b” with the decision 1 differ by 50.0 percentage points.")
+    sentences = {finding_sentence(one) for one in found.findings}
+    assert sentences == {"The decision is 1 for 25.0% of “a” and 75.0% of “b”."}
+    assert found.describe().meaning == "The shares of “a” and “b” with decision 1 differ by 50.0 percentage points."
     assert [list(one.curves.density) for one in found.record.distributions] == [[]]
     counted = AuditState().add(decided, {"sex": groups}).audit(**QUICK)
-    assert counted.worst().sentence == found.worst().sentence
+    assert counted.describe() == found.describe()
     errors = audit(
         decided, sensitive_features=groups, y_true=[0, 1] * 4, criteria="risk_parity", loss="squared_error", **QUICK
     )
-    assert "The decision is" not in errors.findings[0].sentence  # these scores are losses
+    assert "The decision is" not in finding_sentence(errors.findings[0])  # these scores are losses
 
 
 def test_the_shares_of_the_sentence_differ_by_the_kolmogorov_distance() -> None:
     finding = audit(SCORE, sensitive_features=SEX, metrics="kolmogorov", **QUICK).findings[0]
-    score, women, men = (float(part.strip("%")) for part in finding.sentence.split() if part[0].isdigit())
+    score, women, men = (float(part.strip("%:")) for part in finding_sentence(finding).split() if part[0].isdigit())
     assert women - men == pytest.approx(100 * finding.value, abs=0.11)
     assert women == pytest.approx(100 * (SCORE[SEX == "women"] <= score).mean(), abs=0.6)
 
@@ -56,9 +63,10 @@ def test_the_shares_of_the_sentence_differ_by_the_kolmogorov_distance() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_every_metric_has_a_meaning_that_names_both_groups(metric: str) -> None:
     finding = audit(SCORE, sensitive_features=SEX, metrics=metric, **QUICK).findings[0]
-    assert "“men”" in finding.meaning
-    assert "“women”" in finding.meaning
-    assert finding.meaning.endswith(".")
+    meaning = finding_meaning(finding)
+    assert "“men”" in meaning
+    assert "“women”" in meaning
+    assert meaning.endswith(".")
 
 
 def test_what_energy_means_is_true_of_pairs_of_people() -> None:
@@ -66,13 +74,13 @@ def test_what_energy_means_is_true_of_pairs_of_people() -> None:
     u, v = SCORE[SEX == "men"], SCORE[SEX == "women"]
     between = np.abs(u[:, None] - v).mean()
     within = (np.abs(u[:, None] - u).mean() + np.abs(v[:, None] - v).mean()) / 2
-    assert f"lie {between - within:.3g} further apart" in finding.meaning
+    assert f"lie {between - within:.3g} further apart" in finding_meaning(finding)
 
 
 def test_the_mean_scores_are_told_with_the_wasserstein_distance() -> None:
     finding = audit(SCORE, sensitive_features=SEX, metrics="wasserstein", **QUICK).findings[0]
     men, women = (SCORE[name == SEX].mean() for name in ("men", "women"))
-    assert finding.sentence.startswith(f"The mean score is {men:.3g} for “men” and {women:.3g} for “women”.")
+    assert finding_sentence(finding).startswith(f"The mean score is {men:.3g} for “men” and {women:.3g} for “women”.")
 
 
 def test_parity_is_warned_of_in_the_papers_first_example_only() -> None:
@@ -80,31 +88,32 @@ def test_parity_is_warned_of_in_the_papers_first_example_only() -> None:
     X, y, group = population.sample(3000, seed=1)
     for prediction in (population.optimal_prediction(X), population.fair_prediction(X)):
         found = audit(prediction, sensitive_features=group, y_true=y, **QUICK)
-        (note,) = [note for note in found.notes if note.kind == "parity"]
-        assert "says nothing about the outcome within “0”" in note.text
-        assert "but does within “1”" in note.text
+        (text,) = texts(found, "parity")
+        assert "the correlation of score and outcome is near 0 within “0”" in text
+        assert "but not within “1”" in text
     told = OffsetRegression()
     X, y, group = told.sample(3000, seed=1)
-    assert "parity" not in kinds(audit(told.optimal_prediction(X), sensitive_features=group, y_true=y, **QUICK))
+    assert "parity" not in topics(audit(told.optimal_prediction(X), sensitive_features=group, y_true=y, **QUICK))
 
 
 def test_parity_is_not_warned_of_for_a_few_samples_or_where_no_group_is_told_apart() -> None:
     rng = np.random.default_rng(99)
     label = rng.integers(0, 2, 800)
     noise = rng.random(800)
-    assert "parity" not in kinds(audit(noise, sensitive_features=SEX, y_true=label, **QUICK))
+    assert "parity" not in topics(audit(noise, sensitive_features=SEX, y_true=label, **QUICK))
     telling = np.where(SEX == "men", 0.3 + 0.4 * label + 0.1 * noise, noise)
-    assert "parity" in kinds(audit(telling, sensitive_features=SEX, y_true=label, **QUICK))
+    assert "parity" in topics(audit(telling, sensitive_features=SEX, y_true=label, **QUICK))
     few = slice(60)
-    assert "parity" not in kinds(audit(telling[few], sensitive_features=SEX[few], y_true=label[few], **QUICK))
+    assert "parity" not in topics(audit(telling[few], sensitive_features=SEX[few], y_true=label[few], **QUICK))
 
 
 def test_small_groups_are_named() -> None:
     group = np.array(["many"] * 500 + ["few"] * 12 + ["some"] * 100)
     score = np.random.default_rng(0).random(len(group))
-    texts = [note.text for note in audit(score, sensitive_features=group, **QUICK).notes]
-    assert texts[0] == "Fewer than 30 samples say little about a group: “few” of sensitive_features (12 in everyone)."
-    assert texts[1] == ("Too few samples to rule out a gap of 20 points or more: “many” against “some” in everyone.")
+    assert audit(score, sensitive_features=group, **QUICK).note_texts() == [
+        "Below the minimum group size of 30 rows: “few” of sensitive_features (12 rows in everyone).",
+        "Too few rows to rule out a gap of 20 percentage points: “many” and “some” in everyone.",
+    ]
     large = np.random.default_rng(0).random(4000)
     assert not audit(large, sensitive_features=np.arange(4000) % 2, **QUICK).notes
 
@@ -113,14 +122,15 @@ def test_the_summary_begins_with_what_is_certain_and_tells_chance_from_more() ->
     unfair = audit(SCORE, sensitive_features=SEX, y_true=np.arange(800) % 2, **QUICK)
     certain = [one for one in unfair.findings if one.metric == "kolmogorov" and one.certain]
     head = max(certain, key=lambda one: one.joint_interval.low)
-    assert unfair.summary[0].startswith("The largest gap that is certain is between")
+    assert unfair.summary[0].startswith("The largest gap above sampling noise is ")
     assert f"{100 * head.value:.1f} percentage points" in unfair.summary[0]
-    assert head.sentence in unfair.summary[0]
-    assert "with 95.0% confidence" in unfair.summary[1].lower()
+    assert finding_sentence(head) in unfair.summary[0]
+    assert "with 95% confidence" in unfair.summary[1].lower()
     assert 2 <= len(unfair.summary) <= 5
     fair = audit(np.random.default_rng(0).random(800), sensitive_features=SEX, **QUICK)
-    assert fair.summary[0] == "Nothing is certain: the bounds of the gap hold 0."
-    assert "Chance alone could explain it (Bonferroni)." in fair.summary
+    assert fair.summary[0] == "No gap is established: its confidence interval includes 0."
+    test = "permutation test with Bonferroni adjustment"
+    assert f"The gap is not distinguishable from sampling noise ({test})." in fair.summary
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -129,11 +139,12 @@ def test_many_comparisons_are_told_from_chance_by_joint_bounds(apart: bool) -> N
     group = np.repeat(np.arange(11), 150)
     score = np.random.default_rng(4).random(len(group)) + 2.0 * group * apart
     found = audit(score, sensitive_features=group, metrics="kolmogorov", resamples=0, random_state=0)
-    expected = "does not explain 55 of the 55" if apart else "could explain each of the 55"
-    assert f"Chance alone {expected} gaps compared (joint bounds)." in found.summary
-    assert {(one.by_chance, one.judged_by) for one in found.findings} == {(not apart, "joint bounds")}
+    expected = "55 of the 55 gaps are statistically significant"
+    expected = expected if apart else "None of the 55 gaps is distinguishable from sampling noise"
+    assert f"{expected} (joint confidence intervals)." in found.summary
+    assert {(one.significant, one.tested_by) for one in found.findings} == {(apart, "joint_bounds")}
     other = audit(score, sensitive_features=group, metrics="wasserstein", resamples=0, random_state=0)
-    assert any("999 permutations are too few to tell which of 55" in text and "1,100" in text for text in other.summary)
+    assert "999 permutations are too few to test 55 gaps; 1,100 are needed." in other.summary
 
 
 def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
@@ -142,9 +153,10 @@ def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
     for seed, metric in enumerate(("kolmogorov", "wasserstein", "energy", "kolmogorov")):
         group, score = np.repeat(np.arange(8), sizes), np.random.default_rng(seed).random(sum(sizes))
         found = audit(score, sensitive_features=group, metrics=metric, resamples=60, permutations=0, random_state=0)
-        said = "the bounds that hold for all 28 comparisons at once hold 0 for each"
-        assert found.summary[0] == f"Nothing is certain: {said}."
-        assert found.summary[1].startswith("The most rows are behind the gap between “3” and “5” of")
+        why = "the joint confidence intervals of all 28 comparisons include 0"
+        assert found.summary[0] == f"No gap is established: {why}."
+        assert found.summary[1].startswith("The comparison with the most rows shows a gap of ")
+        assert " between “3” and “5” of" in found.summary[1]
         assert "the true gap is between 0" in found.summary[1]
         alone.append(any(one.interval.low > 0 for one in found.findings))
     assert any(alone)
@@ -153,34 +165,34 @@ def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
 def test_groups_of_too_few_rows_are_no_headline() -> None:
     group = ["few"] * 3 + ["many"] * 400
     found = audit(np.random.default_rng(0).random(403), sensitive_features=group, **QUICK)
-    said = "every comparison has a group of fewer than 30 rows, too few to tell"
-    assert found.summary[0] == f"Nothing is certain: {said}."
+    assert found.summary[0] == "No gap can be assessed: every comparison has a group with fewer than 30 rows."
     asked = audit(np.random.default_rng(0).random(403), sensitive_features=group, least_count=3, **QUICK)
-    assert "too few" not in " ".join(asked.summary).lower()
+    assert "fewer than" not in " ".join(asked.summary).lower()
 
 
 def test_scores_are_told_in_as_many_digits_as_tell_them_apart() -> None:
     score = 0.9996 + 0.0004 * SCORE
     for scale, offset in ((1.0, 0.0), (1000.0, 50_000.0)):
         finding = audit(offset + scale * score, sensitive_features=SEX, metrics="kolmogorov", **QUICK).findings[0]
-        told = float(finding.sentence.split()[2])
+        sentence = finding_sentence(finding)
+        told = float(sentence.partition(":")[0].split()[-1])
         shown = [100 * (offset + scale * score[name == SEX] <= told).mean() for name in ("women", "men")]
-        shares = [float(part.strip("%")) for part in finding.sentence.split() if part.endswith("%")]
+        shares = [float(part.strip("%")) for part in sentence.split() if part.endswith("%")]
         assert shown == pytest.approx(shares, abs=3)
-        assert "e+" not in finding.sentence
+        assert "e+" not in sentence
 
 
 def test_parity_is_not_warned_of_where_the_outcome_of_a_group_is_constant() -> None:
     label = np.where(SEX == "men", np.random.default_rng(9).random(800) < SCORE, 0)
     found = audit(SCORE, sensitive_features=SEX, y_true=label, criteria="statistical_parity", **QUICK)
-    assert "parity" not in kinds(found)
+    assert "parity" not in topics(found)
 
 
 def test_the_summary_speaks_of_four_fifths() -> None:
     score = np.where(SEX == "men", np.arange(800) % 2, np.arange(800) % 4 == 0)
     (sentence,) = [text for text in audit(score, sensitive_features=SEX, **QUICK).summary if "selected" in text]
     rates = [score[name == SEX].mean() for name in ("women", "men")]
-    assert sentence.endswith(f"a ratio of {rates[0] / rates[1]:.2f}, below four fifths.")
+    assert sentence.endswith(f"impact ratio {rates[0] / rates[1]:.2f}, below four fifths.")
 
 
 # --- the same for everyone --------------------------------------------------------------------------------------
@@ -188,38 +200,35 @@ def test_the_summary_speaks_of_four_fifths() -> None:
 
 def test_constant_scores_are_named_as_such_and_not_praised() -> None:
     found = audit(np.full(800, 0.62), sensitive_features=SEX, **QUICK)
-    assert found.summary[0] == "Every score is 0.62: what is audited here decides the same for everyone."
-    (text,) = [note.text for note in found.notes if note.kind == "constant"]
-    assert text.startswith("Every score is 0.62: nobody is told apart, so that no gap can show.")
+    assert found.summary[0] == "Every score is 0.62: the results are the same for everyone."
+    assert texts(found, "constant") == ["Every score is 0.62, so no gap can appear. This is no evidence of fairness."]
     assert found.worst().value == 0.0
 
 
 def test_constant_probabilities_of_several_classes_are_named() -> None:
     found = audit(np.tile([0.2, 0.3, 0.5], (800, 1)), sensitive_features=SEX, **QUICK)
-    assert kinds(found).count("constant") == 1
+    assert topics(found).count("constant") == 1
     differing = np.tile([0.2, 0.3, 0.5], (800, 1))
     differing[0] = [0.5, 0.3, 0.2]
-    assert "constant" not in kinds(audit(differing, sensitive_features=SEX, **QUICK))
+    assert "constant" not in topics(audit(differing, sensitive_features=SEX, **QUICK))
 
 
 @pytest.mark.parametrize(("threshold", "who"), [(-1.0, "everyone is"), (2.0, "nobody is")])
 @pytest.mark.parametrize("weight", [None, RANDOM.random(800) + 0.1], ids=["equal", "weighted"])
 def test_decisions_that_are_the_same_for_everyone_are_named(threshold: float, who: str, weight: Any) -> None:
     found = audit(SCORE, sensitive_features=SEX, threshold=threshold, sample_weight=weight, **QUICK)
-    (text,) = [note.text for note in found.notes if note.kind == "constant"]
-    assert text.startswith(f"At threshold {threshold:g} {who} selected: equal rates and a ratio of 1 then say nothing.")
-    assert found.summary[0] == (
-        f"At threshold {threshold:g} {who} selected: what is audited here decides the same for everyone."
-    )
+    (text,) = texts(found, "constant")
+    assert text.startswith(f"At threshold {threshold:g}, {who} selected. Equal selection rates are then no evidence")
+    assert found.summary[0] == f"At threshold {threshold:g}, {who} selected: the results are the same for everyone."
 
 
 @pytest.mark.parametrize("threshold", ["auto", None, 0.8])
 def test_scores_that_tell_people_apart_are_not_called_constant(threshold: Any) -> None:
     found = audit(SCORE, sensitive_features=SEX, threshold=threshold, **QUICK)
-    assert "constant" not in kinds(found)
-    assert found.summary[0].startswith("The gap is certain: between")
+    assert "constant" not in topics(found)
+    assert found.summary[0].startswith("The gap is ")
 
 
 def test_rates_of_one_that_not_all_groups_have_are_not_constant() -> None:
     everyone_of_men = np.where(SEX == "men", 0.9, SCORE / 2)
-    assert "constant" not in kinds(audit(everyone_of_men, sensitive_features=SEX, **QUICK))
+    assert "constant" not in topics(audit(everyone_of_men, sensitive_features=SEX, **QUICK))

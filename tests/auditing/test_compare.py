@@ -330,7 +330,7 @@ def test_groups_match_by_equality_however_a_file_spells_them() -> None:
         audit(scores["old"], sensitive_features=one, y_true=label.astype(kind), random_state=0, **QUICK)
         for one, kind in zip(names, (int, float, bool), strict=True)
     ]
-    by_criterion = [one for one in audits[0].findings if "y =" not in one.within]
+    by_criterion = [one for one in audits[0].findings if "y=" not in one.within]
     for other in audits[1:]:
         found = compare(audits[0], other)
         assert {one.difference for one in found.differences} == {0.0}

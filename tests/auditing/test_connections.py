@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 from test_audit_file import table
 
-from metrifair import DataError, MissingExtra, audit_table
+from metrifair import DataError, audit_table
 from metrifair.auditing.out_of_core.connections import Connected, connected
+from metrifair.errors import MissingExtra
 
 PASSWORD = "p@ss/w?rd"
 ASK = {"score": "p", "group": "sex", "label": "y", "random_state": 0, "resamples": 0, "permutations": 0}

@@ -138,3 +138,40 @@ def test_margins_are_not_called_predictions(model: Any) -> None:
     values = model.decision_function(X)
     assert (found.how, found.of) == ("linear", "decision function")
     assert found.gap == pytest.approx(values[A == "m"].mean() - values[A == "f"].mean())
+
+
+class Swapped:
+    """A model whose first class is the larger one."""
+
+    def __init__(self, model: Any, *, pos_label: object = None) -> None:
+        self.model, self.pos_label, self.classes_ = model, pos_label, model.classes_[::-1]
+
+    def predict_proba(self, table: Any) -> Any:
+        return self.model.predict_proba(table)[:, ::-1]
+
+
+def test_the_gap_is_that_of_the_positive_class_wherever_its_column_is() -> None:
+    model = LogisticRegression().fit(X, Y)
+    given = {"sensitive_features": A, "groups": ("m", "f"), "repeats": 2, "random_state": 0}
+    probability = model.predict_proba(X)[:, 1]
+    gap = probability[A == "m"].mean() - probability[A == "f"].mean()
+    assert gap_contributions(Swapped(model), X, **given).gap == pytest.approx(gap, abs=1e-12)
+    assert gap_contributions(Swapped(model, pos_label="0"), X, **given).gap == pytest.approx(-gap, abs=1e-12)
+
+
+def test_exact_contributions_are_those_of_the_positive_class() -> None:
+    given = {"sensitive_features": A, "groups": ("m", "f")}
+    one, other = (
+        gap_contributions(
+            FairLGBMClassifier(0.0, pos_label=label, n_estimators=8, n_jobs=1, verbose=-1).fit(X, Y), X, **given
+        )
+        for label in (1, 0)
+    )
+    assert one.how == other.how == "trees"
+    assert other.gap == pytest.approx(-one.gap, rel=0.2)
+
+
+def test_groups_are_looked_up_by_value() -> None:
+    model, codes = LogisticRegression().fit(X, Y), (A == "m").astype(int)
+    found = gap_contributions(model, X, sensitive_features=codes, groups=("0", True))
+    assert found.groups == ("0", "1")

@@ -84,3 +84,74 @@ def test_what_cannot_be_monitored_is_refused() -> None:
     other = AuditState().add([0.1, 0.9] * 20, {"age": ["old", "young"] * 20})
     with pytest.raises(DataError, match="no distance in common"):
         monitor([other.audit(metrics="energy", resamples=20), other.audit(metrics="wasserstein", resamples=20)])
+
+
+def groups(sizes: dict[str, int], seed: int, shift: float = 0.0) -> AuditState:
+    """A look with groups of these sizes; the scores of "m" are shifted."""
+    generator, group = np.random.default_rng(seed), np.repeat(list(sizes), list(sizes.values()))
+    scores = 1 / (1 + np.exp(-generator.normal(size=len(group)) - shift * (group == "m")))
+    return AuditState().add(np.round(scores, 3), {"sex": group})
+
+
+def test_a_baseline_pools_looks_until_both_groups_reach_the_minimum_size() -> None:
+    looks = {f"day {k}": groups({"f": 200, "m": size}, k) for k, size in enumerate((5, 10, 20, 200))}
+    looks["day 4"] = groups({"f": 200, "m": 200}, 4, shift=2.0)
+    found = monitor(looks, metrics="kolmogorov", resamples=60, random_state=0)
+    (baseline,) = found.record.baselines
+    assert (baseline.looks, baseline.sizes, baseline.enough) == (["day 0", "day 1", "day 2"], (600, 35), True)
+    assert [(one.look, one.alarm) for one in found.record.series] == [
+        ("day 2", "not_tested"),
+        ("day 3", "not_distinguishable"),
+        ("day 4", "worse"),
+    ]
+    pooled = looks["day 0"].merge(looks["day 1"], looks["day 2"]).audit(metrics="kolmogorov", resamples=0)
+    assert found.record.series[0].value == pooled.findings[0].value
+    assert found.record.series[0].sizes == (600, 35)
+    assert any("pools several looks" in text and "30 rows" in text for text in found.summary)
+
+
+def test_audits_without_rows_begin_at_the_first_look_that_is_large_enough() -> None:
+    looks = {f"day {k}": groups({"f": 200, "m": size}, k) for k, size in enumerate((5, 200, 10, 200))}
+    audits = {name: one.audit(resamples=60, permutations=0, random_state=0) for name, one in looks.items()}
+    found = monitor(audits)
+    assert {(tuple(one.looks), tuple(one.untested)) for one in found.record.baselines} == {(("day 1",), ("day 2",))}
+    assert {one.look for one in found.record.series} == {"day 1", "day 3"}
+    assert any("are not tested at “day 2”" in text for text in found.summary)
+
+
+def test_a_series_that_never_reaches_the_minimum_size_is_not_called_unchanged() -> None:
+    looks = {f"day {k}": groups({"f": 5, "m": 5}, k, shift=5.0 * (k > 0)) for k in range(4)}
+    found = monitor(looks, metrics="kolmogorov", resamples=60, random_state=0)
+    (baseline,) = found.record.baselines
+    assert (found.record.series, baseline.enough, baseline.sizes) == ([], False, (20, 20))
+    assert "No distance was tested" in found.summary[0]
+    assert not any("No distance has changed" in text for text in found.summary)
+
+
+def test_a_group_that_appears_later_begins_a_series_with_its_own_baseline() -> None:
+    both, three = {"f": 200, "m": 200}, {"f": 200, "m": 200, "x": 200}
+    looks = {"May": groups(both, 0), "June": groups(three, 1), "July": groups(three, 2), "August": groups(both, 3)}
+    found = monitor(looks, metrics="kolmogorov", resamples=60, random_state=0)
+    baselines = {tuple(one.groups): one for one in found.record.baselines}
+    assert {key: list(one.looks) for key, one in baselines.items()} == {
+        ("f", "m"): ["May"],
+        ("f", "x"): ["June"],
+        ("m", "x"): ["June"],
+    }
+    assert list(baselines["f", "x"].untested) == ["August"]
+    levels = {(one.look, tuple(one.groups)): one.level for one in found.record.series}
+    assert levels["July", ("f", "x")] == levels["July", ("f", "m")] == pytest.approx(0.05 / 6 / 3)
+    assert levels["June", ("f", "m")] == pytest.approx(0.05 / 2 / 3)
+    assert levels["June", ("f", "x")] is None
+    total = sum(level for level in levels.values() if level is not None)
+    assert total <= 0.05
+    assert any("begins after the first look" in text and "“x”" in text and "“June”" in text for text in found.summary)
+
+
+def test_looks_match_groups_by_value() -> None:
+    generator = np.random.default_rng(0)
+    member, score = generator.random(300) < 0.5, generator.random(300).round(2)
+    looks = [AuditState().add(score, {"member": one}) for one in (member, np.where(member, "true", "false"))]
+    found = monitor(looks, metrics="kolmogorov", resamples=60, random_state=0)
+    assert [one.difference for one in found.record.series] == [0.0, 0.0]
+    assert len(found.record.baselines) == 1

@@ -450,13 +450,13 @@ LACKING = [
     (
         {"control_features": ["n", "s", "n", "n", "n", "n"]},
         (
-            "comparing sensitive_features 'a' against 'b', control_features = s: group 'b' has no sample there; "
+            "comparing sensitive_features 'a' against 'b', control_features=s: group 'b' has no sample there; "
             "leave it out"
         ),
     ),
     (
         {"y_true": [1, 1, 0, 1, 0, 1], **ODDS},
-        "comparing sensitive_features 'a' against 'b', y = 0: group 'a' has no sample there; leave it out",
+        "comparing sensitive_features 'a' against 'b', y=0: group 'a' has no sample there; leave it out",
     ),
 ]
 

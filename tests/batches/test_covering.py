@@ -399,9 +399,9 @@ IMPATIENT = [
     ),
     (
         [0, 4, 4, *[2] * 100],
-        Coverage((Comparison((0,), (1,), "race", "y = 1", ("a", "b")), Comparison((0,), (3,))), 1, least=3),
+        Coverage((Comparison((0,), (1,), "race", "y=1", ("a", "b")), Comparison((0,), (3,))), 1, least=3),
         (
-            "100 samples of the stream hold fewer than 3 of: race 'a', y = 1 (1 seen); race 'b', y = 1 (0 seen); "
+            "100 samples of the stream hold fewer than 3 of: race 'a', y=1 (1 seen); race 'b', y=1 (0 seen); "
             "group 'left', everyone (1 seen); group 'right', everyone (0 seen); use a larger batch size, or leave out "
             "the rare group"
         ),

@@ -14,7 +14,7 @@ from metrifair.metrics.registry import trained
 from metrifair.problem.cells import Comparison, Samples, sides_of
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
-SEXES = Comparison((0, 2), (1,), "sex", "y = 1", ("f", "m"))
+SEXES = Comparison((0, 2), (1,), "sex", "y=1", ("f", "m"))
 
 
 def data(cells: list[int]) -> Samples:
@@ -71,4 +71,4 @@ def test_a_batch_that_lacks_a_group_is_refused_with_a_note_that_names_the_compar
     with pytest.raises(TooFewSamples) as caught:
         between(trained(metric, estimate="population"), batch.samples.x[:, 0], batch.sides, names=[SEXES])
     assert str(caught.value) == message
-    assert caught.value.__notes__ == ["comparing sex 'f' against 'm', y = 1"]
+    assert caught.value.__notes__ == ["comparing sex 'f' against 'm', y=1"]

@@ -19,7 +19,7 @@ from metrifair.problem.criteria import regression
 from metrifair.training.objective import Objective, Terms
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
-PAIR = (Comparison((0,), (1,), "sex", "y = 1", ("f", "m")),)
+PAIR = (Comparison((0,), (1,), "sex", "y=1", ("f", "m")),)
 REST = (Comparison((0,), (1, 2)), Comparison((1,), (0, 2)), Comparison((2,), (0, 1)))
 
 
@@ -109,7 +109,7 @@ def test_a_compared_group_that_is_too_small_is_named() -> None:
         with pytest.raises(TooFewSamples) as caught:
             layout(sizes, PAIR, size=4)
         assert str(caught.value) == (
-            f"comparing sex 'f' against 'm', y = 1: group {who!r} has {count} sample(s) there, and 2 of each kind are "
+            f"comparing sex 'f' against 'm', y=1: group {who!r} has {count} sample(s) there, and 2 of each kind are "
             "needed; merge small groups, mark them as missing, or use estimate='rows' or 'batch'"
         )
     with pytest.raises(TooFewSamples, match=r"group 'right' has 5 \+ 1 sample\(s\) there"):

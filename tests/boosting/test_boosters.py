@@ -689,7 +689,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert (metrifair.load(folder + "/m").predict([[3.0]]) == model.predict([[3.0]])).all()
 try:
     metrifair.{"FairXGBRegressor" if own == "lgbm" else "FairLGBMRegressor"}
-except metrifair.MissingExtra as error:
+except metrifair.errors.MissingExtra as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)

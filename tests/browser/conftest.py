@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metrifair.report.frontier.page import frontier_html
+from metrifair.report.frontier import frontier_html
 from metrifair.report.html import write_html
 
 sys.path.append(str(Path(__file__).parent.parent / "report"))

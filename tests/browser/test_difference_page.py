@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from metrifair import AuditDifference, AuditState, audit, monitor
-from metrifair.figures.selection_rates import NO_VERDICT
 from metrifair.report.audit.page import audit_html
 from metrifair.support.provenance import Provenance
 from metrifair.wording.compare import VERDICTS
 from metrifair.wording.numbers import number_text
+from metrifair.wording.rates import NO_VERDICT
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

@@ -9,10 +9,10 @@ import pytest
 from frontiers import HOSTILE, curves_of, demo_view, point_of
 
 from metrifair.figures.utility import NO_BETTER, UTILITIES
-from metrifair.report.frontier.page import frontier_html
-from metrifair.report.frontier.view import FrontierView
+from metrifair.report.frontier import frontier_html
 from metrifair.report.html import write_html
 from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier_view import MARKS, FrontierView
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at
@@ -311,7 +311,7 @@ def marked_view(**changes):
         "points": points,
         "chosen": chosen,
         "constant": Point(0.0, 0, 0.74, 0.0, 0.0, {"auc": 0.5, "log_loss": 0.6, "four_fifths": 1.0}),
-        "constant_text": "“yes” for everyone",
+        "constant_value": "yes",
         "training": [replace(point, unfairness=point.unfairness / 2) for point in points],
         "validation": [replace(point, unfairness=point.unfairness * 1.1) for point in points],
     }
@@ -335,11 +335,11 @@ def test_the_constant_model_and_those_that_are_no_better_are_drawn_and_named(ope
     assert 3 <= len(marked) < len(view.points)
     assert page.locator("#frontier .dot.alike").count() == len(marked)
     assert page.locator("#frontier rect.constant").count() == 1
-    assert page.locator("#frontier .constant-label").text_content() == "constant model"
+    assert page.locator("#frontier .constant-label").text_content() == "constant predictor"
     label = page.locator("#frontier rect.constant").get_attribute("aria-label")
-    assert label.startswith("The constant model (“yes” for everyone) has accuracy 0.740 and unfairness 0.000; ")
+    assert label.startswith("The constant predictor (“yes” for everyone) has accuracy 0.740 and unfairness 0.000; ")
     key = page.locator("#frontier-key").inner_text()
-    assert "constant model: the same for everyone" in key
+    assert "constant predictor: the same for everyone" in key
     assert "no better than that" in key
     page.locator("#frontier").scroll_into_view_if_needed()
     box = page.locator("#frontier rect.constant").bounding_box()
@@ -353,11 +353,11 @@ def test_a_marked_strength_says_so_at_the_slider_and_in_the_table(opened):
     page = opened(view)
     last = len(view.rows) - 1
     page.locator("#slider").fill(str(last))
-    assert "No better than deciding the same for everyone." in page.locator("#current .warning").inner_text()
-    assert "no better than deciding the same for everyone" in page.locator("#brief").inner_text()
+    assert "No better than a constant predictor." in page.locator("#current .warning").inner_text()
+    assert "no better than a constant predictor" in page.locator("#brief").inner_text()
     assert page.locator("#frontier .now.alike").count() == 1
     assert page.locator("tbody tr.alike").count() == sum(bool(row.mark) for row in view.rows)
-    assert page.locator("tbody tr[aria-current] td").last.inner_text() == NO_BETTER
+    assert page.locator("tbody tr[aria-current] td").last.inner_text() == MARKS[NO_BETTER]
     page.locator("#slider").fill("0")
     assert page.locator("#current .warning").count() == 0
     assert page.locator("#frontier .now.alike").count() == 0
@@ -369,7 +369,7 @@ def test_the_least_unfair_card_is_no_constant(opened):
     card = page.locator(".highlight", has_text="Least unfair")
     fairest = min(point.unfairness for point in view.points if not point.marks)
     assert f"{fairest:.3f}" in card.inner_text()
-    assert "with less unfairness are no better than deciding the same for everyone" in card.inner_text()
+    assert "with less unfairness are no better than a constant predictor" in card.inner_text()
 
 
 def test_unfairness_stands_side_by_side_for_training_choosing_and_test_rows(opened):
@@ -380,7 +380,7 @@ def test_unfairness_stands_side_by_side_for_training_choosing_and_test_rows(open
     shown = page.locator("#current .parts").inner_text()
     gap = row.points[0].unfairness
     assert [f"{gap / 2:.3f}", f"{1.1 * gap:.3f}", f"{gap:.3f}"] == re.findall(r"0\.\d{3}", shown)
-    assert "fewer leaves, a smaller network, more rows or a larger strength help" in (
+    assert "Fewer leaves, a smaller network, more rows or a larger strength help" in (
         page.locator("#current .warning").inner_text()
     )
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from frontiers import HOSTILE, curves_of, point_of, strengths_of
 
-from metrifair import DataError, Frontier, MissingExtra
-from metrifair.tradeoff.ledger import Job, Outcome
+from metrifair import DataError, Frontier
+from metrifair.errors import MissingExtra
+from metrifair.tradeoff.points import Job, Outcome
 
 pytest.importorskip("anywidget", reason="anywidget is in the extra notebook")
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

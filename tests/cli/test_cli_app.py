@@ -191,7 +191,7 @@ def test_the_demo_tells_what_it_does_and_where_the_files_are(tmp_path: Path) -> 
     assert done.exit_code == 0, done.exception
     first, *_ = done.output.splitlines()
     assert first == "1,989 mortgage applications, 59 features. Who is approved, and is it fair by race?"
-    assert "the most accurate, up to noise, with an unfairness of at most 0.9 on the rows for choosing." in done.output
+    assert "the most accurate, up to noise, with an unfairness of at most 0.9 on validation rows." in done.output
     assert "The model was trained again on all 1,989 applications" in done.output
     assert sorted(file.name for file in tmp_path.iterdir()) == FILES
     model = load(tmp_path / FILES[1])

@@ -58,7 +58,7 @@ def test_sentences_and_tables_say_what_was_found(scores: Path, call: Any) -> Non
     found = audit_file(scores, score="p", group="sex", label="y", random_state=1)
     for sentence in found.summary:
         assert sentence in done.stdout
-    for words in ("everyone: statistical", "y = 1: equal", "y = 0: predictive", "sex: men", "kolmogorov", "energy"):
+    for words in ("everyone: statistical", "y=1: equal", "y=0: predictive", "sex: men", "kolmogorov", "energy"):
         assert words in done.stdout
     assert done.stderr == ""
 

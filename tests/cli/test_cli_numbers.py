@@ -47,7 +47,7 @@ def test_an_audit_takes_a_number_as_it_is_or_cut(people: Path, tmp_path: Path, c
     assert "is taken as a number" not in done.output
     assert findings(done, out)[0]["cuts"] > 20
     found = findings(call(*asked, "--cuts", "60,25"), out)
-    assert {group for one in found for group in one["groups"]} == {"up to 25", "above 25 up to 60", "above 60"}
+    assert {group for one in found for group in one["groups"]} == {"≤25", "(25,60]", ">60"}
     assert continuous_asked(("none",), ["age"]) is False
     assert continuous_asked(("none",), ["none"]) == ["none"]
 
@@ -66,7 +66,7 @@ def test_counts_of_a_number_are_cut_or_told_when_merged(people: Path, tmp_path: 
     asked = ["count", str(people), "--score", "p", "--group", "age", "--output", str(state)]
     assert call(*asked, "--cuts", "40").exit_code == 0
     merged = ["merge", str(state), "--json", str(out)]
-    assert findings(call(*merged), out)[0]["groups"] == ["up to 40", "above 40"]
+    assert findings(call(*merged), out)[0]["groups"] == ["≤40", ">40"]
     assert call(*asked).exit_code == 0
     found = findings(call(*merged, "--continuous", "age"), out)
     assert found[0]["cuts"] > 20
@@ -90,7 +90,7 @@ def test_models_are_trained_on_numbers_and_on_cuts(people: Path, tmp_path: Path,
     assert reached["30"] < reached["0"] / 2
     cut = call(*asked, "--group", "age", "--group", "sex", "--cuts", "age=30,50", "--held-out", str(held_out))
     assert cut.exit_code == 0, cut.output
-    assert "age: up to 30, above 30 up to 50, above 50; sex: f, m" in " ".join(cut.output.split())
+    assert "age: ≤30, (30,50], >50; sex: f, m" in " ".join(cut.output.split())
     assert "--group age --group sex --cuts age=30,50 --label y" in " ".join(cut.output.split())
     options = ["--group", "region", "--contrast", "independence", "--strengths", "0,3", "--json", str(out)]
     done = call("frontier", *asked[1:], *options)

@@ -20,14 +20,13 @@ from rich.console import Console
 
 import metrifair
 from metrifair import TableEncoder, load
+from metrifair.api.frontier import Frontier
 from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES, OTHER_CRITERION_NAMES
 from metrifair.cli.training import show_frontier
 from metrifair.estimators.table_model import TableModel
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, OTHER_NAMES, STATISTICAL_PARITY
-from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.ledger import Job, Outcome
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.split import data_set
 
 TRAIN = ("--label", "hired", "--group", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
@@ -124,7 +123,7 @@ def test_weights_are_not_a_feature_and_count_in_every_figure(people: pl.DataFram
     figures, model = json.loads(done.stdout), load(tmp_path / "m")
     assert "weight" not in {*model.encoder.coders_, *model.encoder.dropped_}
     assert figures["intervals"] == {}
-    assert "Rows count by their weights." in done.stderr
+    assert "Rows count by their sample weights." in done.stderr
     data = data_set(
         people, people["hired"], people["sex"], None, regression=False, criterion=STATISTICAL_PARITY, contrast="pairs"
     )
@@ -297,7 +296,7 @@ def test_a_frontier_shows_chooses_and_writes(csv: Path, tmp_path: Path, call: An
         (strength, seed) for seed in (0, 1) for strength in (0.0, 1.0, 10.0)
     ]
     assert figures["chosen"] in figures["points"]
-    assert "120 rows for training, 60 for choosing, 60 for these figures." in done.stderr
+    assert "120 training rows, 60 validation rows, 60 test rows." in done.stderr
     point = figures["chosen"]
     assert (
         f"Chosen: strength {point['strength']:g}, the most accurate, up to noise, with an unfairness of at most 1"
@@ -331,7 +330,7 @@ def test_the_chosen_model_is_always_in_the_table_and_a_missed_limit_is_said(reac
     show_frontier(out, front)
     said = out.file.getvalue()  # type: ignore[attr-defined]
     assert "13 (chosen)" in said
-    assert "Shown: 10 of 25 strengths, on test rows, and in brackets on those for training and for choosing." in said
+    assert "Shown: 10 of 25 strengths, on test rows, and in brackets on training and validation rows." in said
     assert f"On test rows it has accuracy 0.900, unfairness {reached:.3f}" in said
     assert ("It misses the limit on test rows (0.180 is above 0.15)" in said) is missed
 

@@ -665,4 +665,4 @@ def test_strata_of_a_stream_match_by_value() -> None:
     again = np.where(np.arange(len(X)) == 3, np.nan, strata)
     for control in (strata, again, strata.astype(float)):
         model.partial_fit(X, Y, sensitive_features=A, control_features=control)
-    assert model.scheme_.strata.names == ("control_features = 0", "control_features = 1")
+    assert model.scheme_.strata.names == ("control_features=0", "control_features=1")

@@ -12,7 +12,6 @@ from metrifair import (
     DataError,
     FairClassifier,
     FairRegressor,
-    Objective,
     energy_dependence,
     energy_distance,
     frontier,
@@ -28,6 +27,7 @@ from metrifair.problem.bands import cuts_of
 from metrifair.problem.cells import Batch, Dependence, Samples, Sides
 from metrifair.problem.criteria import regression
 from metrifair.problem.problem import Given, problem_of
+from metrifair.training.objective import Objective
 
 
 def people(n: int = 240, seed: int = 0):
@@ -137,7 +137,7 @@ def test_a_stream_learns_from_numbers_however_it_is_cut_and_goes_on_from_a_file(
     one, many = learnt(300), learnt(7)
     assert one.n_updates_ == many.n_updates_ > 5
     np.testing.assert_allclose(one.predict_proba(X), many.predict_proba(X), atol=1e-12)
-    assert set(one.learner_.scales) == {"age, y = 1"}
+    assert set(one.learner_.scales) == {"age, y=1"}
     half = learnt(7, slice(0, 140))
     half.save(tmp_path / "half")
     again = load(tmp_path / "half")

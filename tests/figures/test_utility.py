@@ -10,14 +10,14 @@ from sklearn import metrics
 from sklearn.metrics import make_scorer
 
 from metrifair.errors import DataError
-from metrifair.figures.measures import Predictions
 from metrifair.figures.utility import (
-    ALIKE,
+    CONSTANT,
     NO_BETTER,
     UTILITIES,
+    Predictions,
     Utility,
+    constant_mark,
     constant_model,
-    decides_alike,
     utilities_for,
     utility_of,
 )
@@ -174,7 +174,7 @@ def test_scorers_of_ones_own_and_of_margins_and_numbers() -> None:
     weight = np.random.default_rng(5).uniform(0.2, 3, N)
     scorer = make_scorer(metrics.fbeta_score, beta=2)
     own = utility_of(scorer, classes=(0, 1))
-    assert own.label == "Fbeta score"
+    assert own.name == "fbeta_score"
     measured = own.of(found, rows(y, weight))
     assert measured is not None
     assert measured.value == pytest.approx(metrics.fbeta_score(y, found.decision, beta=2, sample_weight=weight))
@@ -209,8 +209,8 @@ def test_what_is_no_utility_is_refused(utility: object, classes: tuple[int, ...]
 
 def test_a_utility_from_a_file_is_a_name_only() -> None:
     y, found = binary(6)
-    with pytest.raises(DataError, match="how Profit is measured is not known here"):
-        Utility("profit", "Profit").of(found, rows(y))
+    with pytest.raises(DataError, match="how profit is measured is not known here"):
+        Utility("profit").of(found, rows(y))
 
 
 # ---- who is no better than the constant -------------------------------------------------------------------------
@@ -218,18 +218,18 @@ def test_a_utility_from_a_file_is_a_name_only() -> None:
 
 def mark(found: Predictions, problem: Problem, name: str = "accuracy") -> str:
     utility = UTILITIES[name]
-    return decides_alike(found, problem, utility=utility, constant=constant_model(problem, utility))
+    return constant_mark(found, problem, utility=utility, constant=constant_model(problem, utility))
 
 
 def test_the_same_decision_for_everyone_is_named_though_the_scores_rank() -> None:
     """The issue's case: the base rate's accuracy, whatever the ranking."""
     y, found = binary(7, base=2.0, signal=1.0)
     yes = found._replace(decision=np.ones(N, dtype=int))
-    assert mark(yes, rows(y)) == ALIKE
-    assert decides_alike(yes) == ALIKE  # no outcome is needed
+    assert mark(yes, rows(y)) == CONSTANT
+    assert constant_mark(yes) == CONSTANT  # no outcome is needed
     assert mark(yes, rows(y), "auc") == ""  # of its scores the same cannot be said
     level = Predictions(np.full(N, 0.8), np.ones(N, dtype=int), "probability")
-    assert mark(level, rows(y), "auc") == ALIKE
+    assert mark(level, rows(y), "auc") == CONSTANT
 
 
 def test_a_good_model_is_not_marked_by_any_utility() -> None:
@@ -267,9 +267,9 @@ def test_a_scorer_has_no_interval_and_must_be_better_as_it_stands() -> None:
     y, found = binary(9, signal=3.0)
     problem, scorer = rows(y), utility_of("f1", classes=(0, 1))
     constant = constant_model(problem, scorer)
-    assert decides_alike(found, problem, utility=scorer, constant=constant) == ""
+    assert constant_mark(found, problem, utility=scorer, constant=constant) == ""
     worse = found._replace(decision=1 - found.decision)
-    assert decides_alike(worse, problem, utility=scorer, constant=constant) == NO_BETTER
+    assert constant_mark(worse, problem, utility=scorer, constant=constant) == NO_BETTER
 
 
 def test_weights_count() -> None:
@@ -291,7 +291,7 @@ def test_intervals_stay_within_what_is_possible() -> None:
         interval = utility.interval(measured, problem)
         assert interval is not None
         assert utility.least <= interval.low <= measured.value <= interval.high <= utility.most
-    assert replace(UTILITIES["auc"], label="Ranking").worth(0.7) == 0.7
+    assert replace(UTILITIES["auc"], name="ranking").worth(0.7) == 0.7
 
 
 @pytest.mark.parametrize("scorer", ["f1", "average_precision", "recall", "roc_auc", "neg_log_loss"])

@@ -61,7 +61,12 @@ def in_memory(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> A
 
 def in_file(columns: dict[str, np.ndarray], folder: Path, ending: str, **options: Any) -> Audit:
     path = folder / f"rows.{ending}"
-    table = pl.DataFrame({"score": SCORE, **{name: pl.Series(list(column)) for name, column in columns.items()}})
+    table = pl.DataFrame(
+        {
+            "score": SCORE,
+            **{name: column.tolist() if column.dtype == object else column for name, column in columns.items()},
+        }
+    )
     table.write_csv(path) if ending == "csv" else table.write_parquet(path)
     control = "region" if "region" in columns else None
     return audit_file(path, score="score", group="member", label="y", control=control, **QUICK, **options)

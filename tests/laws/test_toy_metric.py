@@ -18,6 +18,8 @@ from metrifair.metrics import line
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import METRICS, Integral, MetricFacts, trained_on_vectors
 from metrifair.nn import UnfairnessPenalty
+from metrifair.wording.findings import finding_meaning
+from metrifair.wording.metrics import METRIC_WORDS, MetricWords
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
@@ -35,22 +37,25 @@ def cubic(both: line.Merged) -> Tensor:
 
 ROW = MetricFacts(
     lambda pair: cubic(line.merged(pair)),
-    "Cubic distance",
-    "The third root of the cubed difference between the shares below a score, added up over all scores.",
     of_merged=cubic,
     degree=1 / 3,
     bracket=Integral(lambda gap: np.abs(gap) ** 3, power=1 / 3),
     certificate=line.norm_bound(3),
     witness=partial(line.slope_utility, p=3.0),
-    meaning="The cubed gap between {first} and {second} adds up to the cube of {value}.",
 )
-BARE = MetricFacts(lambda pair: cubic(line.merged(pair)), "Bare distance")
+WORDS = MetricWords(
+    "Cubic distance",
+    "The third root of the cubed difference between the shares below a score, added up over all scores.",
+    "The cubed gap between {first} and {second} adds up to the cube of {value}.",
+)
+BARE = MetricFacts(lambda pair: cubic(line.merged(pair)))
 
 
 @pytest.fixture(autouse=True)
 def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METRICS, "cubic", ROW)
     monkeypatch.setitem(METRICS, "bare", BARE)
+    monkeypatch.setitem(METRIC_WORDS, "cubic", WORDS)
 
 
 @pytest.fixture
@@ -103,13 +108,13 @@ def test_it_is_audited_and_reported(metric: str, tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     if metric == "bare":  # what its row lacks has its one consequence each
         assert finding.interval is finding.certified is finding.witness is None
-        assert finding.meaning == ""
-        assert "Bare distance" in page
+        assert finding_meaning(finding) == ""
+        assert "bare" in page
         return
     assert finding.interval.low <= finding.value <= finding.interval.high
     assert finding.witness is not None
-    assert finding.meaning.startswith("The cubed gap between “a” and “b” adds up to the cube of 0.")
-    assert ROW.about in page
+    assert finding_meaning(finding).startswith("The cubed gap between “a” and “b” adds up to the cube of 0.")
+    assert WORDS.about in page
 
 
 def test_it_is_certified() -> None:

@@ -17,14 +17,8 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 from torch import Tensor
 
-from metrifair import (
-    DataError,
-    TooFewSamples,
-    distance_correlation,
-    distance_covariance,
-    energy_dependence,
-    energy_distance,
-)
+from metrifair import DataError, distance_correlation, distance_covariance, energy_dependence, energy_distance
+from metrifair.errors import TooFewSamples
 from metrifair.metrics import dominance
 from metrifair.metrics.covariance import covariance_of, drawn_form, plug_in_form, weighted_form
 from metrifair.metrics.dominance import AttributeValues, distance_sums, signed_sums

@@ -18,14 +18,13 @@ from metrifair import (
     energy_distance,
     kolmogorov_distance,
     lp_distance,
-    median_distance,
     mmd_squared,
-    sliced_energy_distance,
     total_variation,
     unfairness,
     wasserstein_distance,
     witness,
 )
+from metrifair.metrics import median_distance, sliced_energy_distance
 
 LARGE = 1.7e308
 LONG = 2**53 + 1

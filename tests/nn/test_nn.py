@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from metrifair import energy_distance, mmd_squared, nn, sliced_energy_distance, unfairness, wasserstein_distance
+from metrifair import energy_distance, mmd_squared, nn, unfairness, wasserstein_distance
 from metrifair.batches import Coverage, covering, whole
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.metrics import sliced_energy_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
 from metrifair.problem.cells import Attribute, Samples, compiled
@@ -207,7 +208,7 @@ def test_groups_once_seen_are_missed_later() -> None:
         penalty(SCORES, SEX)
     with pytest.raises(TooFewSamples, match="comparing group '0' against '2', everyone"):
         UnfairnessPenalty(n_groups=3)(SCORES, SEX)
-    with pytest.raises(TooFewSamples, match="comparing group '0' against '1', y = 2"):
+    with pytest.raises(TooFewSamples, match="comparing group '0' against '1', y=2"):
         UnfairnessPenalty("equalized_odds", n_classes=3)(SCORES, SEX, LABELS)
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import DataError
+from metrifair.problem.attributes import group_codes, stratum_codes
 from metrifair.problem.cells import Attribute, Cells, compiled
 from metrifair.problem.criteria import (
     CONDITIONAL_STATISTICAL_PARITY,
@@ -174,25 +175,56 @@ def test_the_cell_of_a_sample_does_not_depend_on_the_others(case: Case) -> None:
     [
         (STATISTICAL_PARITY, {}, ["everyone"]),
         (RISK_PARITY, {}, ["everyone"]),
-        (EQUAL_OPPORTUNITY, {}, ["y = yes"]),
-        (EQUAL_OPPORTUNITY, {"positive": 0}, ["y = no"]),
-        (EQUAL_OPPORTUNITY, {"classes": "xyz", "positive": 2}, ["y = z"]),
-        (PREDICTIVE_EQUALITY, {}, ["y = no"]),
-        (PREDICTIVE_EQUALITY, {"classes": "xyz"}, ["not y = y"]),
-        (EQUALIZED_ODDS, {}, ["y = no", "y = yes"]),
-        (EQUALIZED_ODDS, {"classes": "xyz"}, ["y = x", "y = y", "y = z"]),
-        (BINNED, {"classes": ()}, ["y < 0.5", "0.5 <= y < 1.5", "y >= 1.5"]),
-        (replace(BINNED, bins=(3.0,), labels="positive"), {"classes": ()}, ["y >= 3.0"]),
-        (replace(BINNED, bins=(3.0,), labels="negative"), {"classes": ()}, ["y < 3.0"]),
+        (EQUAL_OPPORTUNITY, {}, ["y=yes"]),
+        (EQUAL_OPPORTUNITY, {"positive": 0}, ["y=no"]),
+        (EQUAL_OPPORTUNITY, {"classes": "xyz", "positive": 2}, ["y=z"]),
+        (PREDICTIVE_EQUALITY, {}, ["y=no"]),
+        (PREDICTIVE_EQUALITY, {"classes": "xyz"}, ["y≠y"]),
+        (EQUALIZED_ODDS, {}, ["y=no", "y=yes"]),
+        (EQUALIZED_ODDS, {"classes": "xyz"}, ["y=x", "y=y", "y=z"]),
+        (BINNED, {"classes": ()}, ["y<0.5", "0.5≤y<1.5", "y≥1.5"]),
+        (replace(BINNED, bins=(3.0,), labels="positive"), {"classes": ()}, ["y≥3"]),
+        (replace(BINNED, bins=(3.0,), labels="negative"), {"classes": ()}, ["y<3"]),
         (OVERLAPPING, {}, ["high", "low", "empty"]),
         (CONDITIONAL_STATISTICAL_PARITY, {"strata": separate_strata(["north", "south"])}, ["north", "south"]),
         (STATISTICAL_PARITY, {"strata": overlapping_strata(["old", "poor"])}, ["old", "poor"]),
-        (EQUAL_OPPORTUNITY, {"strata": separate_strata(["north"])}, ["y = yes and north"]),
+        (EQUAL_OPPORTUNITY, {"strata": separate_strata(["north"])}, ["y=yes,north"]),
     ],
 )
 def test_comparisons_say_where_they_compare(criterion: Criterion, options: dict, within: list[str]) -> None:
     cells = compiled(criterion, [SEX], **{"classes": ("no", "yes"), **options})
     assert [str(one) for one in cells.comparisons] == [f"sex 'f' against 'm', {where}" for where in within]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "options", "conditions"),
+    [
+        (STATISTICAL_PARITY, {}, [()]),
+        (EQUAL_OPPORTUNITY, {"classes": (0, 1)}, [(("label", 1),)]),
+        (PREDICTIVE_EQUALITY, {"classes": "xyz"}, [(("label", ("x", "z")),)]),
+        (BINNED, {"classes": ()}, [(("label", "<0.5"),), (("label", "[0.5,1.5)"),), (("label", "≥1.5"),)]),
+        (replace(BINNED, labels="negative"), {"classes": ()}, [(("label", "<1.5"),)]),
+        (STATISTICAL_PARITY, {"strata": overlapping_strata(["old", "poor"])}, [(("old", True),), (("poor", True),)]),
+        (
+            EQUAL_OPPORTUNITY,
+            {"classes": (0, 1), "strata": stratum_codes({"region": ["n", "n"], "level": [2, 3]})[1]},
+            [(("label", 1), ("region", "n"), ("level", 2)), (("label", 1), ("region", "n"), ("level", 3))],
+        ),
+    ],
+)
+def test_comparisons_hold_the_values_of_their_sets(criterion: Criterion, options: dict, conditions: list) -> None:
+    cells = compiled(criterion, [SEX], **{"classes": ("no", "yes"), **options})
+    assert [one.conditions for one in cells.comparisons] == conditions
+
+
+def test_comparisons_hold_the_values_of_their_groups() -> None:
+    (crossed,) = group_codes({"sex": ["f", "m"], "old": [True, False]}, intersectional=True).attributes
+    old = Attribute("old", (False, True))
+    (pair,), (joint,) = (compiled(STATISTICAL_PARITY, [one]).comparisons for one in (old, crossed))
+    assert (pair.groups, pair.values) == (("False", "True"), (False, True))
+    assert (joint.groups, joint.values) == (("f x True", "m x False"), (("f", True), ("m", False)))
+    rest = compiled(STATISTICAL_PARITY, [RACE], contrast="rest").comparisons
+    assert [one.values for one in rest] == [("a", None), ("b", None), ("c", None)]
 
 
 @pytest.mark.parametrize(
@@ -226,11 +258,11 @@ def test_targets_at_the_edge_of_a_bin_belong_to_the_upper_one() -> None:
     cells = compiled(BINNED, [SEX])
     found = cells.of(np.zeros((5, 1), dtype=int), labels=np.array([0.4, 0.5, 1.0, 1.5, 9.0]))
     assert [[one.within for one in cells.comparisons if cell in one.left] for cell in found] == [
-        ["y < 0.5"],
-        ["0.5 <= y < 1.5"],
-        ["0.5 <= y < 1.5"],
-        ["y >= 1.5"],
-        ["y >= 1.5"],
+        ["y<0.5"],
+        ["0.5≤y<1.5"],
+        ["0.5≤y<1.5"],
+        ["y≥1.5"],
+        ["y≥1.5"],
     ]
 
 

@@ -150,7 +150,9 @@ def test_frames_whose_columns_are_numbers_are_read_by_column() -> None:
 def test_intersectional_groups_cross_the_columns_and_miss_where_any_part_does() -> None:
     table = {"sex": ["f", "m", None, "m", "f"], "old": [1, 0, 1, None, 0]}
     found = group_codes(table, intersectional=True)
-    assert found.attributes == (Attribute("sex x old", ("f x 0", "f x 1", "m x 0")),)
+    (attribute,) = found.attributes
+    assert (attribute.name, attribute.groups) == ("sex x old", ("f x 0", "f x 1", "m x 0"))
+    assert (attribute.columns, attribute.values) == (("sex", "old"), (("f", 0), ("f", 1), ("m", 0)))
     assert found.codes.ravel().tolist() == [1, 2, -1, -1, 0]
     alone = group_codes({"sex": table["sex"]}, intersectional=True)
     assert alone.attributes == (Attribute("sex", ("f", "m")),)
@@ -166,9 +168,9 @@ def test_declared_attributes_fix_the_codes() -> None:
 
 
 STRATA = [
-    (["n", "s", None, "n"], ["control_features = n", "control_features = s"], [[1, 0], [0, 1], [0, 0], [1, 0]]),
-    ([2, 1, 2, 2], ["control_features = 1", "control_features = 2"], [[0, 1], [1, 0], [0, 1], [0, 1]]),
-    (np.array([0.5, NAN]), ["control_features = 0.5"], [[1], [0]]),
+    (["n", "s", None, "n"], ["control_features=n", "control_features=s"], [[1, 0], [0, 1], [0, 0], [1, 0]]),
+    ([2, 1, 2, 2], ["control_features=1", "control_features=2"], [[0, 1], [1, 0], [0, 1], [0, 1]]),
+    (np.array([0.5, NAN]), ["control_features=0.5"], [[1], [0]]),
     (np.array([True, False, True]), ["control_features"], [[1], [0], [1]]),
     ([True, False], ["control_features"], [[1], [0]]),
     (pl.Series("old", [False, True]), ["old"], [[0], [1]]),
@@ -178,8 +180,8 @@ STRATA = [
         [[1, 1], [1, 0], [0, 0]],
     ),
     (np.array([[True, True], [False, True]]), ["control_features 0", "control_features 1"], [[1, 1], [0, 1]]),
-    ({"a": ["x", "y", None], "b": [1, 2, 1]}, ["a and b = x x 1", "a and b = y x 2"], [[1, 0], [0, 1], [0, 0]]),
-    ({"a": [True, False], "b": ["x", "y"]}, ["a and b = False x y", "a and b = True x x"], [[0, 1], [1, 0]]),
+    ({"a": ["x", "y", None], "b": [1, 2, 1]}, ["a=x,b=1", "a=y,b=2"], [[1, 0], [0, 1], [0, 0]]),
+    ({"a": [True, False], "b": ["x", "y"]}, ["a=False,b=y", "a=True,b=x"], [[0, 1], [1, 0]]),
 ]
 
 

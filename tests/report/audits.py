@@ -12,7 +12,7 @@ from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import GroupRates, RatioRule, rated
 
 GRID = [step / 120 for step in range(121)]
-SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "y = 1", 0.12))
+SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "y=1", 0.12))
 
 
 def bells_of(groups, shift=0.0):
@@ -53,7 +53,6 @@ def findings_of(attribute, criterion, within, bells, size, scale):
         gap = abs(step.expected[0] - step.expected[1])
         moved = scale * abs(left.mean - right.mean)
         shared = (attribute, criterion, within, (a, b), (size, 3 * size))
-        shares = [f"{100 * share:.0f} % of {name}" for share, name in zip(step.expected, (a, b), strict=True)]
         yield Finding(
             *shared,
             "kolmogorov",
@@ -64,11 +63,12 @@ def findings_of(attribute, criterion, within, bells, size, scale):
             paper_bound=gap + 0.6,
             p_value=0.002,
             joint_interval=Interval(max(0.0, gap - 0.06), gap + 0.07),
-            by_chance=False,
-            judged_by="Bonferroni",
+            significant=True,
+            tested_by="bonferroni",
             witness=step,
-            sentence=f"At score {at:.3g} the gap is largest: {shares[0]} but {shares[1]} fall below it.",
-            meaning=f"A threshold there would treat {100 * gap:.0f} in 100 people of the two groups differently.",
+            at=at,
+            shares=step.expected,
+            span=scale,
         )
         yield Finding(
             *shared,
@@ -77,10 +77,12 @@ def findings_of(attribute, criterion, within, bells, size, scale):
             interval=Interval(0.8 * moved, 1.25 * moved),
             p_value=0.004,
             witness=slope_witness(left, right, scale),
-            sentence=f"{a} and {b} differ by {moved:.3g} on average.",
-            meaning="This is how far scores would have to move on average.",
+            at=at,
+            shares=step.expected,
+            means=(scale * left.mean, scale * right.mean),
+            span=scale,
         )
-        yield Finding(*shared, "energy", moved / 6, unbiased=moved / 6.2, p_value=0.03, meaning="A sum of gaps.")
+        yield Finding(*shared, "energy", moved / 6, unbiased=moved / 6.2, p_value=0.03)
 
 
 def decisions_of(attribute, within, bells, size, scale):
@@ -134,14 +136,9 @@ def demo_record(attributes=None, *, sets=SETS, size=240, scale=1.0, **changes):
         "decisions": decisions,
         "distributions": distributions,
         "notes": [
-            Note("parity", "Within “women” the score says nothing about the label: equal scores may not help anybody."),
-            Note("small", "“over 60” has 24 rows: its figures are rough."),
-            Note("missing", "12 rows without a score were left out."),
-        ],
-        "summary": [
-            "Scores differ most by sex: at score 0.52 69 % of women but 40 % of men fall below it.",
-            "By age the largest gap is 0.35, between “under 30” and “over 60”.",
-            "Decisions at 0.5 select women 0.49 times as often as men, below four fifths.",
+            Note("groups_are_labels", {"attribute": "sex"}),
+            Note("small_groups", {"groups": [["over 60", "age", "everyone", 24]], "least_count": 30, "fewest": None}),
+            Note("left_out_rows", {"rows": 12}),
         ],
     }
     return AuditRecord(**(given | changes))
@@ -150,7 +147,7 @@ def demo_record(attributes=None, *, sets=SETS, size=240, scale=1.0, **changes):
 def bare_finding(number, *, metric="kolmogorov", attribute="region"):
     """A finding with nothing but its value."""
     value = abs(math.sin(number + 1))
-    return Finding(attribute, "statistical_parity", "everyone", (f"g{number}", "the rest"), (5, 900), metric, value)
+    return Finding(attribute, "statistical_parity", "everyone", (f"g{number}", "rest"), (5, 900), metric, value)
 
 
 def many_findings(count, *, attribute="region"):
@@ -161,7 +158,7 @@ def many_findings(count, *, attribute="region"):
         yield Finding(
             attribute,
             "equalized_odds",
-            f"y = {number % 2}, county = {number // 60}",
+            f"y={number % 2},county={number // 60}",
             (f"district number {number % 29}", f"district number {(number + 7) % 30}"),
             (100 + number, 1000 + number),
             metrics[number % 3],
@@ -173,9 +170,10 @@ def many_findings(count, *, attribute="region"):
             paper_bound=value + 0.954321,
             p_value=0.0123,
             joint_interval=Interval(value - 0.02, value + 0.02),
-            by_chance=False,
-            judged_by="joint bounds",
+            significant=True,
+            tested_by="joint_bounds",
             witness=WitnessCurve(GRID, [math.sin(9 * score + number) for score in GRID], (0.25, 0.75)),
-            sentence=f"At score 0.{number} the gap is largest: 62 % of these people but 41 % of those fall below it.",
-            meaning="A randomly chosen member of the one group scores higher than one of the other that often.",
+            at=number / 1000,
+            shares=(0.62, 0.41),
+            span=1.0,
         )

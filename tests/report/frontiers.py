@@ -6,8 +6,8 @@ from statistics import NormalDist
 
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
-from metrifair.report.frontier.view import FrontierView
 from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier_view import FrontierView
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -16,10 +16,10 @@ from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, 
 
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
-from metrifair.report.frontier.page import frontier_html
-from metrifair.report.frontier.view import FrontierView
+from metrifair.report.frontier import frontier_html
 from metrifair.report.html import embedded_json, write_html
 from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier_view import FrontierView
 
 VIEWS = {
     "demo": demo_view(),

@@ -7,8 +7,7 @@ import pytest
 from frontiers import HOSTILE, demo_view
 
 from metrifair.errors import DataError, MissingExtra
-from metrifair.report.frontier.page import frontier_chart, save_picture
-from metrifair.report.frontier.view import front_line
+from metrifair.report.frontier import front_line, frontier_chart, save_picture
 
 pytest.importorskip("altair", reason="altair is in the extra report")
 pytest.importorskip("vl_convert", reason="vl-convert-python is in the extra report")

@@ -9,10 +9,11 @@ from frontiers import demo_view, point_of, strengths_of
 
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
-from metrifair.figures.utility import ALIKE, NO_BETTER, UTILITIES
+from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
 from metrifair.report.charts import axis
-from metrifair.report.frontier.view import FrontierView, figure_lines, front_line, frontier_axes
+from metrifair.report.frontier import front_line, frontier_axes
 from metrifair.tradeoff.points import Point, area, pareto
+from metrifair.wording.frontier_view import MARKS, FrontierView, figure_lines
 from metrifair.wording.numbers import figure_text, strength_texts
 
 
@@ -183,8 +184,8 @@ def test_a_loss_falls_along_its_axis_and_leads_its_pareto_line():
 
 def test_a_row_of_several_seeds_says_how_many_are_marked():
     points = [Point(1, seed, 0.9, 0.1, marks={"accuracy": NO_BETTER} if seed else {}) for seed in range(3)]
-    assert FrontierView(points).rows[0].mark == f"2 of 3: {NO_BETTER}"
-    assert FrontierView(points[1:]).rows[0].mark == NO_BETTER
+    assert FrontierView(points).rows[0].mark == f"2 of 3: {MARKS[NO_BETTER]}"
+    assert FrontierView(points[1:]).rows[0].mark == MARKS[NO_BETTER]
     assert FrontierView(points, utility=UTILITIES["auc"]).rows[0].mark == ""
-    alike = [replace(point, marks={"accuracy": ALIKE}) for point in points]
-    assert FrontierView(alike).rows[0].mark == ALIKE
+    alike = [replace(point, marks={"accuracy": CONSTANT}) for point in points]
+    assert FrontierView(alike).rows[0].mark == MARKS[CONSTANT]

@@ -3,10 +3,9 @@
 import pytest
 from frontiers import demo_view
 
-from metrifair.report.frontier.notes import floor_note
-from metrifair.report.frontier.view import FrontierView
-from metrifair.report.frontier.words import glossary, highlights, summary
 from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier import chance_text, glossary, highlights, summary
+from metrifair.wording.frontier_view import FrontierView
 
 TWO = [Point(0, 0, 0.9, 0.4), Point(2, 0, 0.85, 0.1)]
 
@@ -59,21 +58,21 @@ def test_one_model_is_shown_once():
 def test_the_summary_says_what_limit_was_asked_for_and_whether_it_is_kept(limit, verdict):
     *_, last = summary(FrontierView(TWO, chosen=TWO[1], limit=limit))
     assert last == (
-        f"The chosen one is the most accurate, up to noise, with an unfairness of at most {limit:g} on the rows for "
-        f"choosing; on those for these figures it {verdict} this limit."
+        f"The chosen one is the most accurate, up to noise, with an unfairness of at most {limit:g} on validation "
+        f"rows; on test rows it {verdict} this limit."
     )
 
 
 def test_the_summary_says_that_no_model_keeps_the_limit():
     assert summary(FrontierView(TWO, limit=0.05))[-1] == (
-        "No model has an unfairness of at most 0.05 on the rows for choosing."
+        "No model has an unfairness of at most 0.05 on validation rows."
     )
 
 
 def test_the_note_on_chance_names_the_comparisons_it_is_the_largest_of():
-    assert "about 0.199 (the largest of 7 comparisons)" in floor_note(0.1993, 7)
-    assert "comparisons" not in floor_note(0.1993, 1)
-    assert "up to about 0.199" in floor_note(0.1993, 1, on="decisions")
+    assert "about 0.199 by chance alone (the largest of 7 comparisons)" in chance_text(0.1993, 7)
+    assert "comparisons" not in chance_text(0.1993, 1)
+    assert "up to about 0.199" in chance_text(0.1993, 1, on="decisions")
 
 
 def test_the_glossary_explains_what_is_shown_by_the_names_that_are_shown():

@@ -9,9 +9,9 @@ import pytest
 from audits import GRID, bare_finding, demo_record, many_findings
 from hypothesis import given
 from hypothesis import strategies as st
-from metrifair.report.audit.words import most_certain_first
 
-from metrifair.auditing.records import Decisions, Distribution, Finding, WitnessCurve
+from metrifair.auditing.ranking import most_certain_first
+from metrifair.auditing.records import Decisions, Distribution, Finding, Settings, WitnessCurve
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
@@ -29,6 +29,7 @@ from metrifair.report.audit.charts import (
 )
 from metrifair.report.audit.page import audit_content, byte_size, columns
 from metrifair.report.charts import axis, grid_json, short
+from metrifair.wording.findings import describe
 from metrifair.wording.numbers import MISSING, number_text, shown_number
 
 ANY = st.floats(-1e308, 1e308)
@@ -92,8 +93,8 @@ def test_curves_without_lines_are_thinned():
 
 def test_a_row_holds_the_numbers_of_its_finding():
     finding = Finding(
-        "sex", "equalized_odds", "y = 1", ("f", "m"), (10, 20), "energy", 0.123456, Interval(0.1, 0.2), 0.11,
-        Interval(0.05, 0.3), 0.4, 0.5, 0.9, 0.04, sentence="S.", meaning="M.",
+        "sex", "equalized_odds", "y=1", ("f", "m"), (10, 20), "energy", 0.123456, Interval(0.1, 0.2), 0.11,
+        Interval(0.05, 0.3), 0.4, 0.5, 0.9, 0.04, at=0.5, shares=(0.25, 0.75),
     )  # fmt: skip
     content = audit_content(demo_record(findings=[finding], distributions=[], decisions=[]))
     (row,) = content["rows"]
@@ -103,11 +104,11 @@ def test_a_row_holds_the_numbers_of_its_finding():
         "jointly": 0.5, "paper": 0.9, "p": 0.04, "unbiased": 0.11, "least": 0.1, "most": 0.2,
         "chance": 0, "judged": 0,
     }  # fmt: skip
-    assert content["texts"] == [["S.", "M."]]
+    assert content["texts"] == [list(describe(finding))]
     assert content["places"][0] == {
         "attribute": 0,
         "criterion": "Equalized odds",
-        "within": "y = 1",
+        "within": "y=1",
         "distribution": None,
     }
 
@@ -158,7 +159,7 @@ def test_a_gap_is_that_of_its_two_groups():
     finding = replace(bare_finding(0), groups=("a", "b"))
     assert pair_gap(CURVES, finding).score == 1
     assert pair_gap(CURVES, replace(finding, groups=("a", "c"))).score == 2
-    assert pair_gap(CURVES, replace(finding, groups=("a", "the rest"))) is None
+    assert pair_gap(CURVES, replace(finding, groups=("a", "rest"))) is None
     flat = WitnessCurve([0, 3], [0.0, 0.0], (0.0, 0.0))
     assert pair_gap(CURVES, replace(finding, witness=flat)).score == 1
 
@@ -217,7 +218,7 @@ def test_scores_too_far_apart_to_draw_are_left_out(low, high):
 def test_the_witness_says_what_either_group_gets():
     record = demo_record()
     step, slope = record.findings[:2]
-    assert witness_json(step)["text"] == "On average “women” gets 0.702 of it, “men” 0.330: a difference of 0.373."
+    assert witness_json(step)["text"] == "Its mean is 0.702 for “women” and 0.330 for “men”: a difference of 0.373."
     assert "square" in witness_json(replace(slope, metric="energy"))["text"]
     assert witness_json(replace(step, witness=None)) is None
 
@@ -231,7 +232,7 @@ def test_where_not_all_fit_the_worst_are_kept_and_told():
     assert 0 < len(content["witnesses"]) < len(content["rows"])
     kept = most_certain_first(findings)[: len(content["rows"])]
     assert [row[6] for row in content["rows"]] == [shown_number(finding.value) for finding in kept]
-    assert content["texts"][5] == [kept[5].sentence, kept[5].meaning]
+    assert content["texts"][5] == list(describe(kept[5]))
     assert list(content["witnesses"]) == [str(number) for number in range(len(content["witnesses"]))]
 
 
@@ -243,7 +244,9 @@ def group_number(_, name):
 
 
 def test_decisions_are_shown_as_shares():
-    found = decisions_json(Decisions("sex", "everyone", 0.5, RATES, 0.25, 0.5, Interval(0.3, 0.7)), group_number)
+    found = decisions_json(
+        Decisions("sex", "everyone", 0.5, RATES, 0.25, 0.5, Interval(0.3, 0.7)), Settings(), group_number
+    )
     assert found["columns"] == ["Group", "Rows", "Selection rate", "Accuracy", "False positive rate"]
     assert [rate["cells"] for rate in found["rates"]] == [["25.0%", "90.0%", "10.0%"], ["50.0%", "–", "–"]]
     assert found["rates"][0]["rows"] == "1,200"
@@ -254,21 +257,21 @@ def test_decisions_are_shown_as_shares():
 @pytest.mark.parametrize(
     ("ratio", "interval", "said"),
     [
-        (0.75, Interval(0.6, 0.9), "below four fifths, but the sample leaves both possible."),
-        (0.85, Interval(0.7, 0.9), "not below four fifths, but the sample leaves both possible."),
+        (0.75, Interval(0.6, 0.9), "below four fifths, but the interval includes four fifths."),
+        (0.85, Interval(0.7, 0.9), "not below four fifths, but the interval includes four fifths."),
         (0.85, Interval(0.8, 0.9), "not below four fifths."),
         (0.75, None, "below four fifths."),
-        (None, None, "Nobody of the reference is selected, so there is no ratio."),
+        (None, None, "Nobody of the reference group is selected, so there is no impact ratio."),
     ],
 )
 def test_the_ratio_says_what_the_sample_allows(ratio, interval, said):
-    text = decisions_json(Decisions("sex", "all", 0.5, RATES, 0.1, ratio, interval), group_number)["ratio"]["text"]
-    assert text.endswith(said)
+    found = decisions_json(Decisions("sex", "all", 0.5, RATES, 0.1, ratio, interval), Settings(), group_number)
+    assert found["ratio"]["text"].endswith(said)
 
 
 def test_of_many_groups_the_extreme_rates_are_listed():
     rates = [GroupRates(f"a{number}", 5, (7 * number % 100) / 100) for number in range(100)]
-    found = decisions_json(Decisions("sex", "everyone", 0.5, rates, 1.0, 0.0), group_number)
+    found = decisions_json(Decisions("sex", "everyone", 0.5, rates, 1.0, 0.0), Settings(), group_number)
     shown = [rate["selected"] for rate in found["rates"]]
     assert shown == [number / 100 for number in (*range(20), *range(80, 100))]
     assert found["left_out"] == 60

@@ -16,14 +16,14 @@ from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, 
 from metrifair.auditing.records import Distribution, Note
 from metrifair.report.audit.page import audit_html
 from metrifair.report.html import write_html
+from metrifair.wording.notes import note_text
+from metrifair.wording.summary import audit_summary
 
 TWELVE = {"region": tuple(f"region {number}" for number in range(12))}
 RECORDS = {
     "demo": demo_record(),
-    "one finding, nothing known": demo_record(
-        findings=[bare_finding(0)], decisions=[], distributions=[], notes=[], summary=[]
-    ),
-    "nothing": demo_record(findings=[], decisions=[], distributions=[], notes=[], summary=[]),
+    "one finding, nothing known": demo_record(findings=[bare_finding(0)], decisions=[], distributions=[], notes=[]),
+    "nothing": demo_record(findings=[], decisions=[], distributions=[], notes=[]),
     "twelve groups": demo_record(TWELVE),
     "regression": demo_record(scale=250_000.0),
     "tiny": demo_record(scale=1e-300),
@@ -63,9 +63,10 @@ def test_the_policy_allows_exactly_the_inline_script_and_style():
 
 def named(name):
     """A record in which every text of the data is this name."""
-    record = demo_record({name: (name, f"{name} too")}, sets=[(name, name, 0.0)], summary=[name, name])
-    findings = [replace(finding, metric=name, sentence=name, meaning=name) for finding in record.findings]
-    return replace(record, findings=findings, notes=[Note("small", name)])
+    record = demo_record({name: (name, f"{name} too")}, sets=[(name, name, 0.0)])
+    findings = [replace(finding, metric=name) for finding in record.findings]
+    alike = Note("names_alike", {"attribute": name, "groups": [name, name]})
+    return replace(record, findings=findings, notes=[alike])
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
@@ -78,7 +79,7 @@ def test_names_from_the_data_arrive_unchanged_and_as_text(name):
     assert re.search(r'@top-left \{ content: "[A-Za-z0-9\\]*";', text)
     data = embedded(text, "audit-data")
     assert data["attributes"] == [{"name": name, "groups": [name, f"{name} too"]}]
-    assert data["texts"][0] == [name, name]
+    assert f"“{name}”" in data["texts"][0][0]
     body = text.partition("<body>")[2].partition('<script type="application/json"')[0]
     assert html.escape(name) in body
     assert name == html.escape(name) or name not in body
@@ -87,15 +88,15 @@ def test_names_from_the_data_arrive_unchanged_and_as_text(name):
 def test_the_head_says_what_was_found_without_any_script():
     text = audit_html(demo_record())
     body = text.partition("<body>")[2].partition("<script")[0]
-    for sentence in (*demo_record().summary, *(note.text for note in demo_record().notes), "1,989", "95%"):
+    for sentence in (*audit_summary(demo_record()), *map(note_text, demo_record().notes), "1,989", "95%"):
         assert html.escape(sentence) in body
     assert body.partition('id="findings"')[2].count("<tr>") == 1 + len(demo_record().findings)
 
 
 def test_many_notes_are_folded():
-    notes = [Note("small", f"group {number} has {number} rows") for number in range(500)]
+    notes = [Note("missing_groups", {"attribute": f"a{number}", "rows": 1, "of": 9}) for number in range(500)]
     text = audit_html(demo_record(notes=notes))
-    assert text.count("rows</li>") == 60
+    assert text.count("its findings exclude them.</li>") == 60
     assert "<summary>497 more</summary>" in text
     assert "440 more of this kind are not listed here." in text
 
@@ -104,8 +105,8 @@ def test_a_frontier_is_a_part_of_the_page_with_a_heading_of_its_own():
     text = audit_html(demo_record(), frontier=demo_view())
     assert "<h2>Mortgage approvals in Boston</h2>" in text
     assert embedded(text)["title"] == "Mortgage approvals in Boston"
-    assert "Pareto line" in text
-    assert "Pareto line" not in re.sub(r"<script.*?</script>", "", audit_html(demo_record()), flags=re.DOTALL)
+    assert "Pareto front" in text
+    assert "Pareto front" not in re.sub(r"<script.*?</script>", "", audit_html(demo_record()), flags=re.DOTALL)
     ids = [attributes["id"] for _, attributes in Parsed(text).elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     terms = re.findall(r"<dt>(.*?)</dt>", text.partition('id="words"')[2])
@@ -132,7 +133,9 @@ def test_the_largest_page_stays_below_its_bound():
     view = demo_view(count=200, seeds=3, groups=tuple(f"group number {n}" for n in range(6)), curves={})
     shapes = curves_of(0.37, view.groups, size=2000)
     view = replace(view, curves={row.strength: shapes for row in view.rows})
-    notes = [Note(kind, odd * 10) for kind in ("small", "parity", "missing") for _ in range(900)]
+    notes = [Note("groups_are_labels", {"attribute": odd * 10})] * 900
+    notes += [Note("missing_groups", {"attribute": odd * 10, "rows": 1, "of": 9})] * 900
+    notes += [Note("small_groups", {"groups": [[odd * 2, odd, odd, 9]], "least_count": 30, "fewest": 2})] * 900
     text = audit_html(replace(record, findings=findings, notes=notes), frontier=view)
     assert len(text.encode()) < 1_500_000
     data = embedded(text, "audit-data")

@@ -7,12 +7,14 @@ from audits import bare_finding, demo_record
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metrifair.auditing.ranking import headline_finding, most_certain_first
 from metrifair.auditing.records import Decisions, Note
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import GroupRates
-from metrifair.metrics.registry import METRICS
-from metrifair.report.audit.glossary import audit_glossary, highlights, metric_words, notes_by_kind, overview
-from metrifair.report.audit.words import headline_of, most_certain_first, selected_text
+from metrifair.wording.findings import finding_sentence
+from metrifair.wording.glossary import audit_glossary, highlights, overview
+from metrifair.wording.notes import notes_by_topic
+from metrifair.wording.rates import selected_text
 
 
 def kind_of(finding):
@@ -57,25 +59,18 @@ def test_ten_rows_with_a_large_gap_never_head_a_report_with_a_certain_smaller_on
     planted = replace(bare_finding(1), value=gap, sizes=(10, 900), enough=False, joint_interval=Interval(gap / 2, 1.0))
     certain = replace(bare_finding(2), value=low + 0.05, sizes=(800, 900), joint_interval=Interval(low, low + 0.1))
     for findings in ([planted, certain, *others], [*others, certain, planted]):
-        head = headline_of(findings)
+        head = headline_finding(findings)
         assert head is not None
         assert head.metric == "kolmogorov"
         assert min(head.sizes) >= 30
         assert head.joint_interval.low >= low
-    assert headline_of([planted]) is None
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_every_metric_has_words(name):
-    words = metric_words(name)
-    assert words.name
-    assert words.meaning.endswith(".")
+    assert headline_finding([planted]) is None
 
 
 def test_facts_are_counts_of_the_record():
     assert dict(overview(demo_record(rows=1234567, score_range=(-3.5, 250000.0), confidence=0.999))) == {
         "Rows": "1,234,567",
-        "Left out": "12",
+        "Excluded": "12",
         "Scores": "−3.500 to 2.50e5",
         "Findings": "24",
         "Confidence": "99.9%",
@@ -87,8 +82,8 @@ def test_highlights_are_the_extremes_of_the_record():
     largest, certain, decided = highlights(record)
     gaps = [finding for finding in record.findings if finding.metric == "kolmogorov"]
     assert largest.about.joint_interval.low == max(finding.joint_interval.low for finding in gaps)
-    assert largest.heading == "Largest gap that is certain"
-    assert largest.sentence == largest.about.sentence
+    assert largest.heading == "Largest gap above sampling noise"
+    assert largest.sentence == finding_sentence(largest.about)
     assert certain.about.certified_jointly == max(finding.certified_jointly for finding in gaps)
     assert certain.sentence.startswith(f"All {len(gaps)} Kolmogorov distances are at most this")
     assert decided.about is min(record.decisions, key=lambda found: found.selection_ratio)
@@ -144,37 +139,39 @@ def test_a_ratio_of_few_rows_is_no_highlight():
     ],
 )
 def test_it_is_said_who_is_selected(changes, said):
-    assert selected_text(Decisions("sex", "all", 0.5, [], 0.4, 0.2, **changes)) == said
+    assert selected_text(0.5, changes.get("selected_by", "threshold"), changes.get("favourable", "high")) == said
 
 
 def test_the_largest_of_several_gaps_is_given_bounds_that_hold_for_all():
     one = replace(bare_finding(0), sizes=(400, 400), interval=Interval(0.4, 0.6), joint_interval=Interval(0.2, 0.9))
     several = [replace(one, value=0.5, groups=("a", name)) for name in "bcd"]
     (largest,) = highlights(demo_record(findings=several, decisions=[]))
-    assert largest.figures[0][0].endswith("95% bounds for all at once 0.200 to 0.900")
+    assert largest.figures[0][0].endswith("95% joint interval 0.200 to 0.900")
     (alone,) = highlights(demo_record(findings=several[:1], decisions=[]))
     assert alone.figures[0][0].endswith("95% interval 0.200 to 0.900")
     uncertain = [replace(one, sizes=(rows, 400), joint_interval=Interval(0.0, 0.9)) for rows in (50, 90, 60)]
     (picked,) = highlights(demo_record(findings=uncertain, decisions=[]))
-    assert picked.heading == "No gap is certain"
+    assert picked.heading == "No established gap"
     assert picked.about.sizes == (90, 400)
 
 
 def test_remarks_are_grouped_and_the_ones_to_heed_come_first():
+    absent = [Note("absent_groups", {"groups": [[name, "sex", "everyone"]]}) for name in "ab"]
     notes = [
-        Note("weights", "w"),
-        Note("small", "s1"),
-        Note("exactness", "e"),
-        Note("parity", "p"),
-        Note("small", "s2"),
+        Note("weighted_rows", {"in_memory": True}),
+        absent[0],
+        Note("undecided"),
+        Note("groups_are_labels", {"attribute": "sex"}),
+        absent[1],
     ]
-    found = notes_by_kind(demo_record(notes=notes))
-    assert [(kind, texts) for kind, _, texts in found] == [
-        ("parity", ("p",)),
-        ("small", ("s1", "s2")),
-        ("exactness", ("e",)),
-        ("weights", ("w",)),
+    found = notes_by_topic(notes)
+    assert [(topic, len(texts)) for topic, _, texts in found] == [
+        ("parity", 1),
+        ("small", 2),
+        ("exactness", 1),
+        ("weights", 1),
     ]
+    assert ["“a”" in text for text in found[1][2]] == [True, False]
 
 
 def test_the_glossary_explains_what_occurs_and_only_that():
@@ -185,7 +182,7 @@ def test_the_glossary_explains_what_occurs_and_only_that():
     assert "Proven bracket" not in words
     assert "Total variation distance" not in words
     assert "95% confidence" in words["Certified upper bound"]
-    assert words["95% interval"].startswith("In about 95% of audits like this one, the distance of the populations")
+    assert words["95% interval"].startswith("A bootstrap confidence interval of the distance in the population.")
     bare = dict(audit_glossary(demo_record(findings=[bare_finding(0, metric="own")], decisions=[])))
     assert set(bare) == {"Score", "Group", "Share below", "Density", "Statistical parity"}
 
@@ -193,6 +190,6 @@ def test_the_glossary_explains_what_occurs_and_only_that():
 def test_a_bound_that_no_distance_exceeds_is_called_no_proof():
     few = replace(bare_finding(0, metric="kolmogorov"), certified_jointly=1.0, enough=True)
     many = replace(few, certified_jointly=0.4)
-    for findings, heading in (([many], "At most"), ([many, few], "Nothing is proven")):
+    for findings, heading in (([many], "At most"), ([many, few], "No certified bound")):
         (found,) = [one for one in highlights(replace(demo_record(), findings=findings)) if one.heading == heading]
-        assert ("rule nothing out" in found.sentence) is (few in findings)
+        assert ("rule no gap out" in found.sentence) is (few in findings)

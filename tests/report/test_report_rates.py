@@ -11,8 +11,8 @@ from metrifair import audit
 from metrifair.figures.intervals import Interval
 from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.rates import rates_section
-from metrifair.report.frontier.view import FrontierView
 from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier_view import FrontierView
 
 QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
 
@@ -54,12 +54,15 @@ def test_four_fifths_by_hand():
     assert b[4].startswith("30.0% ")
     assert b[5].startswith("0.500 ")
     assert (b[6], b[7], b[8]) == ("below", "&lt; 0.0001", "30")
-    assert c[5:] == ["– left out", "", "–", "–"]
-    assert few == ["Too few rows to tell"]
+    assert c[5:] == ["– excluded", "", "–", "–"]
+    assert few == ["Too few rows"]
     assert d[0] == "d"
     assert unknown[:4] == ["unknown", "8", "2.4%", "8"]
     said = text_of(markup)
-    assert "Left out of ratios, under 2% of the rows: “c” (2 rows, 0.6%); its category is not known: “unknown”" in said
+    assert (
+        "Excluded from impact ratios, under 2% of the rows: “c” (2 rows, 0.6%); its category is missing: “unknown”"
+        in said
+    )
     assert "Four-fifths ratio 0.500" in said
 
 
@@ -79,12 +82,12 @@ def test_ll144_has_scoring_rates_no_threshold_and_the_fields_that_the_user_fills
 
 def test_credit_draws_the_ratio_at_every_decile_and_lists_alternatives():
     best = Point(0, 0, 0.9, 0.4, intervals={"accuracy": Interval(0.86, 0.93)})
-    constant = Point(9, 0, 0.89, 0.0, marks={"accuracy": "decides the same for everyone"})
+    constant = Point(9, 0, 0.89, 0.0, marks={"accuracy": "constant"})
     view = FrontierView([best, Point(1, 0, 0.88, 0.2), Point(2, 0, 0.8, 0.1), constant])
     markup = rates_section(record("credit", reference="a"), frontier=view)
     assert markup.count("<polyline") == 2
     said = text_of(markup)
-    assert "Of 4 models, 1 is less unfair than the best by accuracy" in said
+    assert "1 of 4 models is less unfair than the model with the best accuracy" in said
     table = markup.partition("Less discriminatory")[2]
     assert [row[0] for row in rows_of(table)][1:] == ["0 compared with", "1"]
     assert "Mean difference" in said
@@ -99,7 +102,7 @@ def test_no_page_says_that_a_law_is_kept_or_broken(standard):
     assert not re.search(
         r"\b(compliant|compliance|complies|passes|passed|fails|failed|violat\w*|illegal|legal)\b", said
     )
-    assert "is not said here" in said
+    assert "these figures do not decide whether a law or a rule is met." in said
     assert not outside_references(page)
 
 

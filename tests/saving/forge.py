@@ -48,12 +48,12 @@ from metrifair import (
     load,
     save,
 )
+from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError
 from metrifair.estimators.table_model import TableModel
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content, from_bytes
 from metrifair.saving.xgboost_trees import xgboost_trees
-from metrifair.tradeoff.result import Frontier
 
 SECONDS = 60  # for one file, on a machine that is busy
 MEMORY = 300 * 2**20  # above what an honest file takes

@@ -368,7 +368,7 @@ def test_the_file_of_xgboost_needs_classes_from_0() -> None:
 @pytest.mark.parametrize("name", ["lgbm", "lgbm regression", "xgb", "xgb regression"])
 def test_metadata_is_asked_for_after_loading_as_before(name: str, tmp_path: Path) -> None:
     plain = fitted(name)
-    assert "requests" not in to_parts(plain)[0]  # as older files have none
+    assert "requests" not in to_parts(plain)[0]
     with sklearn.config_context(enable_metadata_routing=True):
         asking = copy.deepcopy(plain).set_fit_request(sensitive_features="sex", sample_weight=False)
         asking.set_score_request(sample_weight=True)

@@ -213,31 +213,15 @@ def test_metadata_is_asked_for_after_loading_as_before(model, tmp_path):
     assert repr(again.get_metadata_routing()) != repr(model().get_metadata_routing())
 
 
-@pytest.mark.parametrize(
-    ("unbiased", "estimate"), [(True, "population"), (False, "batch"), (1, "population"), (0, "batch")]
-)
-def test_an_older_file_says_unbiased_and_means_an_estimate_and_the_sum(unbiased, estimate):
-    model = classifier(estimate=estimate, combine="sum")
-    meta, arrays = to_parts(model)
-    older = {name: value for name, value in meta["parameters"].items() if name not in ("estimate", "combine")}
-    assert_same(model, from_parts({**meta, "parameters": {**older, "unbiased": unbiased}}, arrays))
-    for both in ({**older, "unbiased": 2}, {**meta["parameters"], "unbiased": unbiased}):
-        with pytest.raises(ModelFileError, match=r"^unbiased cannot be "):
-            from_parts({**meta, "parameters": both}, arrays)
-
-
 @pytest.mark.parametrize("switch", ["intersectional", "standardize"])
-def test_a_switch_may_be_a_number_in_an_older_file(switch):
-    model = classifier()
-    meta, arrays = to_parts(model)
-    numbered = {**meta["parameters"], switch: int(meta["parameters"][switch])}
-    assert_same(model, from_parts({**meta, "parameters": numbered}, arrays))
+def test_a_switch_is_a_boolean(switch):
+    meta, arrays = to_parts(classifier())
     with pytest.raises(ModelFileError, match=f"{switch} must be True or False, got 2"):
-        from_parts({**meta, "parameters": {**numbered, switch: 2}}, arrays)
+        from_parts({**meta, "parameters": {**meta["parameters"], switch: 2}}, arrays)
 
 
 def test_a_file_without_requests_has_no_field_for_them():
-    assert "requests" not in to_parts(classifier()).meta  # as older files have none
+    assert "requests" not in to_parts(classifier()).meta
 
 
 @pytest.mark.parametrize(
@@ -494,7 +478,8 @@ def changed(meta: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("scheme/attributes/0/groups", ["f", "f"], "names a group twice: ('f', 'f')"),
         ("scheme/attributes/0/groups", ["f"], "sensitive_features has 1 group(s): ['f']"),
         ("scheme/attributes/0/groups", list(range(10**5)), "ways; a model file has at least one, and at most 20000"),
-        ("scheme/strata/names", ["a"] * 20_000, "must be between 1 and 3162 strata, got 20000"),
+        ("scheme/strata/values", [["a", "b"]], "each stratum must have a value for each of the columns"),
+        ("scheme/strata/values", [["a"]] * 20_000, "must be between 1 and 3162 strata, got 20000"),
         ("scheme/contrast", "all", "Invalid enum value 'all' - at `$.scheme.contrast`"),
         ("model/hidden", [5], "array 'parameters/weight0' must be float64 of shape (1, 1, 5, 3), got"),
         ("model/hidden", [4, 4], "array 'parameters/weight1' must be float64 of shape (1, 1, 4, 4), got"),

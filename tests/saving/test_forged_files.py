@@ -19,12 +19,11 @@ from forging import described
 
 from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, frontier, load
 from metrifair.errors import MetrifairWarning, ModelFileError
-from metrifair.saving.modelfile import Content, from_bytes
+from metrifair.saving.modelfile import Content, from_bytes, write
 from metrifair.saving.models import content_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
-FORMAT1 = Path(__file__).parent / "format1"
 GENERATOR = np.random.default_rng(0)
 A = GENERATOR.integers(2, size=200)
 X = GENERATOR.normal(size=(200, 3)) + A[:, None]
@@ -90,11 +89,13 @@ def test_a_forged_text_of_lightgbm_is_refused(case: str, tmp_path: Path) -> None
     refusal(tmp_path / "m", with_text(content, changed))
 
 
-def test_parameters_of_lightgbm_in_an_older_file_are_read_over_but_must_be_what_it_writes(tmp_path: Path) -> None:
-    content = from_bytes((FORMAT1 / "lightgbm.model").read_bytes())
+def test_parameters_of_lightgbm_are_read_over_but_must_be_what_it_writes(tmp_path: Path) -> None:
+    content = lightgbm_content()
     text = content.arrays["trees"].tobytes().decode()
-    assert "[valid: ]" in text
-    refusal(tmp_path / "m", with_text(content, text.replace("[valid: ]", "[valid1 ]")))
+    parameters = text.replace("\npandas_", "\nparameters:\n[valid: ]\n\nend of parameters\n\npandas_")
+    write(tmp_path / "m", with_text(content, parameters))
+    load(tmp_path / "m")
+    refusal(tmp_path / "m", with_text(content, parameters.replace("[valid: ]", "[valid1 ]")))
 
 
 def test_a_file_holds_no_parameters_of_lightgbm() -> None:
@@ -218,19 +219,22 @@ def frontier_content() -> Content:
         (("groups",), [1, 2], "Expected `str`, got `int`"),
         (("sizes", "0"), -1, "Expected `int` >= 0"),
         (("notes",), "note", "Expected `array`, got `str`"),
+        (("notes", 0), ["split", {"training": 3}], "note 'split'"),
+        (("notes", 0), ["luck", {}], "note 'luck'"),
+        (("notes", 0), ["chance", {"unfairness": "high"}], "note 'chance'"),
         (("on",), "luck", "Invalid enum value 'luck'"),
         (("accuracy_name",), "luck", "Invalid enum value 'luck'"),
         (("floor",), "low", "got `str`"),
         (("chosen",), {"strength": 1}, "missing required field"),
         (("limit",), [], "got `array`"),
-        (("utility",), "auc", "Expected `object | null`, got `str`"),
+        (("utility",), "auc", "Expected `object`, got `str`"),
         (("utility", "larger_is_better"), "yes", "Expected `bool`, got `str`"),
         (("utility", "measure"), "os.system", "unknown field `measure`"),
         (("constant", "accuracy"), [], "Expected `float`, got `array`"),
-        (("constant_text",), 7, "Expected `str`, got `int`"),
+        (("constant_value",), [7], "got `array`"),
         (("tried",), 0, "Expected `int` >= 1"),
         (("certified",), "surely", "Expected `bool`, got `str`"),
-        (("outcomes", 0, "test", "marks", "auc"), 3, "Expected `str`, got `int`"),
+        (("outcomes", 0, "test", "marks", "auc"), 3, "got `int`"),
         (("outcomes", 0, "test", "errors"), [], "Expected `object`, got `array`"),
         (("outcomes", 0, "training"), "none", "got `str`"),
     ],
@@ -248,7 +252,7 @@ def test_a_forged_frontier_is_refused(place: tuple[Any, ...], value: Any, said: 
 def test_a_frontier_by_a_figure_that_no_model_has_is_shown(tmp_path: Path) -> None:
     """A file may name any utility, and figures that are not finite are none: it is shown, and chosen from."""
     content = frontier_content()
-    luck = {"name": "luck", "label": "Luck", "larger_is_better": False}
+    luck = {"name": "luck", "larger_is_better": False}
     (tmp_path / "m").write_bytes(described(content.meta | {"utility": luck}, content.arrays, content.kind))
     front = load(tmp_path / "m")
     assert "Luck down to nan" in repr(front)

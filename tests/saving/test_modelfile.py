@@ -169,9 +169,9 @@ def test_safetensors_of_others_are_refused():
 
 
 def test_a_later_format_asks_for_an_upgrade():
-    text = '"format":3,"kind":"k","versions":{"metrifair":"9.1"},"meta":{}'
+    text = '"format":2,"kind":"k","versions":{"metrifair":"9.1"},"meta":{}'
     assert refusal(forged(text)) == (
-        "the file has format 3, written by metrifair '9.1'; this metrifair reads up to format 2: upgrade metrifair"
+        "the file has format 2, written by metrifair '9.1'; this metrifair reads up to format 1: upgrade metrifair"
     )
 
 

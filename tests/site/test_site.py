@@ -20,7 +20,7 @@ from metrifair.datasets import synthetic
 SITE = Path(os.environ.get("METRIFAIR_SITE", ""))
 if "METRIFAIR_SITE" not in os.environ:
     pytest.skip("the site is built and tested by make docs", allow_module_level=True)
-MODULES = ("baselines", "batches", "criteria", "datasets", "errors", "mlflow", "nn")
+MODULES = ("baselines", "batches", "criteria", "datasets", "errors", "metrics", "mlflow", "nn")
 
 
 def public_names() -> list[str]:

@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from metrifair import FairClassifier
+from metrifair import FairClassifier, frontier
 from metrifair.estimators import fit_stack
 from metrifair.tradeoff import frontier as tradeoff
 from metrifair.tradeoff import sweep
-from metrifair.tradeoff.ledger import Entry, Job, Ledger, Outcome
+from metrifair.tradeoff.ledger import Entry, Ledger
+from metrifair.tradeoff.points import Job, Outcome
 
 SEEDS, STRENGTHS = 5, (0.0, 0.5, 4.0)
 JOBS = {Job(strength, seed).name for seed in range(SEEDS) for strength in STRENGTHS}
@@ -110,9 +111,7 @@ def sweep_once(task: dict[str, Any]) -> None:
     X = rng.normal(size=(120, 2)) + group[:, None]
     y = (X.sum(1) + rng.normal(size=120) > 1).astype(int)
     estimator = FairClassifier(epochs=2) if task["way"] == "stacks" else OneByOne(epochs=2)
-    front = tradeoff.frontier(
-        estimator, X, y, sensitive_features=group, strengths=STRENGTHS, seeds=SEEDS, ledger=task["ledger"]
-    )
+    front = frontier(estimator, X, y, sensitive_features=group, strengths=STRENGTHS, seeds=SEEDS, ledger=task["ledger"])
     part = Path(f"{task['table']}.{os.getpid()}")
     part.write_text(table_of(front.outcomes))
     part.replace(task["table"])

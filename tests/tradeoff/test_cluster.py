@@ -18,9 +18,9 @@ import pytest
 from killed_sweep import table_of
 
 from metrifair import FairClassifier, frontier
+from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.support.parallel import spread
-from metrifair.tradeoff.frontier import Frontier
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

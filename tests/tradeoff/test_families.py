@@ -21,10 +21,10 @@ from metrifair import (
     frontier,
     load,
 )
+from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
-from metrifair.report.frontier.page import page_content
+from metrifair.report.frontier import page_content
 from metrifair.tradeoff.points import pareto
-from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.selection import bound
 
 RNG = np.random.default_rng(0)

@@ -68,9 +68,8 @@ def test_no_model_says_anything_of_a_row_that_it_was_trained_on() -> None:
         assert point.accuracy == pytest.approx(np.mean(Y[split.train] == 0))
         assert seen.training is not None
         assert seen.training.accuracy == 1.0
-    assert front.notes[0] == (
-        "120 rows for training and, in 4 folds, for choosing by models of the others, 40 for these figures."
-    )
+    assert front.notes[0].facts == {"training": 120, "validation": 120, "test": 40, "folds": 4}
+    assert front.view().notes[0] == ("120 training rows, 4-fold cross-validation to choose a model, 40 test rows.")
 
 
 def test_figures_are_those_of_all_folds_together() -> None:

@@ -19,18 +19,19 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfairness
+from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, PREDICTIVE_EQUALITY, criterion_named
-from metrifair.report.frontier.notes import overfit_note
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.evaluate import curves_of, point_of, predictions, small_groups, unfairness_by_chance
-from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS, Frontier
-from metrifair.tradeoff.ledger import Job, Outcome
-from metrifair.tradeoff.points import Point, area, pareto
+from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point, area, pareto
 from metrifair.tradeoff.split import data_set
+from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
+from metrifair.wording.frontier import note_text
+from metrifair.wording.provenance import provenance_lines
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
@@ -106,7 +107,7 @@ def test_the_parts_are_those_of_the_split(numbered: Any) -> None:
     assert Numbered.fitted[0][1] == tuple(train)
     assert Numbered.judged == [tuple(validation), tuple(test), tuple(train)]  # each part once
     assert front.sizes == {"0": int((A[test] == 0).sum()), "1": int((A[test] == 1).sum())}
-    assert front.notes[0] == "100 rows for training, 50 for choosing, 50 for these figures."
+    assert front.notes[0] == FrontierNote("split", {"training": 100, "validation": 50, "test": 50, "folds": 0})
 
 
 def test_seeds_change_models_and_not_the_split() -> None:
@@ -176,7 +177,7 @@ def test_fitted_models_are_only_judged(numbered: Any) -> None:
     _, train, validation, test = parts(train=False)
     assert len(train) == 0
     assert Numbered.judged == [tuple(validation), tuple(test)]
-    assert front.notes[0] == "Fitted models were given: 100 for choosing, 100 for these figures."
+    assert front.notes[0] == FrontierNote("split", {"training": 0, "validation": 100, "test": 100, "folds": 0})
     assert front.points[1].accuracy == pytest.approx(models[1].score(numbered[test], Y[test]))
     assert front.select(min_accuracy=0.0) in models
 
@@ -373,7 +374,8 @@ def test_a_row_of_weight_two_counts_like_two_rows(kind: str) -> None:
 def test_a_weighted_frontier_says_so_and_certifies_nothing() -> None:
     weight = np.random.default_rng(0).random(N)
     front = frontier(FairClassifier(epochs=3), X, Y, sensitive_features=A, strengths=[0.0], sample_weight=weight)
-    assert "Rows count by their weights." in front.notes[1]
+    assert FrontierNote("weighted") in front.notes
+    assert "Rows count by their sample weights." in front.summary()
     assert front.points[0].intervals == {}
     assert front.select(max_unfairness=1.0) is front.models[0]
     with pytest.raises(DataError, match="what is proven does not hold for weighted samples"):
@@ -668,50 +670,59 @@ def test_the_curves_are_those_of_the_attribute_that_the_unfairness_is_about() ->
 
 def test_small_groups_are_named_with_their_rows_and_what_to_do() -> None:
     def said(tribe: Any, criterion: str = "statistical_parity", rows: int = 200) -> str:
-        return small_groups({"the rows kept apart": held_out(scores[:rows], {"tribe": tribe[:rows]}, None, criterion)})
+        note = small_groups({"test": held_out(scores[:rows], {"tribe": tribe[:rows]}, None, criterion)})
+        return "" if note is None else note_text(note)
 
     scores, tribe = np.linspace(0, 1, 200), np.where(np.arange(200) < 4, "few", "many")
-    first = "Fewer than 30 samples say little about a group: “few” of tribe (4 in the rows kept apart). "
+    first = "Fewer than 30 samples say little about a group: “few” of tribe (4 in test rows). "
     last = " Merge small groups, mark them as missing, or hold more rows out."
-    nothing = "There is nothing larger to compare, so that chance alone may explain the unfairness."
+    nothing = "There are no larger groups to compare, so that chance alone may explain the unfairness."
     assert said(tribe) == f"{first}{nothing}{last}"
     left_out = (
-        "Unfairness leaves them out (the four-fifths ratio groups with fewer than 30 rows in all): theirs would be "
-        "mostly chance. Tables by group "
+        "Unfairness excludes them, and the four-fifths ratio excludes groups with fewer than 30 rows in all. "
+        "Tables by group "
     )
     tribe[100:] = "others"
     assert said(tribe) == f"{first}{left_out}show them.{last}"
-    assert "“few” of tribe (2 in the rows kept apart, y = 1)" in said(tribe, "equal_opportunity")
+    assert "“few” of tribe (2 in test rows, y=1)" in said(tribe, "equal_opportunity")
     assert said(np.arange(200) % 2) == ""
-    assert "“1” of tribe (20 in the rows kept apart)" in said(np.arange(200) % 2, rows=40)
+    assert "“1” of tribe (20 in test rows)" in said(np.arange(200) % 2, rows=40)
 
 
 def test_a_choice_that_small_groups_rule_out_blames_them() -> None:
-    words = "Fewer than 30 samples say little about a group: “few” of tribe (4 in the rows for choosing)."
     with pytest.raises(DataError) as caught:
-        made(*SOME, small=words).select(max_unfairness=0.05)
-    assert str(caught.value).endswith(f"it ranges from 0.1000 to 0.5000. {words}")
+        made(*SOME, all_small=True).select(max_unfairness=0.05)
+    assert str(caught.value).endswith(
+        "it ranges from 0.1000 to 0.5000: ask for more, merge small groups, mark them as missing, or hold more data out"
+    )
 
 
 def test_a_frontier_says_what_chance_would_show_and_which_groups_are_small() -> None:
     front = frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0.0])
-    _, small, chance = front.notes
-    assert f"({front.sizes['0']} in the rows for these figures)" in small
-    assert front.floor is not None
-    assert f"of about {front.floor:.3f}:" in chance
+    _, _, small, chance = front.notes
+    assert front.notes[1] == FrontierNote("positive_label", {"labels": [0, 1], "positive": 1})  # which needs no words
+    assert (small.kind, chance.kind) == ("small_groups", "chance")
+    first = {"group": "0", "attribute": "sensitive_features", "part": "test", "within": "everyone"}
+    assert small.facts["groups"][0] == {**first, "rows": front.sizes["0"]}
+    assert chance.facts == {"unfairness": front.floor, "comparisons": 1, "on": "scores"}
     assert front.view().floor == front.floor
-    assert front.small == small
+    assert f"({front.sizes['0']} in test rows)" in front.view().notes[1]
+    assert f"of about {front.floor:.3f} by chance" in front.view().notes[2]
+    assert front.all_small
 
 
 def test_a_frontier_says_once_where_models_predict_the_same_for_everyone() -> None:
     line, given = FairClassifier(model="linear"), {"sensitive_features": A}
     front = frontier(line, X, Y, strengths=[0.0, 0.01, 300.0, 1e5], seeds=2, **given)
-    (note,) = [note for note in front.notes if "predict the same" in note]
-    assert note.startswith("Models predict the same for everyone from strength 300 on (2 of 4 strengths): training ")
+    (note,) = [note for note in front.notes if note.kind == "constant_models"]
+    assert note.facts == {"family": "", "strengths": [0.0, 0.01, 300.0, 1e5], "constant": [300.0, 1e5]}
+    assert note_text(note).startswith(
+        "Models predict the same for everyone from strength 300 on (2 of 4 strengths): training "
+    )
     assert not front.models[1].predictor_.is_constant
     with pytest.warns(MetrifairWarning, match="Models predict the same for everyone at strength 300 .1 of 2"):
         frontier(line, X, Y, strengths=[0.0, 300.0], **given)
-    assert not any("predict the same" in one for one in frontier(line, X, Y, strengths=[0.0], **given).notes)
+    assert "predict the same" not in frontier(line, X, Y, strengths=[0.0], **given).summary()
 
 
 def test_a_limit_is_remembered_even_where_no_model_keeps_it() -> None:
@@ -740,7 +751,7 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
     y = Y if kind is FairClassifier else T
     front = frontier(kind(epochs=5), X, y, sensitive_features=A, strengths=[0.0, 1.0, 9.0], title="Loans")
     front.select(max_unfairness=1.0)
-    told = dict(front.provenance.lines())
+    told = dict(provenance_lines(front.provenance))
     assert (
         told["Call"]
         == f"frontier({kind.__name__}(epochs=5), ..., ..., sensitive_features=..., strengths=[0.0, 1.0, 9.0])"
@@ -749,14 +760,14 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
     front.save(tmp_path / "front.metrifair")
     again = load(tmp_path / "front.metrifair")
     assert again.points == front.points
-    assert (again.provenance.title, dict(again.provenance.lines())) == ("Loans", told)
+    assert (again.provenance.title, dict(provenance_lines(again.provenance))) == ("Loans", told)
     assert again.validation_points == front.validation_points
     assert [one.curves for one in again.outcomes] == [one.curves for one in front.outcomes]
-    assert (again.chosen, again.limit, again.floor, again.small, again.sizes, again.notes, again.groups) == (
+    assert (again.chosen, again.limit, again.floor, again.all_small, again.sizes, again.notes, again.groups) == (
         front.chosen,
         1.0,
         front.floor,
-        front.small,
+        front.all_small,
         front.sizes,
         front.notes,
         front.groups,
@@ -865,14 +876,23 @@ def test_unfairness_that_is_learnt_row_by_row_is_shown_and_warned_of() -> None:
     assert memory.training is not None
     assert memory.training.unfairness < 0.02
     assert (plain.test.overfit, memory.test.overfit) == (False, True)
-    (note,) = (note for note in front.notes if "training rows" in note)
-    assert f"at 1 of 2 models (most at strength 1: {memory.training.unfairness:.3f}, against " in note
-    assert f"and {memory.test.unfairness:.3f} on test rows)" in note
-    assert "Fewer leaves, a smaller network, more rows or a larger strength help." in note
-    assert overfit_note([(memory.training, memory.validation, memory.test)], {"": "tolerance"}) == (
-        note.replace("1 of 2", "1 of 1")
-        .replace("strength 1", "tolerance 1")
-        .replace("larger strength", "smaller tolerance")
+    (note,) = (note for note in front.notes if note.kind == "overfit")
+    assert note.facts == {
+        "models": 1,
+        "trained": 2,
+        "family": "",
+        "parameter": "strength",
+        "value": 1.0,
+        "training": memory.training.unfairness,
+        "validation": memory.validation.unfairness,
+        "test": memory.test.unfairness,
+    }
+    said = note_text(note)
+    assert f"for 1 of 2 models (most at strength 1: {memory.training.unfairness:.3f} on training rows, " in said
+    assert f"{memory.test.unfairness:.3f} on test rows)" in said
+    assert "Fewer leaves, a smaller network, more rows or a larger strength help." in said
+    assert note_text(FrontierNote("overfit", {**note.facts, "parameter": "tolerance"})) == (
+        said.replace("strength 1", "tolerance 1").replace("larger strength", "smaller tolerance")
     )
     table = front.to_frame("pandas")
     assert table["overfit"].tolist() == [False, True]

@@ -40,8 +40,8 @@ def check_choices(name: str, family: str) -> None:
         warnings.simplefilter("ignore")  # of training, as that it has not converged
         front = frontier(made, X, y, sensitive_features=groups, strengths=STRENGTHS)
     assert front.source is not None
-    assert front.source.judge.training is not None
-    label, trained = front.source.judge.judging.labels, front.source.judge.training.labels
+    assert front.source.evaluator.training is not None
+    label, trained = front.source.evaluator.test.labels, front.source.evaluator.training.labels
     if classes:
         constant = {"accuracy": float((label == np.bincount(trained).argmax()).mean()), "auc": 0.5}
     else:

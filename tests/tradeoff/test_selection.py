@@ -12,13 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, make_scorer
 
 from metrifair import DataError, FairClassifier, FairRegressor, audit, frontier, load
+from metrifair.api.frontier import Frontier
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.intervals import Interval
-from metrifair.figures.utility import ALIKE, NO_BETTER, UTILITIES
-from metrifair.tradeoff.ledger import Job, Outcome
-from metrifair.tradeoff.points import Point
-from metrifair.tradeoff.result import Frontier
+from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
+from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 
 N = 400
 RNG = np.random.default_rng(5)
@@ -46,8 +45,8 @@ def made(*validation: dict[str, Any], **more: Any) -> Frontier:
 def test_among_models_at_the_base_rate_the_one_that_ranks_is_chosen_and_named() -> None:
     """`frontier --max-unfairness 0.1` chose the first: its accuracy is larger by noise."""
     front = made(
-        {"accuracy": 0.7004, "gap": 0.08, "auc": 0.547, "error": 0.02, "mark": ALIKE},
-        {"accuracy": 0.7, "gap": 0.08, "auc": 0.639, "error": 0.02, "mark": ALIKE},
+        {"accuracy": 0.7004, "gap": 0.08, "auc": 0.547, "error": 0.02, "mark": CONSTANT},
+        {"accuracy": 0.7, "gap": 0.08, "auc": 0.639, "error": 0.02, "mark": CONSTANT},
         {"accuracy": 0.82, "gap": 0.3, "auc": 0.8, "error": 0.02},
     )
     with pytest.warns(
@@ -69,10 +68,10 @@ def test_a_marked_model_is_chosen_only_where_no_other_suits() -> None:
         assert front.select(max_unfairness=0.05) == 0
 
 
-def test_a_model_that_is_marked_on_the_rows_for_choosing_only_is_named_too() -> None:
+def test_a_model_that_is_marked_on_validation_rows_only_is_named_too() -> None:
     seen = Point(0, 0, 0.7, 0.1, marks={"accuracy": NO_BETTER})
     front = Frontier([Outcome(Job(0, 0), seen, Point(0, 0, 0.8, 0.1), model=0)], "scores", "accuracy", (), {})
-    with pytest.warns(UserWarning, match="by accuracy on the rows for choosing"):
+    with pytest.warns(UserWarning, match="by accuracy on validation rows"):
         front.select(max_unfairness=0.2)
 
 
@@ -128,7 +127,7 @@ def test_every_utility_chooses_its_best(front: Frontier, name: str) -> None:
 
 
 def test_costs_and_scorers_can_be_asked_for_later(front: Frontier) -> None:
-    part = front.source.judge.choosing if front.source else None
+    part = front.source.evaluator.validation if front.source else None
     assert part is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -141,9 +140,9 @@ def test_costs_and_scorers_can_be_asked_for_later(front: Frontier) -> None:
         model = front.select(max_unfairness=1.0, utility=make_scorer(f1_score))
         view = front.view()
     assert view.baseline is not None  # the constant that is best by this score
-    test = front.source.judge.judging.labels if front.source else np.zeros(0)
+    test = front.source.evaluator.test.labels if front.source else np.zeros(0)
     assert view.value(view.baseline) == pytest.approx(f1_score(test, np.ones(len(test))))
-    assert view.constant_text == "“1” for everyone"
+    assert view.constant_value == 1
     scores = [f1_score(label, one.predict(part.X)) for one in front.models]
     assert [point.more["f1_score"] for point in front.validation_points] == pytest.approx(scores)
     assert scores[front.models.index(model)] == pytest.approx(max(scores))
@@ -154,10 +153,14 @@ def test_a_frontier_is_made_by_a_utility() -> None:
         FairRegressor(epochs=20), X, T, sensitive_features=A, strengths=[0.0, 1.0], utility="mean_absolute_error"
     )
     assert made_by.utility.name == "mean_absolute_error"
-    test = made_by.source.judge.judging.labels if made_by.source else np.zeros(0)
+    test = made_by.source.evaluator.test.labels if made_by.source else np.zeros(0)
     assert made_by.constant is not None
     constant = made_by.constant.more["mean_absolute_error"]
-    train = made_by.source.judge.training.labels if made_by.source and made_by.source.judge.training else np.zeros(0)
+    train = (
+        made_by.source.evaluator.training.labels
+        if made_by.source and made_by.source.evaluator.training
+        else np.zeros(0)
+    )
     middle = np.sort(train)[(len(train) - 1) // 2]
     assert constant == pytest.approx(np.abs(test - middle).mean())
     best = min(point.more["mean_absolute_error"] for point in made_by.points)
@@ -176,7 +179,7 @@ def test_a_file_keeps_the_utility_and_the_constant(tmp_path: Path) -> None:
     made_by.save(tmp_path / "f")
     again = load(tmp_path / "f")
     assert again.constant == made_by.constant
-    assert again.constant_text == made_by.constant_text
+    assert again.constant_value == made_by.constant_value
     assert again.training_points == made_by.training_points
     assert (again.utility, again.chosen_by) == (made_by.utility, made_by.chosen_by)
     assert again.area_with_constant == made_by.area_with_constant
@@ -197,13 +200,13 @@ def test_a_file_keeps_the_utility_and_the_constant(tmp_path: Path) -> None:
 def test_the_constant_model_is_a_point_of_every_frontier(front: Frontier) -> None:
     assert front.constant is not None
     assert front.source is not None
-    train, test = front.source.judge.training, front.source.judge.judging
+    train, test = front.source.evaluator.training, front.source.evaluator.test
     assert train is not None
     most = np.bincount(train.labels).argmax()
-    assert front.constant_text == f"“{most}” for everyone"
+    assert front.constant_value == most
     assert front.constant.accuracy == pytest.approx((test.labels == most).mean())
     assert (front.constant.unfairness, front.constant.decision_unfairness) == (0.0, 0.0)
-    assert front.constant.marks["accuracy"] == ALIKE
+    assert front.constant.marks["accuracy"] == CONSTANT
     least = min(point.unfairness for point in front.points)
     assert front.area_with_constant >= front.area + 0.99 * least * front.constant.accuracy
 
@@ -307,8 +310,9 @@ def test_a_model_that_ranks_but_decides_alike_is_told_whatever_the_utility() -> 
         utility="auc",
         random_state=0,
     )
-    assert all(point.marks.get("accuracy") == ALIKE and "auc" not in point.marks for point in front.points)
-    assert any("2 of 2 models decide the same for everyone at their threshold" in note for note in front.notes)
+    assert all(point.marks.get("accuracy") == CONSTANT and "auc" not in point.marks for point in front.points)
+    assert FrontierNote("same_decisions", {"models": 2, "of": 2}) in front.notes
+    assert "2 of 2 models decide the same for everyone at their threshold" in front.summary()
     with pytest.warns(MetrifairWarning, match="ranks people, but decides the same for everyone"):
         front.select(max_unfairness=1.0)
     # By scikit-learn's own AUC it is no constant either, as by ours.
@@ -319,4 +323,4 @@ def test_a_model_that_ranks_but_decides_alike_is_told_whatever_the_utility() -> 
     assert front.chosen.more["roc_auc"] == pytest.approx(front.chosen.more["auc"])
     with pytest.warns(MetrifairWarning, match="decides the same for everyone"):
         front.select(max_unfairness=1.0, utility="f1")  # which looks at decisions
-    assert front.chosen.marks["f1"] == ALIKE
+    assert front.chosen.marks["f1"] == CONSTANT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -19,14 +20,15 @@ from hypothesis import strategies as st
 from killed_sweep import table_of
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
 
 from metrifair import FairClassifier, FairRegressor, frontier
+from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
 from metrifair.tradeoff import sweep
-from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.ledger import Job, Outcome
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.ledger import content_text
+from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.sweep import RowsToTrain
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
@@ -371,6 +373,36 @@ def test_any_other_input_is_another_run(tmp_path: Path, trainings: list[Any], ch
     assert len(trainings) == 2
 
 
+def share_of_ones(y: Any, decided: Any) -> float:
+    return float(np.mean(decided))
+
+
+def share_of_zeros(y: Any, decided: Any) -> float:
+    return 1.0 - float(np.mean(decided))
+
+
+def test_two_scorers_never_share_a_run(tmp_path: Path) -> None:
+    """``make_scorer(lambda ...)`` prints the same for any function: the second run had the figures of the first."""
+    run = {"estimator": Penalised(), "parameter": "C", "strengths": [1.0], "ledger": tmp_path / "runs.db"}
+    first, second = (front(**run, utility=make_scorer(one)) for one in (share_of_ones, share_of_zeros))
+    ones, zeros = first.points[0].more["share_of_ones"], second.points[0].more["share_of_zeros"]
+    assert ones == pytest.approx(1 - zeros)
+    for scorer in (make_scorer(lambda y, decided: float(np.mean(decided))), make_scorer(lambda y, decided: 0.5)):
+        with pytest.raises(DataError, match=r"a ledger cannot identify '.*<lambda>', so that two different ones might"):
+            front(**run, utility=scorer)
+
+
+def test_functions_of_one_name_and_other_code_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules[__name__]
+    before = content_text(share_of_ones)
+    assert content_text(share_of_ones) == before
+    other = share_of_zeros
+    monkeypatch.setattr(other, "__name__", "share_of_ones")
+    monkeypatch.setattr(other, "__qualname__", "share_of_ones")
+    monkeypatch.setattr(module, "share_of_ones", other)
+    assert content_text(other) != before
+
+
 def test_another_contrast_is_another_run(tmp_path: Path) -> None:
     """Three groups, an estimator without a contrast of its own: the pairs' figures are not those of the rest."""
     groups = np.arange(160) % 3
@@ -380,19 +412,19 @@ def test_another_contrast_is_another_run(tmp_path: Path) -> None:
     assert [one.points for one in kept] == [one.points for one in fresh]
 
 
+class Remembering(Penalised):
+    def __init__(self, C: float = 1.0, prior: Any = None) -> None:
+        super().__init__(C)
+        self.prior = prior
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Any:
+        super().fit(X, y, sensitive_features=sensitive_features)
+        self.model_.intercept_ = self.model_.intercept_ + self.prior.sum()
+        return self
+
+
 def test_a_long_parameter_is_named_in_full(tmp_path: Path) -> None:
     """NumPy prints 2,000 numbers as six."""
-
-    class Remembering(Penalised):
-        def __init__(self, C: float = 1.0, prior: Any = None) -> None:
-            super().__init__(C)
-            self.prior = prior
-
-        def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Any:
-            super().fit(X, y, sensitive_features=sensitive_features)
-            self.model_.intercept_ = self.model_.intercept_ + self.prior.sum()
-            return self
-
     priors = [np.zeros(2000), np.zeros(2000)]
     priors[1][1000] = 1.0
     run = {"parameter": "C", "strengths": [1.0], "ledger": tmp_path / "runs.db"}

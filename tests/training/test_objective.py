@@ -34,7 +34,7 @@ from metrifair.training.objective import Objective
 RANDOM = np.random.default_rng(11)
 N, CLASSES, MODELS = 30, 3, 4
 CELL = torch.as_tensor(np.arange(N) % 4)
-COMPARISONS = (Comparison((0,), (1,)), Comparison((0, 2), (1, 3)), Comparison((2,), (1,), "race", "y = 1", ("a", "b")))
+COMPARISONS = (Comparison((0,), (1,)), Comparison((0, 2), (1, 3)), Comparison((2,), (1,), "race", "y=1", ("a", "b")))
 WEIGHT = torch.as_tensor(RANDOM.uniform(0.5, 1.5, N))
 OUTPUT = {
     "binary": torch.as_tensor(RANDOM.normal(size=(MODELS, N))) + 0.4 * CELL,
@@ -354,7 +354,7 @@ def test_the_comparison_that_has_too_few_samples_is_named() -> None:
         Objective(BINARY, COMPARISONS[2:], estimate="population")(
             OUTPUT["binary"][:, rows], whole(samples, COMPARISONS[2:])
         )
-    assert caught.value.__notes__ == ["comparing race 'a' against 'b', y = 1"]
+    assert caught.value.__notes__ == ["comparing race 'a' against 'b', y=1"]
 
 
 def test_an_unknown_metric_is_answered_with_the_known_ones() -> None:

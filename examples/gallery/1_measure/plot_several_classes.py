@@ -9,7 +9,8 @@ together; the sliced energy distance looks at the triangle from many directions.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import energy_distance, sliced_energy_distance
+from metrifair import energy_distance
+from metrifair.metrics import sliced_energy_distance
 
 generator = np.random.default_rng(0)
 first = generator.dirichlet((3, 3, 3), 700)

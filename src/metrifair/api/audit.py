@@ -95,7 +95,7 @@ def audit(
         much scores depend on it (the energy finding), and the worst of up to 100 cuts in two; decisions are shown in
         five bands. ``"auto"`` takes columns of numbers with more than 20 different values, and says so in a warning.
     cuts : dict of lists of float, or list of float, default=None
-        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
+        Makes groups of numbers instead: ``{"age": [25, 60]}`` are the groups ≤25, (25,60] and >60; a
         list are the cuts of the only attribute.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.

@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 from metrifair.auditing.ranking import headline_finding, worst_finding
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
 from metrifair.auditing.source import AuditedRows
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Style
 from metrifair.figures.selection_rates import GroupRates
 from metrifair.problem.tables import Backend, frame, frame_of
 from metrifair.report.audit.charts import AuditChartKind, audit_chart
@@ -20,12 +20,12 @@ from metrifair.report.html import framed, write_html
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import TESTS, Description, describe, significance_text
-from metrifair.wording.notes import Style, note_text
+from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import count_text, figure_text
 from metrifair.wording.summary import audit_summary
 
 if TYPE_CHECKING:
-    from metrifair.report.frontier.view import FrontierView
+    from metrifair.wording.frontier_view import FrontierView
 
 JSON_VERSION = 1
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
@@ -75,7 +75,7 @@ _RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] 
     "ratio_high": (nw.Float64, lambda _, rate: rate.ratio_interval.high if rate.ratio_interval else None),
     "fisher_p": (nw.Float64, lambda _, rate: rate.p_value),
     "shortfall": (nw.Int64, lambda _, rate: rate.shortfall),
-    "excluded": (nw.String, lambda _, rate: rate.left_out or None),
+    "left_out": (nw.String, lambda _, rate: rate.left_out or None),
     "too_few": (nw.Boolean, lambda _, rate: rate.few),
     "mean_difference": (nw.Float64, lambda _, rate: rate.mean_difference),
     "accuracy": (nw.Float64, lambda _, rate: rate.accuracy),

@@ -38,9 +38,9 @@ from metrifair.auditing.request import AuditOptions, ColumnOptions, Request, gro
 from metrifair.auditing.source import AuditSource, BinnedSource, ColumnSource, audit_source
 from metrifair.auditing.state_file import Shape, Value, check_within, plain
 from metrifair.errors import DataError, Remedy
-from metrifair.problem.attributes import band_names
 from metrifair.problem.predictions import ROUNDING
 from metrifair.problem.tables import library_of
+from metrifair.problem.values import band_names
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import source_files
 from metrifair.support.signatures import as_in

@@ -11,6 +11,7 @@ import torch
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from metrifair.api.frontier import Frontier
 from metrifair.api.state import AuditState
 from metrifair.auditing.state_file import STATE
 from metrifair.errors import DataError, ModelFileError
@@ -18,8 +19,9 @@ from metrifair.estimators import FairEstimator
 from metrifair.estimators.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.saving.modelfile import Content, PathLike, read, write
 from metrifair.saving.models import KINDS, content_of, model_of
-from metrifair.tradeoff.ledger import FRONTIER, frontier_from
-from metrifair.tradeoff.result import Frontier
+from metrifair.saving.records import in_one_line
+from metrifair.tradeoff.frontier_file import FRONTIER, read_frontier
+from metrifair.wording.frontier import note_text
 
 if TYPE_CHECKING:
     from metrifair.boosting.booster import FairBooster
@@ -118,10 +120,21 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
         raise ModelFileError(f"cannot read {os.fspath(path)!r}: {error}") from error
 
 
+def _checked(front: Frontier) -> Frontier:
+    """The frontier, if its notes are of known kinds with the facts that their sentences need."""
+    for note in front.notes:
+        try:
+            note_text(note)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            what = in_one_line(f"note {note.kind!r}: {error}")
+            raise ModelFileError(f"the file does not describe a frontier: {what}") from error
+    return front
+
+
 def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
     made_of = partial(model_of, module=module)
     if content.kind == FRONTIER:
-        return frontier_from(content, Frontier, made_of)
+        return _checked(read_frontier(content, Frontier, made_of))
     if content.kind == STATE:
         return AuditState.of_content(content)
     if content.kind == TABLE_MODEL:

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from metrifair import __version__
 from metrifair.api.audit_result import Audit
+from metrifair.api.frontier import Frontier
 from metrifair.auditing.ranking import most_certain_first
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import TableModel
@@ -26,14 +27,13 @@ from metrifair.report.audit.markdown import (
     origin_markdown,
     yaml_lines,
 )
-from metrifair.report.frontier.view import FrontierView, figure_texts
-from metrifair.report.frontier.words import constant_sentence, limit_sentence
 from metrifair.saving.modelfile import PathLike, to_bytes
 from metrifair.saving.models import class_named, content_of
 from metrifair.support.files import write_file
-from metrifair.tradeoff.ledger import Outcome
-from metrifair.tradeoff.result import Frontier
+from metrifair.tradeoff.points import Outcome
 from metrifair.tradeoff.sweep import needs_group
+from metrifair.wording.frontier import constant_sentence, limit_sentence
+from metrifair.wording.frontier_view import FrontierView, figure_texts
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.numbers import shown_number

@@ -12,6 +12,7 @@ import numpy as np
 
 from metrifair.auditing.distribution import Booleans, Floats
 from metrifair.errors import DataError
+from metrifair.problem.problem import positive_of
 from metrifair.problem.tables import (
     Backend,
     Table,
@@ -24,6 +25,7 @@ from metrifair.problem.tables import (
     same_rows,
     wrapped,
 )
+from metrifair.problem.values import place_among
 from metrifair.support.checks import check_integer, seed_of
 
 How = Literal["linear", "trees", "permutation"]
@@ -191,9 +193,10 @@ def _pair(
     values: Floats, code: np.ndarray, known: Sequence[object], groups: tuple[object, object] | None
 ) -> tuple[int, int]:
     if groups is not None:
-        if len(groups) != 2 or any(one not in known for one in groups) or groups[0] == groups[1]:
+        places = [place_among(group, known) for group in groups]
+        if len(places) != 2 or places[0] is None or places[1] is None or places[0] == places[1]:
             raise DataError(f"groups must be two of {list(known)}, got {groups!r}")
-        return known.index(groups[0]), known.index(groups[1])
+        return places[0], places[1]
     if len(known) < 2:
         raise DataError(f"sensitive_features must hold at least two groups, got {len(known)}")
     means = [float(values[code == one].mean()) for one in range(len(known))]
@@ -210,9 +213,16 @@ def _output(model: Any) -> tuple[Callable[[Table], Floats], str]:
         found = np.asarray(model.predict_proba(X), np.float64)
         if found.ndim != 2 or found.shape[1] != 2:
             raise DataError(f"the model must tell two classes apart, got probabilities of shape {found.shape}")
-        return found[:, 1]
+        return found[:, _positive_column(model)]
 
     return probability, "probability"
+
+
+def _positive_column(model: Any) -> int:
+    """The place of the positive class among the model's own classes."""
+    classes = np.asarray(getattr(model, "classes_", (0, 1))).tolist()
+    ascending = sorted(classes)
+    return classes.index(ascending[positive_of(ascending, getattr(model, "pos_label", None))])
 
 
 def _exact(model: Any, X: Table) -> tuple[Floats, How, str] | None:
@@ -247,7 +257,10 @@ def _exact(model: Any, X: Table) -> tuple[Floats, How, str] | None:
         return None
     # Rows are compared, not only the gap, which wrong contributions may meet by chance.
     missed, tolerance = parts.sum(1) - own, 1e-6 if own.dtype == np.float64 else 1e-4
-    return (parts, how, of) if np.ptp(missed) <= tolerance * np.ptp(own) else None  # type: ignore[return-value]
+    if np.ptp(missed) > tolerance * np.ptp(own):
+        return None
+    turned = of == "decision function" and _positive_column(model) == 0
+    return -parts if turned else parts, how, of  # type: ignore[return-value]
 
 
 def _log_odds(model: Any, X: Table) -> Floats:

@@ -24,8 +24,8 @@ from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.curves import curves_of
 from metrifair.figures.intervals import FEWEST_DEPENDENT, Interval
 from metrifair.metrics.dependence import distance_correlation, energy_dependence
-from metrifair.problem.attributes import band_names, number_name
 from metrifair.problem.bands import cuts_of, quantile_cuts
+from metrifair.problem.values import band_names, number_name
 
 _TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
 _SHARES = np.concatenate(
@@ -69,7 +69,7 @@ class Bands(NamedTuple):
             cuts = cuts_of(values, _amounts(sample, units)) if len(units) else np.zeros(0)
             upto = np.cumsum(np.bincount(np.searchsorted(cuts, values), rows, len(cuts) + 1))
             cuts = cuts[_enough(upto[:-1], upto[-1], least_count)]
-            sides = [(f"up to {name}", f"above {name}") for name in map(number_name, cuts)]
+            sides = [(f"≤{name}", f">{name}") for name in map(number_name, cuts)]
             band, at = np.searchsorted(cuts, values), np.arange(len(cuts))
             return cls(part, units, values, band, sides, at, attribute.name, named=False, cuts=cuts)
         present, band = np.unique(codes, return_inverse=True)

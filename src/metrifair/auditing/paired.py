@@ -87,7 +87,7 @@ def _columns(audited: AuditedRows) -> dict[str, tuple[Sequence[Value], Any]]:
     strata: Sequence[object] = ()
     if scheme.strata is not None:
         masks = [tuple(compress(scheme.strata.names, inside)) for inside in scheme.strata.member]
-        strata = masks if scheme.strata.values is None else scheme.strata.values
+        strata = masks if scheme.strata.values is None else scheme.strata.conditions
     columns: dict[str, tuple[Sequence[Value], Any]] = {
         f"group {one.name}": (tuple(group_values(one).values()), problem.groups[:, at])
         for at, one in enumerate(scheme.attributes)

@@ -42,7 +42,7 @@ class Finding:
 
     attribute: str
     criterion: str
-    within: str  # the set: "everyone", "y = 1", a stratum
+    within: str  # the set: "everyone", "y=1", a stratum
     groups: tuple[str, str]
     sizes: tuple[int, int]  # samples of either group in the set
     metric: str

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 
@@ -15,11 +13,10 @@ from metrifair.auditing.sample import AuditSample
 from metrifair.figures.selection_rates import HIGHEST
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import EVERYONE, STATISTICAL_PARITY, Criterion, sets_of
-from metrifair.problem.problem import Problem
-from metrifair.problem.values import Value, canonical_values
+from metrifair.problem.problem import Scheme
+from metrifair.problem.values import Value, canonical, canonical_values
 
-# A part of an intersection, in quotes where the part itself contains the separator.
-_PART = re.compile(r'(?:^| x )("(?:[^"\\]|\\.)*"|.*?)(?= x |$)')
+_OF_CLASS = "probability of "
 
 
 def with_values(record: AuditRecord, sample: AuditSample, request: Request, selection: Selection | None) -> AuditRecord:
@@ -28,8 +25,9 @@ def with_values(record: AuditRecord, sample: AuditSample, request: Request, sele
     groups = {one.name: group_values(one) for one in (*scheme.attributes, *rated.attributes)}
     sets: dict[str, Conditions] = {EVERYONE.names[0]: ()}
     for criterion in (*request.named_criteria(), STATISTICAL_PARITY):
-        sets |= conditions_by_set(criterion, sample.problem)
-    classes = {f"probability of {name}": value for name, value in _class_values(sample).items()}
+        sets |= conditions_by_set(criterion, scheme)
+    predicted = [name for name in sample.predicted if name]
+    classes = dict(zip(predicted, canonical_values([one.removeprefix(_OF_CLASS) for one in predicted]), strict=True))
 
     def conditions(within: str) -> Conditions:
         name, _, of_class = within.rpartition(", ")
@@ -76,43 +74,28 @@ def group_values(attribute: Attribute) -> dict[str, Value]:
 
     >>> group_values(Attribute("member", (False, True)))
     {'False': False, 'True': True}
-    >>> group_values(Attribute("sex x old", ('f x true', '"a x b" x 0')))
-    {'f x true': ('f', True), '"a x b" x 0': ('a x b', 0)}
     """
-    values: Sequence[object] = attribute.groups
-    if " x " in attribute.name and all(isinstance(value, str) for value in values):
-        values = [_parts(str(value)) for value in values]
-    return dict(zip(map(str, attribute.groups), canonical_values(values), strict=True))
+    return dict(zip(map(str, attribute.groups), canonical_values(attribute.values), strict=True))
 
 
-def _parts(name: str) -> tuple[str, ...]:
-    """The parts of the name of an intersection, as ``problem.attributes`` writes it."""
-    return tuple(json.loads(part) if part.startswith('"') else part for part in _PART.findall(name))
+def conditions_by_set(criterion: Criterion, scheme: Scheme) -> dict[str, Conditions]:
+    """The conditions that each set of a criterion stands for, by its name, within strata where there are some."""
+    sets, strata = sets_of(criterion, scheme.classes, scheme.positive), scheme.strata or EVERYONE
+    found: dict[str, tuple[tuple[str, object], ...]] = {}
+    for (name, of_label), (stratum, of_stratum) in product(
+        zip(sets.names, sets.conditions, strict=True), zip(strata.names, strata.conditions, strict=True)
+    ):
+        names = [one for one in (name, stratum) if one not in EVERYONE.names]
+        found[",".join(names) or EVERYONE.names[0]] = of_label + of_stratum
+    # Values that coincide in canonical form keep their text, as those of groups do.
+    alike = Counter(_canonical(conditions) for conditions in found.values())
+    return {
+        name: _canonical(conditions)
+        if alike[_canonical(conditions)] == 1
+        else tuple((column, str(value)) for column, value in conditions)
+        for name, conditions in found.items()
+    }
 
 
-def conditions_by_set(criterion: Criterion, problem: Problem) -> dict[str, Conditions]:
-    """The conditions that the name of each set of a criterion states, with strata where there are some.
-
-    A set that is no single value, such as a bin of the outcome, is a condition of its own.
-    """
-    scheme = problem.scheme
-    known = {f"y = {name}": ("y", value) for name, value in _label_values(scheme.classes).items()}
-    strata = scheme.strata or EVERYONE
-    if strata.values is not None:
-        for name, value, level in zip(strata.names, canonical_values(strata.values), strata.values, strict=True):
-            known[name] = name.removesuffix(f" = {level}"), value
-    found = {}
-    for pair in product(sets_of(criterion, scheme.classes, scheme.positive).names, strata.names):
-        names = [name for name in pair if name not in EVERYONE.names]
-        found[" and ".join(names) or EVERYONE.names[0]] = tuple(known.get(name, (name, True)) for name in names)
-    return found
-
-
-def _label_values(classes: Sequence[object]) -> Mapping[str, Value]:
-    return dict(zip(map(str, classes), canonical_values(classes), strict=True))
-
-
-def _class_values(sample: AuditSample) -> Mapping[str, Value]:
-    """The value of each class whose probability was predicted; of classes that are not known, their places."""
-    names = [name.removeprefix("probability of ") for name in sample.predicted if name]
-    return dict(zip(names, canonical_values(names), strict=True))
+def _canonical(conditions: tuple[tuple[str, object], ...]) -> Conditions:
+    return tuple((column, canonical(value)) for column, value in conditions)

@@ -51,7 +51,8 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
     from metrifair.cli.console import console, printable
     from metrifair.cli.tables import write_table
     from metrifair.estimators.table_model import TableModel
-    from metrifair.figures.utility import ALIKE
+    from metrifair.figures.utility import CONSTANT
+    from metrifair.wording.frontier import mark_text
 
     known = _loaded(model)
     if isinstance(known, TableModel) and known.needs_group and not known.sensitive:
@@ -82,7 +83,7 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
     predicted = found.get_column([name for name in found.columns if name.rstrip("'") == "prediction"][-1])
     if len(predicted) > 1 and predicted.n_unique() == 1:
         alike = f"all {len(predicted):,} predictions are {printable(predicted[0])}"
-        out.print(f"Warning: the model {ALIKE} in this file: {alike}.", soft_wrap=True)
+        out.print(f"Warning: the model {mark_text(CONSTANT)} in this file: {alike}.", soft_wrap=True)
 
 
 def predictions(model: TableModel, file: str, ids: tuple[str, ...], reading: FileOptions) -> pl.DataFrame:
@@ -189,9 +190,9 @@ def card_command(
     """
     check_paths([model, *filter(None, (audited, swept))], [output])
     from metrifair.api.compare import audit_in
+    from metrifair.api.frontier import Frontier
     from metrifair.api.loading import load
     from metrifair.api.model_card import to_card
-    from metrifair.tradeoff.result import Frontier
 
     known, front = load(model), None if swept is None else load(swept)
     if front is not None and not isinstance(front, Frontier):

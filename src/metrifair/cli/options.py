@@ -249,7 +249,7 @@ CUTS = click.option(
     type=parse_cuts,
     multiple=True,
     metavar="COLUMN=NUMBERS",
-    help="Make groups of a number: age=25,60 are up to 25, above 25 up to 60, above 60. Repeatable.",
+    help="Make groups of a number: age=25,60 are ≤25, (25,60] and >60. Repeatable.",
 )
 LABEL = column("--label", "What came true; many criteria need it.")
 POSITIVE = click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")

@@ -21,9 +21,9 @@ from metrifair.cli.training_options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from metrifair.api.frontier import Frontier
     from metrifair.cli.training_file import TrainingFile
     from metrifair.estimators.table_model import TableModel
-    from metrifair.tradeoff.frontier import Frontier
 
 
 @click.command(short_help="Train a fair model on a file.")
@@ -254,10 +254,10 @@ def _write_frontier(
         "validation": [asdict(point) for point in front.validation_points],
         "training": [None if point is None else asdict(point) for point in front.training_points],
         "constant": None if front.constant is None else asdict(front.constant),
-        "constant_text": front.constant_text,
+        "constant_value": front.constant_value,
         "area": front.area,
         "area_with_constant": front.area_with_constant,
-        "notes": list(front.notes),
+        "notes": list(front.view().notes),
         "chosen": None if front.chosen is None else asdict(front.chosen),
         "certified": front.certified and not refitted,
         "refitted": refitted and front.chosen is not None,
@@ -280,12 +280,12 @@ def _keep(
     """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
     from metrifair.cli.console import printable
     from metrifair.cli.training import write_held_out
-    from metrifair.tradeoff.ledger import Job
+    from metrifair.tradeoff.points import Job
 
     if front.chosen is None or front.source is None:
         return
     if proven is not None:
-        judged = front.source.judge.choosing
+        judged = front.source.evaluator.validation
         among = " between groups that were not left out" if len(judged.compared) < len(judged.everyone) else ""
         out.print(f"Proven, with 95 % confidence: its unfairness{among} is at most {proven:g}.")
     if held_out is not None:

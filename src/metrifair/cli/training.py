@@ -19,26 +19,29 @@ from metrifair.cli.tables import write_table
 from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.table_model import ChosenThreshold, Costs, TableModel, ThresholdRule, choose_threshold
-from metrifair.figures.utility import ALIKE, NO_BETTER, UTILITIES
-from metrifair.report.frontier.notes import floor_note
-from metrifair.report.frontier.view import FrontierView, figure_texts
-from metrifair.report.frontier.words import (
+from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
+from metrifair.support.provenance import Provenance, SourceFile, made_now
+from metrifair.tradeoff.evaluate import Evaluation, evaluate_model, predictions, small_groups
+from metrifair.tradeoff.split import HeldOut, Split, with_common_comparisons
+from metrifair.wording.frontier import (
+    chance_text,
     choice_sentences,
     constant_sentence,
+    constant_text,
     families_sentence,
     interval_note,
+    mark_text,
+    note_text,
     row_note,
     shown_note,
 )
-from metrifair.support.provenance import Provenance, SourceFile, made_now
-from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
-from metrifair.tradeoff.split import HeldOut, Split, judged_alike
+from metrifair.wording.frontier_view import FrontierView, figure_name, figure_texts
 from metrifair.wording.numbers import figure_text, positive_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from metrifair.tradeoff.frontier import Frontier
+    from metrifair.api.frontier import Frontier
 
 Rows = NDArray[np.int64]
 
@@ -66,7 +69,7 @@ class TrainedModel:
     model: TableModel  # the one to keep
     measured: TableModel  # the one whose figures these are: the same, unless it was trained again
     parts: Split  # validation, on which the threshold is chosen, and test may be empty
-    judgement: Judgement | None  # None: no row was kept apart
+    judgement: Evaluation | None  # None: no row was kept apart
     chosen: ChosenThreshold | None
     notes: tuple[str, ...]
     unfinished: tuple[str, ...]  # what says that training has not converged
@@ -87,8 +90,10 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     ]
     apart: list[HeldOut] = []
     if len(parts.test):
-        apart = judged_alike(data.held_out(parts.test), data.held_out(parts.train))  # refuses rows that lack a group
-        notes.append(small_groups(dict(zip(("the rows kept apart", "the rows for training"), apart, strict=True))))
+        # Rows that lack a group are refused here.
+        apart = with_common_comparisons(data.held_out(parts.test), data.held_out(parts.train))
+        small = small_groups(dict(zip(("test", "training"), apart, strict=True)))
+        notes.append("" if small is None else note_text(small))
     (measured, told), chosen = source.fitted(parts.train), None
     if asked.rule is not None:
         part = data.held_out(parts.validation)
@@ -98,7 +103,7 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     judgement = None
     if apart:
         utility = None if chosen is None else chosen.utility
-        judgement = judged(measured, *apart, strength=source.estimator.strength, seed=seed, utility=utility)
+        judgement = evaluate_model(measured, *apart, strength=source.estimator.strength, seed=seed, utility=utility)
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)
@@ -146,7 +151,7 @@ def show_trained(out: Console, source: TrainingFile, found: TrainedModel, writte
     judgement = found.judgement
     if judgement is not None:
         _show_point(out, found, judgement, source.accuracy_name)
-        out.print(floor_note(judgement.chance, judgement.comparisons), soft_wrap=True)
+        out.print(chance_text(judgement.chance, judgement.comparisons), soft_wrap=True)
         if judgement.with_small is not None:
             gap, chance = map(figure_text, judgement.with_small.values())
             said = f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}."
@@ -168,7 +173,7 @@ def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
             "chance": judgement.chance,
             "with_small_groups": judgement.with_small,
             "constant": asdict(judgement.constant),
-            "constant_text": judgement.constant_text,
+            "constant_value": judgement.constant_value,
             "groups": [asdict(one) for one in judgement.groups],
         }
     chosen = found.chosen
@@ -192,7 +197,7 @@ def _rows_sentence(source: TrainingFile, found: TrainedModel) -> str:
     return f"{trained}, measured on {len(parts.test):,} others."
 
 
-def _show_point(out: Console, found: TrainedModel, judgement: Judgement, accuracy_name: str) -> None:
+def _show_point(out: Console, found: TrainedModel, judgement: Evaluation, accuracy_name: str) -> None:
     """Figures on rows kept apart, with intervals, beside those on the rows that taught the model."""
     point, utility = judgement.point, UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
     view, taught = (
@@ -210,7 +215,7 @@ def _show_point(out: Console, found: TrainedModel, judgement: Judgement, accurac
     out.print(interval_note(view, point), soft_wrap=True)
 
 
-def _show_groups(out: Console, judgement: Judgement) -> None:
+def _show_groups(out: Console, judgement: Evaluation) -> None:
     several = len({one.attribute for one in judgement.groups}) > 1
     keys = list(dict.fromkeys(key for one in judgement.groups for key in one.figures))
     keys = [key for key in _HEADINGS if key in keys]
@@ -237,15 +242,18 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     point, constant = judgement.point, judgement.constant
     # A threshold that was chosen by another utility than accuracy is judged by that one.
     utility = UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
-    name = source.accuracy_name if utility.key == "accuracy" else utility.label.lower()
+    name = source.accuracy_name if utility.key == "accuracy" else figure_name(utility.name).lower()
     decided, ranked = point.marks.get(utility.key, ""), point.marks.get("auc", "")
     auc = f"AUC {figure_text(point.more.get('auc'))}"
-    if ALIKE in (decided, point.marks.get("accuracy")):
-        decided = ALIKE
-        yield f"the model {ALIKE}: equal decision rates and a four-fifths ratio of 1 are then no sign of fairness."
+    if CONSTANT in (decided, point.marks.get("accuracy")):
+        decided = CONSTANT
+        yield (
+            f"the model {mark_text(CONSTANT)}: equal decision rates and a four-fifths ratio of 1 are then no sign of "
+            "fairness."
+        )
     elif decided == NO_BETTER:
-        said = f"{judgement.constant_text} reaches {figure_text(constant.figure(utility.key))}"
-        yield f"by {name}, {figure_text(point.figure(utility.key))}, the model is {NO_BETTER}: {said}."
+        said = f"{constant_text(judgement.constant_value)} reaches {figure_text(constant.figure(utility.key))}"
+        yield f"by {name}, {figure_text(point.figure(utility.key))}, the model {mark_text(NO_BETTER)}: {said}."
     if ranked:
         yield (
             f"its scores rank people no better than chance ({auc}): small gaps between groups then mean nothing. Lower "
@@ -271,7 +279,7 @@ def _threshold_sentences(found: TrainedModel) -> list[str]:
     if chosen is None:
         return [f"{said}, as asked for; predict keeps it."]
     gap = "" if chosen.gap is None else f", decision gap {figure_text(chosen.gap)}"
-    reached = f"{chosen.utility.label} {figure_text(chosen.value)}{gap}"
+    reached = f"{figure_name(chosen.utility.name)} {figure_text(chosen.value)}{gap}"
     return [f"{said}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
 
 
@@ -351,7 +359,7 @@ def show_frontier(out: Console, front: Frontier) -> None:
         own = [*(texts[key] for key in (*worth, "unfairness")), *("" for _ in parts), *(texts[key] for key in gaps)]
         rows.append(["constant", *([""] if view.knobs else []), *own])
     headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
-    first = ["on the Pareto line", "group"] if view.knobs else [front.parameter]
+    first = ["on the Pareto front", "group"] if view.knobs else [front.parameter]
     show_table(out, [*first, *headings], rows, left=len(first))
     for note in dict.fromkeys(row_note(row) for row in shown if row_note(row)):
         own = [row.text for row in shown if row_note(row) == note]

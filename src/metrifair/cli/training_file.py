@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import metrifair
+from metrifair.api.frontier import Frontier
 from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.cli.console import working
@@ -38,8 +39,7 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.problem import classes_in
 from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
 from metrifair.support.checks import check_known
-from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.ledger import Job
+from metrifair.tradeoff.points import FrontierNote, Job
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, estimator_at
 from metrifair.wording.notes import note_text
@@ -135,8 +135,8 @@ class TrainingFile:
                 test=share,
                 random_state=seed,
             )
-        notes = (*front.notes, *self.notes, *told.notes, *told.unfinished)
-        front = replace(front, notes=tuple(dict.fromkeys(notes)))
+        texts = (*front.view().notes, *self.notes, *told.notes, *told.unfinished)
+        front = replace(front, notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)))
         if self.options.use_group:  # as a feature, by every model
             front.outcomes = [
                 replace(

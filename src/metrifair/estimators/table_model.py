@@ -12,16 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.encoding.column_types import level_name
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, ModelFileError
 from metrifair.figures.intervals import FEW
-from metrifair.figures.measures import Floats, Measured, Predictions
 from metrifair.figures.selection_rates import enough_rows
-from metrifair.figures.utility import UTILITIES, Utility, expected_cost
+from metrifair.figures.utility import UTILITIES, Floats, Predictions, Utility, UtilityEstimate, expected_cost
 from metrifair.problem.bands import BANDS, in_bands
-from metrifair.problem.problem import Given, Problem, problem_of
-from metrifair.problem.tables import Table, columns, is_missing
+from metrifair.problem.problem import Given, Problem, positive_of, problem_of
+from metrifair.problem.tables import Table, columns, spelled_as
 from metrifair.saving.modelfile import Content, prefixed, under
 from metrifair.saving.models import content_of, encoder_of, encoder_record
 from metrifair.saving.records import InnerRecord, TableModelRecord, record_of
@@ -99,8 +97,8 @@ class TableModel(Saved):
     @property
     def positive(self) -> int:
         """Place of the class that counts as a yes: the one that was chosen at training, else the last."""
-        chosen, classes = getattr(self.estimator, "pos_label", None), [] if self.classes is None else list(self.classes)
-        return len(classes) - 1 if chosen is None else classes.index(chosen)
+        classes = () if self.classes is None else self.classes.tolist()
+        return positive_of(classes, getattr(self.estimator, "pos_label", None))
 
     def predict(self, table: Table) -> NDArray[Any]:
         """The most probable class of each row, or its number; with a threshold, the class that it decides for.
@@ -159,7 +157,7 @@ class TableModel(Saved):
         return bool(getattr(self.estimator, "needs_group", False))
 
     def _groups(self, table: Table) -> dict[str, Any]:
-        """The groups as an argument, where the estimator asks for them: text where they were text at its fit."""
+        """The groups as an argument, where the estimator asks for them, spelled as they were at its fit."""
         if not self.needs_group:
             return {}
         given = columns("table", table)
@@ -167,10 +165,7 @@ class TableModel(Saved):
             raise DataError(f"the table has no column {missing[0]!r}, whose groups this model needs to predict")
         found: dict[str, Any] = {}
         for attribute, name in zip(self.estimator.crossed_.scheme.attributes, self.sensitive, strict=True):
-            column = given[name]
-            texts = all(isinstance(group, str) for group in attribute.groups)
-            values = zip(column.tolist(), is_missing(column), strict=True)
-            found[name] = [None if gone else level_name(value) if texts else value for value, gone in values]
+            found[name] = spelled_as(attribute.groups, given[name])
         return {"sensitive_features": found}
 
     def choose_threshold(
@@ -345,19 +340,19 @@ def _candidates(score: Floats) -> Floats:
     return np.unique([0.0, USUAL, 1.0, *(distinct[:-1] / 2 + distinct[1:] / 2)])
 
 
-def _measured(utility: Utility, score: Floats, decision: NDArray[Any], problem: Problem) -> Measured:
+def _measured(utility: Utility, score: Floats, decision: NDArray[Any], problem: Problem) -> UtilityEstimate:
     found = utility.of(Predictions(score, decision, "probability"), problem)
     if found is None:
-        raise DataError(f"{utility.label} is not known of these rows, by which the threshold is chosen")
+        raise DataError(f"{utility.name} is not known of these rows, by which the threshold is chosen")
     return found
 
 
-def _within_noise(found: Measured, best: Measured, problem: Problem) -> bool:
+def _within_noise(found: UtilityEstimate, best: UtilityEstimate, problem: Problem) -> bool:
     """Whether the difference of two utilities of the same rows may be chance."""
     difference = abs(found.value - best.value)
     if found.influence is None or best.influence is None:
         return difference <= 1e-12
-    error = Measured(difference, found.influence - best.influence).error(problem.weight) or 0.0
+    error = UtilityEstimate(difference, found.influence - best.influence).error(problem.weight) or 0.0
     return difference <= _NOISE * error + 1e-12
 
 

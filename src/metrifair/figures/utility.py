@@ -1,42 +1,72 @@
-"""How good a model is: utilities by name, by costs or by a scorer; the constant model, and who is no better than it."""
+"""How good a model is: utilities by name, by costs or by a scorer, with each row's influence on the value; the constant
+predictor, and which models are no better than it."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, sqrt
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.utils.metaestimators import available_if
 
 from metrifair.errors import DataError
-from metrifair.figures import measures
 from metrifair.figures.intervals import Interval
-from metrifair.figures.measures import Decided, Floats, Measured, Predicted, Predictions
 from metrifair.figures.selection_rates import wilson_interval
 from metrifair.problem.problem import Problem
+from metrifair.problem.tables import Table
 from metrifair.support.checks import check_known
 
-Mark: TypeAlias = Literal["", "decides the same for everyone", "no better than deciding the same for everyone"]
+Floats: TypeAlias = NDArray[np.float64]
+Mark: TypeAlias = Literal["", "constant", "no_better"]
 UtilityLike: TypeAlias = "str | Utility | Sequence[Sequence[float]] | Callable[..., float]"
 """A utility's name, costs by label and decision, or a scikit-learn scorer, by name or itself."""
 
 CONFIDENCE = 0.95
-ALIKE: Mark = "decides the same for everyone"
-NO_BETTER: Mark = "no better than deciding the same for everyone"
+CONSTANT: Mark = "constant"  # the decisions (or, by a utility of scores, the scores) are the same for everyone
+NO_BETTER: Mark = "no_better"  # the utility does not exceed that of the constant predictor by more than chance
 _WIDTH = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
-Measure: TypeAlias = Callable[[Predictions, Problem, Any], Measured | None]
-"""Predictions, the rows they are about and their features -> the utility; None where such rows do not tell it."""
+class Predictions(NamedTuple):
+    """Scores and decisions of a model for some rows."""
+
+    score: Floats  # (n,): of the positive of two classes, or a number; (n, classes): of each of several
+    decision: NDArray[Any]  # codes of the classes; of a regressor, the score
+    kind: str  # "number", "probability", "output" (a margin) or "decision"
+
+    @classmethod
+    def joined(cls, parts: Sequence[Predictions]) -> Predictions:
+        """The predictions for several parts of the rows, one after the other."""
+        score, decision, kinds = zip(*parts, strict=True)
+        return cls(np.concatenate(score), np.concatenate(decision), kinds[0])
+
+
+class UtilityEstimate(NamedTuple):
+    """A utility on some rows, with what each of them contributes to its error."""
+
+    value: float
+    influence: Floats | None = None  # (n,), of mean 0: the value is the truth plus their mean; None: not known
+    chance: float = 0.0  # standard error for a model without information, where the influences do not give it
+
+    def error(self, weight: Floats | None = None) -> float | None:
+        """Standard error of the value; None where it is not known."""
+        return None if self.influence is None else _standard_error(self.influence, weight)
+
+
+Measure: TypeAlias = Callable[[Predictions, Problem, Any], UtilityEstimate | None]
+"""Predictions, their rows and the features -> the utility; None where such rows do not determine it."""
 
 
 @dataclass(frozen=True)
 class Utility:
-    """What makes a model good: its name in records, its name for people, which way is better, how it is measured.
+    """What makes a model good: its name, which way is better, how it is measured.
 
     >>> from metrifair.problem.problem import Given, problem_of
     >>> rows = problem_of(Given(["no", "yes", "yes"], sensitive_features=["f", "m", "f"]))
@@ -46,18 +76,17 @@ class Utility:
     """
 
     name: str
-    label: str
     larger_is_better: bool = True
     needs: Literal["decisions", "scores", "numbers"] = "decisions"
     least: float = -inf
     most: float = inf
     measure: Measure | None = field(default=None, compare=False, repr=False)  # None: a name from a file
 
-    def of(self, found: Predictions, problem: Problem, X: Any = None) -> Measured | None:
-        """The utility of these predictions; None where they do not tell it, as of one class no ranking is known."""
+    def of(self, predictions: Predictions, problem: Problem, X: Any = None) -> UtilityEstimate | None:
+        """The utility of these predictions; None where they do not determine it, such as the AUC of one class."""
         if self.measure is None:
-            raise DataError(f"how {self.label} is measured is not known here; pass the utility itself")
-        return self.measure(found, problem, X)
+            raise DataError(f"how {self.name} is measured is not known here; pass the utility itself")
+        return self.measure(predictions, problem, X)
 
     @property
     def key(self) -> str:
@@ -65,7 +94,7 @@ class Utility:
         return "accuracy" if self.name == "r2" else self.name
 
     def share(self, value: float | None, constant: float | None) -> float:
-        """What a frontier's area is made of, at most 1: the value; of losses, what is saved of the constant's."""
+        """What a frontier's area is made of, at most 1: the value; of losses, the share saved of the constant's."""
         if value is None:
             return 0.0
         if self.larger_is_better:
@@ -76,30 +105,157 @@ class Utility:
         """The value, or its negative where less is better: larger is better in any case."""
         return value if self.larger_is_better else -value
 
-    def interval(self, found: Measured, problem: Problem) -> Interval | None:
-        """Between which the utility lies, with 95 % confidence.
-
-        Of accuracy Wilson's, of others approximate for many rows.
-        """
-        count = len(problem)
+    def interval(self, estimate: UtilityEstimate, problem: Problem) -> Interval | None:
+        """The 95 % confidence interval: Wilson's for accuracy, a normal approximation for others."""
         if self.name == "accuracy" and problem.weight is None:
-            return wilson_interval(found.value, count, CONFIDENCE)
-        error = found.error(problem.weight)
+            return wilson_interval(estimate.value, len(problem), CONFIDENCE)
+        error = estimate.error(problem.weight)
         if error is None:
             return None
         margin = _WIDTH * error
-        return Interval(max(self.least, found.value - margin), min(self.most, found.value + margin))
+        return Interval(max(self.least, estimate.value - margin), min(self.most, estimate.value + margin))
+
+
+def _standard_error(influence: Floats, weight: Floats | None) -> float:
+    """Standard error of a mean of such influences."""
+    if weight is None:
+        return float(np.sqrt((influence**2).sum()) / len(influence))
+    return float(np.sqrt(((weight * influence) ** 2).sum()) / weight.sum())
+
+
+def _mean(each: Floats, problem: Problem) -> UtilityEstimate:
+    """The mean of what each row contributes."""
+    value = float(np.average(each, weights=problem.weight))
+    return UtilityEstimate(value, each - value)
+
+
+def _accuracy(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate:
+    """Share of right decisions."""
+    return _mean((predictions.decision == problem.labels).astype(np.float64), problem)
+
+
+def _balanced_accuracy(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate:
+    """Mean over the classes of the share of their rows that are decided rightly."""
+    labels, weight = _labels(problem), _weights(problem)
+    right = (predictions.decision == labels).astype(np.float64)
+    rows = np.bincount(labels, weight, minlength=len(problem.scheme.classes))
+    there = rows > 0
+    rates = np.divide(
+        np.bincount(labels, weight * right, minlength=len(rows)), rows, where=there, out=np.zeros_like(rows)
+    )
+    share = there.sum() * rows[labels] / weight.sum()
+    return UtilityEstimate(float(rates[there].mean()), (right - rates[labels]) / share)
+
+
+def _columns(predictions: Predictions, problem: Problem) -> tuple[Floats, NDArray[np.bool_]]:
+    """One column of scores for each class that has one, and who is in it."""
+    score = predictions.score if predictions.score.ndim == 2 else predictions.score[:, None]
+    classes = np.arange(score.shape[1]) if predictions.score.ndim == 2 else np.array([problem.scheme.positive])
+    return score, _labels(problem)[:, None] == classes
+
+
+def _auc(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate | None:
+    """Share of pairs (in the class, not in it) that the score puts in order, ties half; mean over the classes.
+
+    With the influences of DeLong, DeLong and Clarke-Pearson (1988), and Mann and Whitney's error under chance.
+    """
+    score, own = _columns(predictions, problem)
+    if not own.any(0).all() or own.all(0).any() or (predictions.kind == "decision" and score.shape[1] > 1):
+        return None
+    weight, parts = _weights(problem), []
+    for column, positive in zip(score.T, own.T, strict=True):
+        place = np.unique(column, return_inverse=True)[1]
+        high, low = (np.bincount(place, weight * side) for side in (positive, ~positive))
+        above = (np.cumsum(low) - low / 2) / low.sum()  # share of the others that each place beats
+        below = (high.sum() - np.cumsum(high) + high / 2) / high.sum()
+        value = float(high @ above / high.sum())
+        shares = np.where(positive, high.sum(), low.sum()) / weight.sum()
+        influence = (np.where(positive, above[place], below[place]) - value) / shares
+        first, second = (weight[side].sum() ** 2 / (weight[side] ** 2).sum() for side in (positive, ~positive))
+        parts.append(UtilityEstimate(value, influence, sqrt((first + second + 1) / (12 * first * second))))
+    values, influences, chances = zip(*parts, strict=True)
+    return UtilityEstimate(float(np.mean(values)), np.mean(influences, axis=0), max(chances))
+
+
+def _log_loss(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate | None:
+    """Mean of minus the logarithm of the probability of what happened.
+
+    By hand, as all of these: of 500 rows, scikit-learn's checks would take 5 ms a model, a fifth of a frontier.
+    """
+    if predictions.kind != "probability":
+        return None
+    score, own = _columns(predictions, problem)
+    likelihood = score[own] if score.shape[1] > 1 else np.where(own, score, 1 - score)[:, 0]
+    return _mean(-np.log(likelihood.clip(min=np.finfo(np.float64).eps)), problem)
+
+
+def _brier(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate | None:
+    """Mean squared distance of the probabilities from what happened; of two classes, of the positive one's."""
+    if predictions.kind != "probability":
+        return None
+    score, own = _columns(predictions, problem)
+    return _mean(((score - own) ** 2).sum(1), problem)
+
+
+def _r2(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate:
+    """R2, with the influence of each row on it; 0 where the outcomes are all equal."""
+    labels, weight = _labels(problem), _weights(problem)
+    if np.ptp(labels) == 0:
+        return UtilityEstimate(0.0, np.zeros(len(labels)))
+    errors, spread = (labels - predictions.score) ** 2, (labels - np.average(labels, weights=weight)) ** 2
+    share = float(np.average(errors, weights=weight) / np.average(spread, weights=weight))
+    return UtilityEstimate(1 - share, (share * spread - errors) / np.average(spread, weights=weight))
+
+
+def _absolute_error(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate:
+    """Mean distance of the predictions from what happened."""
+    return _mean(np.abs(_labels(problem) - predictions.score), problem)
+
+
+def _squared_error(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate:
+    """Mean squared distance of the predictions from what happened."""
+    return _mean((_labels(problem) - predictions.score) ** 2, problem)
+
+
+def _labels(problem: Problem) -> NDArray[Any]:
+    if problem.labels is None:
+        raise DataError("models are judged by their outcomes; pass y")
+    return problem.labels
+
+
+def _weights(problem: Problem) -> Floats:
+    return np.ones(len(problem)) if problem.weight is None else problem.weight
+
+
+UTILITIES: Mapping[str, Utility] = {
+    utility.name: utility
+    for utility in (
+        Utility("accuracy", least=0.0, most=1.0, measure=_accuracy),
+        Utility("balanced_accuracy", least=0.0, most=1.0, measure=_balanced_accuracy),
+        Utility("auc", needs="scores", least=0.0, most=1.0, measure=_auc),
+        Utility("log_loss", larger_is_better=False, needs="scores", least=0.0, measure=_log_loss),
+        Utility("brier", larger_is_better=False, needs="scores", least=0.0, measure=_brier),
+        Utility("r2", needs="numbers", most=1.0, measure=_r2),
+        Utility("mean_absolute_error", larger_is_better=False, needs="numbers", least=0.0, measure=_absolute_error),
+        Utility("mean_squared_error", larger_is_better=False, needs="numbers", least=0.0, measure=_squared_error),
+    )
+}
+
+
+def utilities_for(classes: Sequence[object]) -> tuple[Utility, ...]:
+    """The named utilities of such a task; the first is the default."""
+    return tuple(utility for utility in UTILITIES.values() if (utility.needs == "numbers") != bool(classes))
 
 
 def utility_of(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utility:
-    """The utility that was asked for, of a task with these classes (none: a number is predicted).
+    """The utility for a task with these classes (none: a number is predicted).
 
     >>> utility_of("log_loss", classes=("no", "yes")).larger_is_better
     False
-    >>> utility_of([[0, 1], [5, 0]], classes=("no", "yes")).label
-    'Expected cost'
-    >>> utility_of("f1", classes=(0, 1)).label
-    'F1'
+    >>> utility_of([[0, 1], [5, 0]], classes=("no", "yes")).name
+    'expected_cost'
+    >>> utility_of("f1", classes=(0, 1)).name
+    'f1'
     >>> utility_of("auc")
     Traceback (most recent call last):
     metrifair.errors.DataError: utility 'auc' is of classes, and numbers are predicted here; take one of 'r2', ...
@@ -108,7 +264,7 @@ def utility_of(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utili
         return utility
     if isinstance(utility, str):
         if utility in UTILITIES:
-            known = [name for name, own in UTILITIES.items() if (own.needs == "numbers") != bool(classes)]
+            known = [own.name for own in utilities_for(classes)]
             if utility not in known:
                 of, here = ("numbers", "classes") if classes else ("classes", "numbers")
                 raise DataError(
@@ -142,34 +298,100 @@ def expected_cost(costs: Sequence[Sequence[float]], classes: Sequence[object]) -
             "needed; give costs[label][decision], with a wrong decision costing more than a right one"
         )
 
-    def measure(found: Predictions, problem: Problem, _: Any) -> Measured:
-        return measures.mean(table[problem.labels, found.decision], problem)
+    def measure(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate:
+        return _mean(table[problem.labels, predictions.decision], problem)
 
-    return Utility("expected_cost", "Expected cost", larger_is_better=False, measure=measure)
+    return Utility("expected_cost", larger_is_better=False, measure=measure)
 
 
-def utilities_for(classes: Sequence[object]) -> tuple[Utility, ...]:
-    """All utilities with a name of our own that such a task has; the first is the usual one."""
-    return tuple(own for own in UTILITIES.values() if (own.needs == "numbers") != bool(classes))
+def _scored(name: str, scorer: Callable[..., float], *, coded: bool = False) -> Utility:
+    """A utility that passes given predictions to a scorer.
+
+    ``coded``: of two classes the positive one is called 1 and the other 0, as scikit-learn's own scorers expect, which
+    know no other positive class. A scorer of the user's own sees the labels as they are.
+    """
+    taken = inspect.signature(scorer).parameters
+    weighted = "sample_weight" in taken or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
+
+    def measure(predictions: Predictions, problem: Problem, X: Any) -> UtilityEstimate:
+        two = coded and len(problem.scheme.classes) == 2
+        kind = PredictedClasses if problem.scheme.classes else PredictedNumbers
+        labels: Any = np.where(problem.labels == problem.scheme.positive, 1, 0) if two else problem.values
+        more: dict[str, Any] = {} if problem.weight is None or not weighted else {"sample_weight": problem.weight}
+        try:
+            return UtilityEstimate(float(scorer(kind(predictions, problem, coded=two), X, labels, **more)))
+        except (AttributeError, TypeError, ValueError) as error:
+            raise DataError(f"the scorer {name!r} cannot judge these models: {error}") from error
+
+    return Utility(name, measure=measure)
+
+
+class PredictedNumbers(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted regressor, for scorers, whose predictions are given."""
+
+    def __init__(self, predictions: Predictions, problem: Problem, *, coded: bool = False) -> None:
+        self.predictions, self.problem, self.coded = predictions, problem, coded
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002  # a scorer passes the rows of the predictions
+        """The given numbers."""
+        return self.predictions.score
+
+
+class PredictedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted classifier, for scorers, whose predictions are given; it has only the methods that they come from.
+
+    ``coded``: of two classes the positive one is called 1 and the other 0.
+    """
+
+    def __init__(self, predictions: Predictions, problem: Problem, *, coded: bool = False) -> None:
+        self.predictions, self.problem, self.coded = predictions, problem, coded
+        self.classes_ = np.array([0, 1]) if coded else np.asarray(problem.scheme.classes)
+        self.positive = 1 if coded else problem.scheme.positive
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002
+        """The given decisions."""
+        codes = self.predictions.decision
+        labels: NDArray[Any] = self.classes_[(codes == self.problem.scheme.positive) * 1 if self.coded else codes]
+        return labels
+
+    @available_if(lambda self: self.predictions.kind == "probability")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Table) -> Floats:  # noqa: ARG002
+        """Probabilities (n, classes)."""
+        score = self.predictions.score
+        if score.ndim == 2:
+            return score
+        return np.stack([1 - score, score] if self.positive else [score, 1 - score], axis=1)
+
+    @available_if(lambda self: self.predictions.kind == "output")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Table) -> Floats:  # noqa: ARG002
+        """Margins, of two classes those of the second."""
+        score = self.predictions.score
+        return -score if score.ndim == 1 and self.positive == 0 else score
 
 
 @dataclass(frozen=True)
 class ConstantModel:
-    """The model that says the same of everyone: the base rates and the class that is best, or the mean or median.
+    """The constant predictor: the base rates with the best class for everyone, or the mean or median.
 
     >>> from metrifair.problem.problem import Given, problem_of
     >>> rows = problem_of(Given(["no", "yes", "yes"], sensitive_features=["f", "m", "f"]))
     >>> constant = constant_model(rows)
-    >>> constant.text, constant.predictions(2).decision
-    ('“yes” for everyone', array([1, 1]))
+    >>> constant.value, constant.predictions(2).decision
+    ('yes', array([1, 1]))
     """
 
     score: float | Floats
     decision: float
-    text: str  # what it says
+    value: Any  # the label or number that it predicts
 
     def predictions(self, count: int) -> Predictions:
-        """What it says about so many rows."""
+        """Its predictions for so many rows."""
         if isinstance(self.decision, int):
             score = np.tile(np.asarray(self.score), (count, 1) if np.ndim(self.score) else count)
             return Predictions(score, np.full(count, self.decision), "probability")
@@ -185,18 +407,18 @@ def constant_model(problem: Problem, utility: Utility | None = None, X: Any = No
     """
     labels, classes = problem.labels, problem.scheme.classes
     if labels is None:
-        raise DataError("what is best for everyone is told by outcomes; pass y")
-    weight = np.ones(len(labels)) if problem.weight is None else problem.weight
+        raise DataError("the best constant depends on the outcomes; pass y")
+    weight = _weights(problem)
     if not classes:
         order = np.argsort(labels)
         below = np.cumsum(weight[order])
         absolute = utility is not None and "absolute" in utility.name
         middle = float(labels[order][np.searchsorted(below, below[-1] / 2)])
         value = middle if absolute else float(np.average(labels, weights=weight))
-        return ConstantModel(value, value, f"{value:.4g} for everyone")
+        return ConstantModel(value, value, value)
     shares = np.bincount(labels, weight, minlength=len(classes)) / weight.sum()
     score = shares if len(classes) > 2 else float(shares[problem.scheme.positive])
-    constants = [ConstantModel(score, code, f"“{label}” for everyone") for code, label in enumerate(classes)]
+    constants = [ConstantModel(score, code, label) for code, label in enumerate(classes)]
     # At a tie the most frequent class; where that is one too, the positive: a score at the threshold is for.
     constants.sort(key=lambda own: (shares[int(own.decision)], own.decision == problem.scheme.positive), reverse=True)
     if utility is None or utility.name in UTILITIES:
@@ -220,86 +442,34 @@ def rivals(problem: Problem, *more: Utility, X: Any = None) -> tuple[Rival, ...]
     return tuple(Rival(own, constant_model(problem, own, X)) for own in known.values())
 
 
-def decides_alike(
-    found: Predictions,
+def constant_mark(
+    predictions: Predictions,
     problem: Problem | None = None,
     *,
     utility: Utility | None = None,
     constant: ConstantModel | None = None,
     X: Any = None,
 ) -> Mark:
-    """Whether these predictions do what a constant could do as well: the mark that they get, empty if none.
+    """The mark of predictions that a constant could replace; empty for others.
 
-    ``ALIKE``: the decisions are the same for everyone; with a utility that looks at scores, or of numbers, the scores.
-    (What a scorer looks at is told by its value: one that finds them better than the constant does not mark them.)
-    ``NO_BETTER``: the utility is not above that of the constant model by more than chance, that is, the 95 % interval
-    of the difference, whose rows are paired, reaches down to 0 (without an interval: the difference is not above 0).
-    Without outcomes only the first can be told.
+    ``CONSTANT``: the decisions are the same for everyone; with a utility of scores, or of numbers, the scores.
+    (A scorer that rates them above the constant removes the mark.)
+    ``NO_BETTER``: the 95 % confidence interval of the difference from the constant's utility, over paired rows, reaches
+    down to 0 (without an interval: the difference is not above 0). Without outcomes only the first is known.
 
-    >>> decides_alike(Predictions(np.array([0.6, 0.7]), np.array([1, 1]), "probability"))
-    'decides the same for everyone'
+    >>> constant_mark(Predictions(np.array([0.6, 0.7]), np.array([1, 1]), "probability"))
+    'constant'
     """
-    scores = found.kind == "number" or (utility is not None and utility.needs == "scores")
-    values = found.score if scores else found.decision
-    alike = bool(len(values) and (values == values[:1]).all())
+    scores = predictions.kind == "number" or (utility is not None and utility.needs == "scores")
+    values = predictions.score if scores else predictions.decision
+    mark = CONSTANT if len(values) and (values == values[:1]).all() else ""
     if problem is None or constant is None or utility is None:
-        return ALIKE if alike else ""
-    own, other = utility.of(found, problem, X), utility.of(constant.predictions(len(problem)), problem, X)
+        return mark
+    own, other = utility.of(predictions, problem, X), utility.of(constant.predictions(len(problem)), problem, X)
     if own is None or other is None:
-        return ALIKE if alike else ""
+        return mark
     gain, margin = utility.worth(own.value) - utility.worth(other.value), 0.0
     if own.influence is not None and other.influence is not None:
-        error = measures.error_of(own.influence - other.influence, problem.weight)
+        error = _standard_error(own.influence - other.influence, problem.weight)
         margin = _WIDTH * max(error, own.chance)
-    return "" if gain > margin else ALIKE if alike else NO_BETTER
-
-
-UTILITIES: Mapping[str, Utility] = {
-    own.name: own
-    for own in (
-        Utility("accuracy", "Accuracy", least=0.0, most=1.0, measure=measures.accuracy),
-        Utility("balanced_accuracy", "Balanced accuracy", least=0.0, most=1.0, measure=measures.balanced_accuracy),
-        Utility("auc", "AUC", needs="scores", least=0.0, most=1.0, measure=measures.auc),
-        Utility("log_loss", "Log loss", larger_is_better=False, needs="scores", least=0.0, measure=measures.log_loss),
-        Utility("brier", "Brier score", larger_is_better=False, needs="scores", least=0.0, measure=measures.brier),
-        Utility("r2", "R²", needs="numbers", most=1.0, measure=measures.r2),
-        Utility(
-            "mean_absolute_error",
-            "Mean absolute error",
-            larger_is_better=False,
-            needs="numbers",
-            least=0.0,
-            measure=measures.absolute_error,
-        ),
-        Utility(
-            "mean_squared_error",
-            "Mean squared error",
-            larger_is_better=False,
-            needs="numbers",
-            least=0.0,
-            measure=measures.squared_error,
-        ),
-    )
-}
-
-
-def _scored(name: str, scorer: Callable[..., float], *, coded: bool = False) -> Utility:
-    """A scorer, asked about predictions that are there already.
-
-    ``coded``: of two classes the positive one is called 1 and the other 0, as scikit-learn's own scorers expect, which
-    know no other positive class. A scorer of the user's own sees the labels as they are.
-    """
-    taken = inspect.signature(scorer).parameters
-    weighted = "sample_weight" in taken or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
-
-    def measure(found: Predictions, problem: Problem, X: Any) -> Measured:
-        two = coded and len(problem.scheme.classes) == 2
-        answers: Any = Decided(found, problem, coded=two) if problem.scheme.classes else Predicted(found, problem)
-        labels: Any = np.where(problem.labels == problem.scheme.positive, 1, 0) if two else problem.values
-        more: dict[str, Any] = {} if problem.weight is None or not weighted else {"sample_weight": problem.weight}
-        try:
-            return Measured(float(scorer(answers, X, labels, **more)))
-        except (AttributeError, TypeError, ValueError) as error:
-            raise DataError(f"the scorer {name!r} cannot judge these models: {error}") from error
-
-    return Utility(name, name.replace("_", " ").capitalize(), measure=measure)
+    return "" if gain > margin else mark or NO_BETTER

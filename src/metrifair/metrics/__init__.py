@@ -1,7 +1,11 @@
-"""How far apart two samples of scores are, and how much scores depend on an attribute that is a number.
+"""Distances between two samples of scores, and the dependence of scores on a numeric attribute.
 
-distances: the functions that users call; pair: two samples, and a metric over comparisons; order: ranks and ties; line:
-distances from distribution functions; quadratic, kernels: energy distance and MMD; dependence (which users call),
-covariance, dominance: attributes that are numbers; witness: the utility that shows a distance; registry: every metric
-by name, with all its facts in one row.
+The names that most people need are at the top of the package (``metrifair.energy_distance``). Here are the others: the
+distances of vectors, the median rule for a kernel's bandwidth, and the type of a witness.
+
+>>> from metrifair.metrics import sliced_energy_distance
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from itertools import pairwise
 from math import lgamma, log
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -29,6 +28,7 @@ from metrifair.problem.tables import (
     is_missing,
     levels,
 )
+from metrifair.problem.values import band_names
 
 if TYPE_CHECKING:
     from metrifair.problem.problem import Problem
@@ -37,7 +37,7 @@ Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
 """Which sensitive features are numbers: columns, all or none; or those that look like it."""
 
 Cuts: TypeAlias = "Mapping[str, Sequence[float]] | Sequence[float] | None"
-"""Where numbers are cut into groups, "up to" and "above": by column, or those of the only one."""
+"""Where numbers are cut into groups (≤ and >): by column, or those of the only one."""
 
 _CHANCE = 1e-4  # that groups are the labels by chance, below which it is told
 _LARGEST = 1e150  # number whose square is finite
@@ -61,37 +61,48 @@ def group_codes(
     """Groups by attribute; ``intersectional`` crosses all attributes into one; ``attributes`` fixes the codes.
 
     >>> groups = group_codes(["m", "f", None, "m"])
-    >>> groups.attributes, groups.codes.ravel()
-    ((Attribute(name='sensitive_features', groups=('f', 'm'), is_number=False, cuts=()),), array([ 1,  0, -1,  1]))
+    >>> groups.codes.ravel()
+    array([ 1,  0, -1,  1])
+    >>> groups.attributes
+    (Attribute(name='sensitive_features', groups=('f', 'm'), is_number=False, cuts=(), columns=(), parts=()),)
     """
     given = columns("sensitive_features", sensitive_features)
-    if attributes is None:
-        numbers = numbers_among(given, continuous)
-        if intersectional and len(given) > 1 and numbers:
-            raise DataError(
-                f"crosses groups, and {numbers[0]!r} is a number",
-                argument="intersectional",
-                remedy=["cut it into groups", Remedy("intersectional", leave_out=True)],
-            )
-    if intersectional and len(given) > 1:
-        given = {" x ".join(given): _crossed(list(given.values()))}
+    crossed = tuple(given) if intersectional and len(given) > 1 else ()
+    numbers = numbers_among(given, continuous) if attributes is None else []
+    if crossed and numbers:
+        raise DataError(
+            f"crosses groups, and {numbers[0]!r} is a number",
+            argument="intersectional",
+            remedy=["cut it into groups", Remedy("intersectional", leave_out=True)],
+        )
+    parts: dict[object, tuple[object, ...]] = {}
+    if crossed:
+        column, parts = _crossed(list(given.values()))
+        given = {" x ".join(crossed): column}
     if attributes is None:
         attributes = [
             Attribute(name, (), is_number=True) if name in numbers else Attribute(name, levels(name, column))
             for name, column in given.items()
         ]
+        if crossed:
+            values = tuple(parts[group] for group in attributes[0].groups)
+            attributes = [attributes[0]._replace(columns=crossed, parts=values)]
     elif len(attributes) != len(given):
         raise DataError(f"sensitive_features has {len(given)} column(s), {len(attributes)} were declared before")
-    found, values = [], np.zeros((len(next(iter(given.values()))), len(given)))
-    for place, (attribute, column) in enumerate(zip(attributes, given.values(), strict=True)):
+    return _coded(attributes, list(given.values()))
+
+
+def _coded(attributes: Sequence[Attribute], given: Sequence[Column]) -> Groups:
+    codes_by_attribute, values = [], np.zeros((len(given[0]), len(given)))
+    for place, (attribute, column) in enumerate(zip(attributes, given, strict=True)):
         if attribute.is_number:
             known = ~is_missing(column)
             values[known, place] = _numbers(attribute.name, column[known])
-            found.append(np.where(known, 0, UNKNOWN))
+            codes_by_attribute.append(np.where(known, 0, UNKNOWN))
         else:
-            found.append(_known_codes(attribute, column))
+            codes_by_attribute.append(_known_codes(attribute, column))
     some = any(attribute.is_number for attribute in attributes)
-    return Groups(np.stack(found, axis=1), tuple(attributes), values if some else None)
+    return Groups(np.stack(codes_by_attribute, axis=1), tuple(attributes), values if some else None)
 
 
 def numbers_among(given: Mapping[str, Column], continuous: Continuous, *, rows: int | None = None) -> list[str]:
@@ -157,7 +168,7 @@ def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
     """The columns, those that are cut as names of groups.
 
     >>> in_groups({"age": np.array([20, 40, 25, 70])}, [25, 60])["age"].tolist()
-    ['up to 25', 'above 25 up to 60', 'up to 25', 'above 60']
+    ['≤25', '(25,60]', '≤25', '>60']
     """
     given = columns("sensitive_features", sensitive_features)
     found = dict(given)
@@ -167,25 +178,6 @@ def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
         names = np.array(band_names(edges), dtype=object)
         found[name][known] = names[np.searchsorted(edges, array_of(name, column[known]).astype(np.float64))]
     return found
-
-
-def band_names(cuts: Sequence[float] | NDArray[np.float64]) -> tuple[str, ...]:
-    """What the bands between cuts are called.
-
-    >>> band_names([25.0, 40.5])
-    ('up to 25', 'above 25 up to 40.5', 'above 40.5')
-    """
-    told = [number_name(cut) for cut in cuts]
-    return f"up to {told[0]}", *(f"above {low} up to {high}" for low, high in pairwise(told)), f"above {told[-1]}"
-
-
-def number_name(number: float) -> str:
-    """A number as people write it.
-
-    >>> number_name(25.0), number_name(1234567.0), number_name(0.1 + 0.2)
-    ('25', '1234567', '0.3')
-    """
-    return f"{number:.0f}" if float(number).is_integer() and abs(number) < 1e15 else f"{number:.6g}"
 
 
 def numbers_warning(given: Mapping[str, Column], numbers: Sequence[str]) -> MetrifairWarning:
@@ -305,17 +297,23 @@ def _known_codes(attribute: Attribute, column: Column) -> Integers:
         ) from None
 
 
-def _crossed(parts: Sequence[Column]) -> Column:
-    """One column of joint values; missing where any part is."""
-    missing = np.logical_or.reduce([is_missing(part) for part in parts])
-    joint = [None if gone else " x ".join(map(_part, row)) for gone, *row in zip(missing, *parts, strict=True)]
-    return np.array(joint, dtype=object)
+def _crossed(columns: Sequence[Column]) -> tuple[Column, dict[object, tuple[object, ...]]]:
+    """One column of joint names, missing where any part is; and by name, the values that it joins."""
+    missing = np.logical_or.reduce([is_missing(column) for column in columns])
+    rows = list(zip(*columns, strict=True))
+    joint = [None if gone else _joint_name(row) for gone, row in zip(missing, rows, strict=True)]
+    parts = {name: row for name, row in zip(joint, rows, strict=True) if name is not None}
+    return np.array(joint, dtype=object), parts
+
+
+def _joint_name(row: Sequence[object]) -> str:
+    return " x ".join(map(_part, row))
 
 
 def _part(value: object) -> str:
     """The name of a value within a joint one: the same for 1 and 1.0; in quotes where it would look like two.
 
-    >>> " x ".join(map(_part, ["a x b", 1])), " x ".join(map(_part, ["a", "b x c", 1.0]))
+    >>> _joint_name(["a x b", 1]), _joint_name(["a", "b x c", 1.0])
     ('"a x b" x 1', 'a x "b x c" x 1')
     """
     whole = isinstance(value, float | np.floating) and float(value).is_integer()
@@ -331,7 +329,7 @@ def stratum_codes(control_features: Table, strata: Strata | None = None) -> tupl
 
     >>> first, strata = stratum_codes([1, 2, 1])
     >>> strata.names, stratum_codes([2.0, None], strata)[0]
-    (('control_features = 1', 'control_features = 2'), array([ 1, -1]))
+    (('control_features=1', 'control_features=2'), array([ 1, -1]))
     """
     given = columns("control_features", control_features)
     masks = all(column.dtype == np.bool_ or _all_booleans(column) for column in given.values())
@@ -340,14 +338,27 @@ def stratum_codes(control_features: Table, strata: Strata | None = None) -> tupl
             raise DataError("control_features must be boolean masks, as those of the first rows were")
         membership = np.stack([column.astype(np.bool_) for column in given.values()], axis=1)
         return stratum_of(membership), strata or overlapping_strata(list(given))
-    name = " and ".join(given)
-    column = next(iter(given.values())) if len(given) == 1 else _crossed(list(given.values()))
+    name, parts = " and ".join(given), None
+    column = next(iter(given.values()))
+    if len(given) > 1:
+        column, parts = _crossed(list(given.values()))
     if strata is None:
         found = levels(name, column)
         if not found:
             raise DataError(f"{name} holds missing values only; leave it out")
-        strata = separate_strata([f"{name} = {level}" for level in found], found)
+        strata = strata_by_values(list(given), [(level,) if parts is None else parts[level] for level in found])
     return codes(name, column, strata.values or ()), strata
+
+
+def strata_by_values(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Strata:
+    """One stratum for each combination of values of these columns.
+
+    >>> strata_by_values(["region", "level"], [("north", 1), ("south", 2)]).names
+    ('region=north,level=1', 'region=south,level=2')
+    """
+    conditions = [tuple(zip(columns, row, strict=True)) for row in rows]
+    names = [",".join(f"{column}={value}" for column, value in each) for each in conditions]
+    return separate_strata(names, [row[0] if len(row) == 1 else _joint_name(row) for row in rows], conditions)
 
 
 def _all_booleans(column: Column) -> bool:

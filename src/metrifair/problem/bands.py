@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
-from metrifair.problem.attributes import band_names
 from metrifair.problem.cells import Attribute
 from metrifair.problem.problem import Floats, Problem
+from metrifair.problem.values import band_names
 
 LEAST_SIDE = 0.05  # the share of people that a cut leaves on either side
 MOST_CUTS = 100
@@ -19,7 +19,7 @@ BANDS = 5  # where figures are told by group
 
 
 def cuts_of(values: Floats, weight: Floats | None = None, *, most: int = MOST_CUTS) -> Floats:
-    """Numbers to cut at, "up to" and "above": quantiles, or every value, that leave enough people on either side.
+    """Numbers to cut at (≤ and >): quantiles, or every value, that leave enough people on either side.
 
     Where none does, as with two values of which one is rare, the cut that leaves most on its smaller side.
 
@@ -80,7 +80,7 @@ def in_bands(
     >>> from metrifair.problem.problem import Given, problem_of
     >>> ages = problem_of(Given(sensitive_features={"age": [20, 30, 30, 40]}), continuous=True)
     >>> [str(one) for one in in_bands(ages).comparisons]
-    ["age 'up to 20' against 'above 20', everyone", "age 'up to 30' against 'above 30', everyone"]
+    ["age '≤20' against '>20', everyone", "age '≤30' against '>30', everyone"]
     """
     independence = problem.scheme.contrast == "independence"
     if problem.numbers is None and not (independence and bands):
@@ -100,7 +100,7 @@ def in_bands(
         if not len(cuts):
             raise DataError(f"all values of {attribute.name} are equal; leave it out")
         groups[known, place] = np.searchsorted(cuts, values)
-        attributes[place] = Attribute(attribute.name, band_names(cuts), cuts=tuple(cuts.tolist()))
+        attributes[place] = Attribute(attribute.name, band_names(cuts.tolist()), cuts=tuple(cuts.tolist()))
     contrast = "pairs" if independence else problem.scheme.contrast
     scheme = replace(problem.scheme, attributes=tuple(attributes), contrast=contrast)
     return replace(problem, scheme=scheme, groups=groups, numbers=None)

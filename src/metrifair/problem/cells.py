@@ -14,12 +14,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.problem.criteria import EVERYONE, Booleans, Criterion, Integers, Strata, sets_of, stratum_of
+from metrifair.problem.criteria import EVERYONE, Booleans, Conditions, Criterion, Integers, Strata, sets_of, stratum_of
+from metrifair.problem.values import number_name
 from metrifair.support.checks import check_known
 
 Contrast: TypeAlias = Literal["pairs", "rest", "independence"]
 CONTRASTS: tuple[Contrast, ...] = ("pairs", "rest", "independence")
 Combine: TypeAlias = Literal["mean", "sum"]
+
+REST = "the rest"
+"""The name of all groups but one."""
 
 _LARGEST_TABLE = 2_000_000
 
@@ -64,8 +68,8 @@ class Comparison:
 
     The other fields say, for messages and reports, what the cells stand for.
 
-    >>> str(Comparison((0,), (1,), attribute="sex", within="y = 1", groups=("f", "m")))
-    "sex 'f' against 'm', y = 1"
+    >>> str(Comparison((0,), (1,), attribute="sex", within="y=1", groups=("f", "m")))
+    "sex 'f' against 'm', y=1"
     """
 
     left: tuple[int, ...]
@@ -74,6 +78,8 @@ class Comparison:
     within: str = "everyone"
     groups: tuple[str, str] = ("left", "right")
     labels: str = "everyone"  # the set of labels among which it is made; ``within`` names the control stratum too
+    conditions: Conditions = ()  # what ``within`` names, as values
+    values: tuple[object, ...] = ()  # of the two groups; the parts of an intersection are a tuple, the rest is None
 
     @property
     def sides(self) -> tuple[tuple[int, ...], ...]:
@@ -95,8 +101,8 @@ class Dependence(Comparison):
     The values are a column of the samples: numbers, or codes of names. ``scale`` makes an energy distance of their
     distance covariance: a constant of the first rows; None: of the rows at hand.
 
-    >>> str(Dependence((0,), attribute="age", within="y = 1"))
-    'age, y = 1'
+    >>> str(Dependence((0,), attribute="age", within="y=1"))
+    'age, y=1'
     """
 
     right: tuple[int, ...] = ()
@@ -215,17 +221,25 @@ class Attribute(NamedTuple):
     """A protected attribute and its groups, in the order of their codes; a number has none, and code 0 if known.
 
     With ``cuts`` groups are the bands of a number between them: whoever is up to a cut is compared with all above it.
+    An intersection of several columns has a tuple of their values for each group, where rows showed them.
     """
 
     name: str
     groups: tuple[object, ...]
     is_number: bool = False
     cuts: tuple[float, ...] = ()
+    columns: tuple[str, ...] = ()
+    parts: tuple[tuple[object, ...], ...] = ()
 
     @property
     def codes(self) -> int:
         """How many there are."""
         return 1 if self.is_number else len(self.groups)
+
+    @property
+    def values(self) -> tuple[object, ...]:
+        """What each group stands for: of an intersection, the tuple of its parts."""
+        return self.parts or self.groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +249,7 @@ class Cells:
     >>> from metrifair.problem.criteria import EQUAL_OPPORTUNITY
     >>> cells = compiled(EQUAL_OPPORTUNITY, [Attribute("sex", ("f", "m"))], classes=("no", "yes"))
     >>> [str(comparison) for comparison in cells.comparisons]
-    ["sex 'f' against 'm', y = yes"]
+    ["sex 'f' against 'm', y=yes"]
     >>> cells.of(np.array([[0], [1], [0], [-1]]), labels=np.array([1, 1, 0, 1]))      # -1: group unknown
     array([0, 1, 2, 2])
     """
@@ -298,10 +312,15 @@ def compiled(
     member = np.einsum("ij,kl->ikjl", sets.member, np.vstack([within.member, np.zeros_like(within.member[:1])]))
     member = member.reshape(*member.shape[:2], -1)  # (label patterns, strata + 1, sets)
     named = [
-        (labels, [one for one in (labels, name) if one != "everyone"])
-        for labels, name in product(sets.names, within.names)
+        (
+            labels,
+            ",".join(name for name in (labels, stratum) if name != "everyone") or "everyone",
+            of_label + of_stratum,
+        )
+        for (labels, of_label), (stratum, of_stratum) in product(
+            zip(sets.names, sets.conditions, strict=True), zip(within.names, within.conditions, strict=True)
+        )
     ]
-    names = [(labels, " and ".join(parts) or "everyone") for labels, parts in named]
     shape = *member.shape[:2], *(attribute.codes + 1 for attribute in attributes)
     if np.prod(shape) * member.shape[-1] > _LARGEST_TABLE:
         raise DataError(
@@ -324,17 +343,17 @@ def compiled(
     number = np.argsort(np.lexsort((first, idle)))
     table = number[inverse.reshape(-1)].reshape(shape)
     comparisons: list[Comparison] = []
-    for (a, attribute), (j, (labels, name)) in product(enumerate(attributes), enumerate(names)):
+    for (a, attribute), (j, (labels, name, conditions)) in product(enumerate(attributes), enumerate(named)):
         own = np.broadcast_to(role[..., a, j], shape)
         if whole[a]:
-            inside, levels = _cells_in(table, own == 0), len(attribute.groups)
-            comparisons.append(
-                Dependence(inside, attribute=attribute.name, within=name, labels=labels, column=a, levels=levels)
+            dependence = Dependence(
+                _cells_in(table, own == 0), (), attribute.name, name, ("any", ""), labels, conditions
             )
+            comparisons.append(replace(dependence, column=a, levels=len(attribute.groups)))
             continue
         comparisons += [
-            Comparison(left, right, attribute.name, name, groups, labels)
-            for left, right, groups in _contrasted(attribute, own, table, contrast)
+            Comparison(left, right, attribute.name, name, groups, labels, conditions, values)
+            for left, right, groups, values in _contrasted(attribute, own, table, contrast)
         ]
     return Cells(criterion, table, tuple(comparisons), has_strata=strata is not None)
 
@@ -345,21 +364,23 @@ def _cells_in(table: Integers, inside: Booleans) -> tuple[int, ...]:
 
 def _contrasted(
     attribute: Attribute, own: Integers, table: Integers, contrast: Contrast
-) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[str, str]]]:
-    """The cells of both sides and their names: of each cut of a number, of pairs of groups, of each and the rest."""
-    groups = list(map(str, attribute.groups))
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[str, str], tuple[object, object]]]:
+    """The cells of both sides, their names and values: of each cut of a number, of pairs of groups, of each and the
+    rest."""
+    groups, values = list(map(str, attribute.groups)), attribute.values
     for place, cut in enumerate(attribute.cuts):
         below, above = _cells_in(table, (own >= 0) & (own <= place)), _cells_in(table, own > place)
-        yield below, above, (f"up to {cut:.6g}", f"above {cut:.6g}")
+        names = f"≤{number_name(cut)}", f">{number_name(cut)}"
+        yield below, above, names, names
     if attribute.cuts:
         return
     of_group = [_cells_in(table, own == code) for code in range(len(groups))]
     if contrast == "pairs" or len(groups) == 2:
         for g, h in combinations(range(len(groups)), 2):
-            yield of_group[g], of_group[h], (groups[g], groups[h])
+            yield of_group[g], of_group[h], (groups[g], groups[h]), (values[g], values[h])
     else:
         for g, group in enumerate(groups):
-            yield of_group[g], _cells_in(table, (own >= 0) & (own != g)), (group, "the rest")
+            yield of_group[g], _cells_in(table, (own >= 0) & (own != g)), (group, REST), (values[g], None)
 
 
 def _check(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import compress, pairwise
 from math import log
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from metrifair.errors import DataError
+from metrifair.problem.values import number_name
 from metrifair.support.checks import check_known
 
 ScoreName: TypeAlias = Literal["prediction", "output", "loss", "log_prediction"]
@@ -258,17 +259,34 @@ Booleans: TypeAlias = NDArray[np.bool_]
 _MOST_OVERLAPPING_SETS = 12
 
 
+Conditions: TypeAlias = tuple[tuple[str, object], ...]
+"""What the samples of a set have in common: pairs of a column, or "label", and its value; a tuple: one of its values.
+
+A boolean mask, or a set of a criterion's own, is a column whose value is True. Everyone has no conditions.
+"""
+
+
 class Strata(NamedTuple):
     """Sets given by the user: which ones each stratum belongs to. Stratum -1 belongs to none."""
 
     member: Booleans  # (strata, sets)
     names: tuple[str, ...]
     values: tuple[object, ...] | None = None  # what a sample of each stratum shows; None: its membership of the sets
+    conditions: tuple[Conditions, ...] = ()  # of each set
 
 
-def separate_strata(names: Sequence[str], values: Sequence[object] | None = None) -> Strata:
+def separate_strata(
+    names: Sequence[str],
+    values: Sequence[object] | None = None,
+    conditions: Sequence[Conditions] | None = None,
+) -> Strata:
     """Strata that are themselves the sets."""
-    return Strata(np.eye(len(names), dtype=np.bool_), tuple(names), None if values is None else tuple(values))
+    return Strata(
+        np.eye(len(names), dtype=np.bool_),
+        tuple(names),
+        None if values is None else tuple(values),
+        tuple(((name, True),) for name in names) if conditions is None else tuple(conditions),
+    )
 
 
 def overlapping_strata(names: Sequence[str]) -> Strata:
@@ -276,7 +294,7 @@ def overlapping_strata(names: Sequence[str]) -> Strata:
     if len(names) > _MOST_OVERLAPPING_SETS:
         raise DataError(f"at most {_MOST_OVERLAPPING_SETS} overlapping sets can be told apart, got {len(names)}")
     patterns = np.arange(2 ** len(names))[:, None] >> np.arange(len(names))
-    return Strata((patterns & 1).astype(np.bool_), tuple(names))
+    return Strata((patterns & 1).astype(np.bool_), tuple(names), conditions=tuple(((name, True),) for name in names))
 
 
 def stratum_of(membership: Booleans) -> Integers:
@@ -285,7 +303,9 @@ def stratum_of(membership: Booleans) -> Integers:
     return code
 
 
-EVERYONE = separate_strata(["everyone"])
+EVERYONE = separate_strata(["everyone"], conditions=[()])
+LABEL = "label"
+"""The name of the outcome in conditions."""
 
 
 def sets_of(criterion: Criterion, classes: Sequence[object], positive: int) -> Strata:
@@ -295,17 +315,27 @@ def sets_of(criterion: Criterion, classes: Sequence[object], positive: int) -> S
     if criterion.labels is None:
         return EVERYONE
     if criterion.bins is not None:
-        cuts = criterion.bins
-        middle = [f"{low} <= y < {high}" for low, high in pairwise(cuts)]
-        every = separate_strata([f"y < {cuts[0]}", *middle, f"y >= {cuts[-1]}"])
+        every = _sets_by_bin([number_name(cut) for cut in criterion.bins])
+        positive = len(criterion.bins)  # the highest values
     else:
-        every = separate_strata([f"y = {label}" for label in classes])
+        labels = [((LABEL, label),) for label in classes]
+        every = separate_strata([f"y={label}" for label in classes], conditions=labels)
     if criterion.labels == "every":
         return every
-    if criterion.bins is not None:
-        positive = len(criterion.bins)  # the highest values
-    chosen = np.arange(len(every.names)) == positive
-    if criterion.labels == "positive":
-        return Strata(chosen[:, None], (every.names[positive],))
-    name = every.names[1 - positive] if len(every.names) == 2 else f"not {every.names[positive]}"
-    return Strata(~chosen[:, None], (name,))
+    chosen = (np.arange(len(every.names)) == positive) == (criterion.labels == "positive")
+    if chosen.sum() == 1:
+        place = int(chosen.argmax())
+        name, conditions = every.names[place], every.conditions[place]
+    elif criterion.bins is not None:
+        highest = number_name(criterion.bins[-1])
+        name, conditions = f"y<{highest}", ((LABEL, f"<{highest}"),)
+    else:
+        name, conditions = f"y≠{classes[positive]}", ((LABEL, tuple(compress(classes, chosen))),)
+    return Strata(chosen[:, None], (name,), conditions=(conditions,))
+
+
+def _sets_by_bin(cuts: Sequence[str]) -> Strata:
+    """One set for each interval between the cuts, which includes its lower cut."""
+    names = [f"y<{cuts[0]}", *(f"{low}≤y<{high}" for low, high in pairwise(cuts)), f"y≥{cuts[-1]}"]
+    values = [f"<{cuts[0]}", *(f"[{low},{high})" for low, high in pairwise(cuts)), f"≥{cuts[-1]}"]
+    return separate_strata(names, conditions=[((LABEL, value),) for value in values])

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.criteria import BINARY, MULTICLASS, Criterion, Task, regression, scores, tied
-from metrifair.problem.problem import Floats, Problem
+from metrifair.problem.problem import Floats, Problem, Scheme
 from metrifair.problem.tables import (
     MOST_CLASSES,
     Column,
     Table,
     array_of,
+    codes,
     columns,
     levels,
     one_column,
@@ -205,3 +206,31 @@ def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, los
     if criterion.score != "loss":
         return found
     return tied(found, loss or "", max(1.0, float(given.abs().max()), float(target.abs().max())))
+
+
+def class_scores(values: Column, scheme: Scheme, *, classes: Column | None = None) -> Floats:
+    """Scores by class of a model's output: (n,) of the positive of two classes, else (n, classes).
+
+    ``values`` are probabilities or margins, one column for each class, or one margin of the second of two classes.
+    ``classes`` are the model's ``classes_``, in the order of its columns; None: those of the scheme, ascending.
+
+    >>> from metrifair.problem.problem import Given, problem_of
+    >>> scheme = problem_of(Given(["no", "yes"], sensitive_features=["f", "m"])).scheme
+    >>> class_scores(np.array([[0.8, 0.2]]), scheme, classes=np.array(["yes", "no"]))
+    array([0.8])
+    """
+    output, known = np.asarray(values, dtype=np.float64), scheme.classes
+    count = 2 if output.ndim == 1 else output.shape[1]
+    if count != max(2, len(known)):
+        raise DataError(
+            f"the model knows {count} classes, and y holds the {len(known)} classes {list(known)}; judge it on rows of "
+            "all its classes"
+        )
+    named = len(known) > 1 and classes is not None
+    place = codes("classes_ of the model", np.asarray(classes), known) if named else np.arange(count)
+    if output.ndim == 1:
+        return output if place[1] == scheme.positive else -output
+    if len(known) < 2:
+        return output[:, 1]
+    ordered = output[:, np.argsort(place)]
+    return np.ascontiguousarray(ordered[:, scheme.positive]) if len(known) == 2 else ordered

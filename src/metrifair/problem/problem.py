@@ -319,10 +319,10 @@ def _rows_that_count(given: Given) -> _Rows:
 
 
 def positive_of(classes: Sequence[object], pos_label: object) -> int:
-    """The place of the positive class: the last one unless told.
+    """The place of the positive class: the last one unless ``pos_label`` names it, in any spelling of its value.
 
-    >>> positive_of(("no", "yes"), None), positive_of((0, 1), False), positive_of((0, 1), "0")
-    (1, 0, 0)
+    >>> positive_of(("no", "yes"), None), positive_of((0, 1), False), positive_of((0, 1), "1")
+    (1, 0, 1)
     """
     if pos_label is None:
         return len(classes) - 1

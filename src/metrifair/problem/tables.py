@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import combinations
-from math import inf
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import narwhals.stable.v2 as nw
@@ -16,6 +14,7 @@ from scipy.sparse import issparse
 
 from metrifair.errors import DataError
 from metrifair.problem.criteria import Booleans, Integers
+from metrifair.problem.values import band_start, is_missing_value, place_among
 from metrifair.support.checks import check_known, require
 
 Table: TypeAlias = Any
@@ -29,8 +28,6 @@ MOST_CLASSES = 20  # integers with more values than this are measurements, not c
 _EXACT = 2**53  # up to here every integer is a float
 _LONGEST = 1023  # bits of integers below the largest float
 _LISTED = 5
-_NUMBER = r"-?[\d.]+(?:e[+-]\d+)?"
-_BAND = re.compile(rf"(above {_NUMBER})? ?(up to {_NUMBER})?", re.ASCII)  # of a number
 
 
 def columns(name: str, table: Table) -> dict[str, Column]:
@@ -157,8 +154,7 @@ def is_missing(column: Column) -> Booleans:
         return np.isnat(column)
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=np.bool_)
-    # NA is not equal to itself, nor to anything: comparing gives no boolean.
-    return np.array([not _equals_itself(value) for value in column.tolist()], dtype=np.bool_)
+    return np.array([is_missing_value(value) for value in column.tolist()], dtype=np.bool_)
 
 
 def not_numbers(X: Table) -> str:
@@ -176,16 +172,11 @@ def not_numbers(X: Table) -> str:
     return ", ".join(found[:_LISTED]) + (f" and {len(found) - _LISTED} more columns" if len(found) > _LISTED else "")
 
 
-def _equals_itself(value: object) -> bool:
-    same = value == value  # noqa: PLR0124
-    return value is not None and isinstance(same, bool | np.bool_) and bool(same)
-
-
 def levels(name: str, column: Column) -> tuple[object, ...]:
     """Distinct values that are not missing, in ascending order; those that name bands of a number, in its order.
 
-    >>> levels("age", np.array(["above 60", "up to 8.5", None, "above 8.5 up to 60"], dtype=object))
-    ('up to 8.5', 'above 8.5 up to 60', 'above 60')
+    >>> levels("age", np.array([">60", "≤8.5", None, "(8.5,60]"], dtype=object))
+    ('≤8.5', '(8.5,60]', '>60')
     """
     if column.dtype.kind in "iu":  # of which none is missing, and all can be ordered
         return tuple(distinct(column)[0])
@@ -197,8 +188,9 @@ def levels(name: str, column: Column) -> tuple[object, ...]:
         raise DataError(
             f"{name} mixes values that cannot be ordered ({', '.join(kinds)}); make them one type"
         ) from None
-    if found and isinstance(found[0], str) and all(map(_BAND.fullmatch, found)):
-        found.sort(key=lambda value: float(value.split()[1]) if value.startswith("above") else -inf)
+    starts = [band_start(value) for value in found]
+    if None not in starts:
+        found = [value for _, value in sorted(zip(starts, found, strict=True))]
     return tuple(found)
 
 
@@ -217,6 +209,18 @@ def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
     found = np.full(len(column), UNKNOWN, dtype=np.int64)
     found[~missing] = present
     return found
+
+
+def spelled_as(known: Sequence[object], column: Column) -> list[object]:
+    """The values of a column in the spelling of the known ones; None where one is missing, and others as they are.
+
+    >>> spelled_as(("0", "1"), np.array([1.0, np.nan, 2.0]))
+    ['1', None, 2.0]
+    """
+    values, inverse = distinct(column)
+    places = [None if is_missing_value(value) else place_among(value, known) for value in values]
+    spelled = [value if place is None else known[place] for value, place in zip(values, places, strict=True)]
+    return [None if is_missing_value(spelled[place]) else spelled[place] for place in inverse.tolist()]
 
 
 def distinct(column: Column) -> tuple[list[object], Integers]:

@@ -1,13 +1,14 @@
-"""How two values match, however a data frame, a file or a JSON document spells them."""
+"""How two values match, however a data frame, a file or a JSON document spells them, and names of numbers and bands."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from math import isfinite
+from itertools import pairwise
+from math import inf, isfinite
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ Value: TypeAlias = bool | int | float | str | tuple[Any, ...] | None
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?P<decimals>\.\d+)?(?P<exponent>[eE][+-]?\d{1,3})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
+_BAND = re.compile(r"≤[^,]+|\((?P<low>[^,]+),[^,]+\]|>(?P<above>[^,]+)")
 
 
 def canonical(value: object) -> Value:
@@ -91,6 +93,40 @@ def is_missing_value(value: object) -> bool:
         return True
     equal = value == value  # noqa: PLR0124  (missing values do not equal themselves; pandas' NA gives no boolean)
     return not (isinstance(equal, bool | np.bool_) and bool(equal))
+
+
+def number_name(number: float) -> str:
+    """A number as people write it.
+
+    >>> number_name(25.0), number_name(1234567.0), number_name(0.1 + 0.2)
+    ('25', '1234567', '0.3')
+    """
+    return f"{number:.0f}" if float(number).is_integer() and abs(number) < 1e15 else f"{number:.6g}"
+
+
+def band_names(cuts: Iterable[float]) -> tuple[str, ...]:
+    """The names of the bands between cuts, each of which includes its upper cut.
+
+    >>> band_names([25.0, 40.5])
+    ('≤25', '(25,40.5]', '>40.5')
+    """
+    names = [number_name(cut) for cut in cuts]
+    return f"≤{names[0]}", *(f"({low},{high}]" for low, high in pairwise(names)), f">{names[-1]}"
+
+
+def band_start(name: object) -> float | None:
+    """The lower end of a band by its name; None where the value does not name a band.
+
+    >>> band_start("≤25"), band_start("(25,40.5]"), band_start(">40.5"), band_start("(a,b]")
+    (-inf, 25.0, 40.5, None)
+    """
+    band = _BAND.fullmatch(name) if isinstance(name, str) else None
+    if band is None:
+        return None
+    try:
+        return float(band["low"] or band["above"] or -inf)
+    except ValueError:
+        return None
 
 
 def _number(value: Any) -> int | float | str:

@@ -100,7 +100,7 @@ function showCurrent(row) {
 
 function sentence(text) { return `${text[0].toUpperCase()}${text.slice(1)}.`; }
 
-/** The unfairness on rows of training, of choosing and of these figures, side by side. */
+/** The unfairness on training, validation and test rows, side by side. */
 function partsList(parts) {
   const host = html("div", { class: "parts" });
   const list = html("dl");
@@ -171,7 +171,7 @@ function drawConstant({ layer, toX, toY, box }) {
   const mark = svg("rect", { class: "constant", x: x - 5.5, y: y - 5.5, width: 11, height: 11, tabindex: "0", role: "img", "aria-label": constant.text });
   mark.addEventListener("focus", () => showConstant(x, y));
   mark.addEventListener("blur", () => frontier.tip.hide());
-  layer.append(mark, svg("text", { class: "constant-label", x: x + (left ? -12 : 12), y: low ? y - 9 : y + 17, "text-anchor": left ? "end" : "start" }, "constant model"));
+  layer.append(mark, svg("text", { class: "constant-label", x: x + (left ? -12 : 12), y: low ? y - 9 : y + 17, "text-anchor": left ? "end" : "start" }, "constant predictor"));
 }
 
 function showConstant(x, y) {
@@ -303,9 +303,9 @@ function moveMarker() {
 function fillFrontierKey() {
   byId("frontier-hint").hidden = byId("frontier-key").hidden = !data.frontier.points.length;
   const several = data.frontier.points.length > data.rows.filter((row) => row.usable).length;
-  const entries = [["now", several ? "at the slider, mean of its seeds" : "at the slider"], ["dot", "model"], ["front", "Pareto line"]];
+  const entries = [["now", several ? "at the slider, mean of its seeds" : "at the slider"], ["dot", "model"], ["front", "Pareto front"]];
   if (data.frontier.chosen) entries.push(["chosen", "chosen model"]);
-  if (data.frontier.constant) entries.push(["constant", "constant model: the same for everyone"]);
+  if (data.frontier.constant) entries.push(["constant", "constant predictor: the same for everyone"]);
   if (data.frontier.points.some((point) => point.mark)) entries.push(["dot alike", "no better than that"]);
   if (data.frontier.floor !== null) entries.push(["floor", "within sampling noise"]);
   byId("area").textContent = data.frontier.area;

@@ -31,7 +31,6 @@ from metrifair.saving.records import (
     plain,
     record_of,
     value_of,
-    with_estimate,
 )
 from metrifair.saving.scheme import classes_of, classes_record
 from metrifair.saving.xgboost_trees import xgboost_trees
@@ -131,7 +130,7 @@ def _parameters(given: Mapping[str, Any], outputs: int) -> dict[str, Any]:
 
     A number of threads above that of the processors here becomes that: a file from a larger machine, or a hostile one.
     """
-    found: dict[str, Any] = {name: value_of(name, json) for name, json in with_estimate(given).items()}
+    found: dict[str, Any] = {name: value_of(name, json) for name, json in given.items()}
     for name, value in found.items():
         if not name.isidentifier() or len(name) > 60 or (_FOREIGN.fullmatch(name) and value is not None):
             raise ModelFileError(f"a booster from a file cannot have the parameter {reprlib.repr(name)}")

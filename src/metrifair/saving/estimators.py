@@ -35,16 +35,14 @@ from metrifair.saving.records import (
     plain,
     record_of,
     value_of,
-    with_estimate,
 )
 from metrifair.saving.scheme import classes_of, classes_record, scheme_of, scheme_record
 from metrifair.support.checks import check_known
 from metrifair.training import Predictor, Scaling
-from metrifair.training.models import Model, Moments, Network, StackedModule
+from metrifair.training.models import Model, Network, StackedModule
 
 KIND = "estimator"  # of the file; which one it is, the record says
 
-_SWITCHES = ("intersectional", "standardize")
 _METHODS = ("fit", "partial_fit", "score")  # those that take metadata
 
 
@@ -174,7 +172,8 @@ def _put_together(
     own = Arrays({name: array for name, array in arrays.items() if not name.startswith("learner/")})
     estimator.predictor_ = predictor = _predictor(record, own, outputs, module)
     if record.iterations is not None:
-        estimator.n_iter_, estimator.moments_ = record.iterations, _moments(record, own, predictor.scaling)
+        estimator.n_iter_ = record.iterations
+        estimator.moments_ = moments_of(own, count) if record.moments else None
         estimator.left_out_ = tuple(record.left_out)
     own.check_all_taken()
     state = Arrays(under("learner/", arrays))
@@ -187,27 +186,16 @@ def _put_together(
     return estimator
 
 
-def _moments(record: EstimatorRecord, arrays: Arrays, scaling: Scaling) -> Moments | None:
-    """The moments of the features; in files of format 1, what is known of them."""
-    if record.moments:
-        return moments_of(arrays, record.features.count)
-    if record.weight_seen is None or record.parameters.get("standardize") is False:
-        return None
-    squares = scaling.scale[0].square() * record.weight_seen
-    return Moments(record.weight_seen, scaling.mean[0].numpy(), squares.numpy())
-
-
 def _constructed(kind: type[BaseEstimator], given: Mapping[str, Any], module: torch.nn.Module | None) -> BaseEstimator:
     """An estimator with these parameters; those the file does not have keep their default."""
     known = kind().get_params(deep=False)
     values: dict[str, Any] = {}
-    for name, json in with_estimate(given).items():
+    for name, json in given.items():
         check_known("a parameter", name, known)
         if isinstance(json, dict) and "module" in json:
             values["model"] = _given(module, json["module"])
         else:
             values[name] = value_of(name, json)
-    values |= {name: bool(values[name]) for name in _SWITCHES if values.get(name) in (0, 1)}  # as older files may say
     estimator = kind(**values)
     estimator._check_parameters()
     criterion_named(estimator.criterion)

@@ -72,9 +72,6 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
 def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learner:
     """The learner that ``learner_parts`` took apart."""
     check_known("metric", record.metric, METRICS)
-    if (record.estimate is None) == (record.unbiased is None):
-        raise ModelFileError("the file does not describe a model: the learner's estimate is missing, or there twice")
-    estimate = record.estimate or ("population" if record.unbiased else "batch")
     if len(record.class_weight) not in (0, setting.classes):
         raise ModelFileError(f"the file does not describe a model: class weights of {len(record.class_weight)} classes")
     task: Task = BINARY if setting.classes == 2 else MULTICLASS
@@ -85,7 +82,7 @@ def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learn
         setting.scheme.comparisons,
         setting.scheme.criterion,
         record.metric,
-        estimate=estimate,
+        estimate=record.estimate,
         combine=record.combine,
         compare=record.compare,
         slices=record.slices,
@@ -107,7 +104,7 @@ def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learn
         raise ModelFileError(
             "the file does not describe a model: a learner that has learnt has not its start before it"
         )
-    learner.updates, learner.fresh = record.updates or 0, record.fresh
+    learner.updates, learner.fresh = record.updates, record.fresh
     if record.moments:
         learner.moments = moments_of(arrays, setting.features)
     dependent = {str(one) for one in setting.scheme.comparisons if isinstance(one, Dependence)}

@@ -30,7 +30,7 @@ from metrifair.support.files import reason_of, write_file
 Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
 PathLike: TypeAlias = str | os.PathLike[str]
 
-FORMAT = 2  # files of format 1 are read too
+FORMAT = 1
 LARGEST_FILE = 2**30
 LARGEST_HEADER = 2**24
 MOST_ARRAYS = 2**16

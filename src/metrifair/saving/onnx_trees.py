@@ -36,7 +36,7 @@ _XGBOOST_LINKS: dict[str, Link] = {
 }
 
 
-class _Tree(NamedTuple):
+class _FlatTree(NamedTuple):
     """Inner nodes, from the root, and leaves; a child below 0 is the leaf -1 - child."""
 
     feature: NDArray[np.int64]
@@ -50,7 +50,7 @@ class _Tree(NamedTuple):
 class Forest(NamedTuple):
     """What a booster's output is made of."""
 
-    trees: Sequence[_Tree]
+    trees: Sequence[_FlatTree]
     outputs: int
     target: Sequence[int]  # the output that each tree adds to
     rule: Literal["LEQ", "LT"]  # by which a value goes left
@@ -94,12 +94,12 @@ class Forest(NamedTuple):
         }
 
 
-def _with_node(tree: _Tree) -> _Tree:
+def _with_node(tree: _FlatTree) -> _FlatTree:
     """ONNX has no tree without a node: one that is a leaf only gets a node that leads to it either way."""
     if len(tree.feature):
         return tree
     zero, leaf = np.zeros(1, dtype=np.int64), np.full(1, -1)
-    return _Tree(zero, np.zeros(1), np.zeros(1, dtype=np.bool_), leaf, leaf, tree.leaf)
+    return _FlatTree(zero, np.zeros(1), np.zeros(1, dtype=np.bool_), leaf, leaf, tree.leaf)
 
 
 def forest_of(booster: Any, outputs: int) -> Forest:
@@ -130,7 +130,7 @@ def _of_lightgbm(booster: Any, outputs: int) -> Forest:
         left, right = (one.get(name, feature) for name in ("left_child", "right_child"))
         # Where nothing was missing in training, a missing value is taken for 0.
         default = np.where(kind == 0, split >= 0, decision & 2 == 2)
-        trees.append(_Tree(feature, split, default, left, right, one["leaf_value"]))
+        trees.append(_FlatTree(feature, split, default, left, right, one["leaf_value"]))
     name, *details = found.objective.split(" ")
     link = _link(_LIGHTGBM_LINKS, name, booster)
     slopes = [float(detail.removeprefix("sigmoid:")) for detail in details if detail.startswith("sigmoid:")]
@@ -173,7 +173,7 @@ def _of_xgboost(booster: Any, outputs: int) -> Forest:
     )
 
 
-def _of_json(tree: Mapping[str, Any], weight: float, booster: Any) -> _Tree:
+def _of_json(tree: Mapping[str, Any], weight: float, booster: Any) -> _FlatTree:
     left, right, feature = (np.array(tree[name]) for name in ("left_children", "right_children", "split_indices"))
     values = np.array(tree["split_conditions"]).astype(np.float32).astype(np.float64)
     inner = left >= 0
@@ -183,7 +183,7 @@ def _of_json(tree: Mapping[str, Any], weight: float, booster: Any) -> _Tree:
     place = np.where(inner, np.cumsum(inner) - 1, -1 * np.cumsum(~inner))  # of each node among those of its kind
     default = np.array(tree["default_left"])[inner] == 1
     leaf = values[~inner] * np.float64(np.float32(weight))
-    return _Tree(feature[inner], values[inner], default, place[left[inner]], place[right[inner]], leaf)
+    return _FlatTree(feature[inner], values[inner], default, place[left[inner]], place[right[inner]], leaf)
 
 
 def _link(known: Mapping[str, Link], objective: str, booster: Any) -> Link:

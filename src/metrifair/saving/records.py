@@ -1,7 +1,7 @@
 """The records that model files hold: one type for each, which both reads and writes it.
 
-A field is added by adding it here, with a default where older files do not have it. What a type cannot say (names that
-must be unique, numbers that must fit together) is checked where the record becomes an object.
+What a type cannot say (names that must be unique, numbers that must fit together) is checked where the record becomes
+an object.
 """
 
 from __future__ import annotations
@@ -117,14 +117,15 @@ class AttributeRecord(Record):
     name: str
     groups: list[Any]
     is_number: bool = False
+    columns: list[str] = []  # of an intersection
+    parts: list[list[Any]] = []  # of an intersection, their values for each group
 
 
 class StrataRecord(Record):
-    """Sets given by the user."""
+    """Sets given by the user: boolean masks, or combinations of the values of columns."""
 
-    names: list[str]
-    overlapping: bool
-    values: list[Any] | None = None  # what a sample of each stratum shows, where they do not overlap
+    columns: list[str]
+    values: list[list[Any]] | None = None  # of the columns in each stratum; None: the columns are masks
 
 
 class SchemeRecord(Record):
@@ -167,11 +168,10 @@ class LearnerRecord(Record):
     slices: Annotated[int, Meta(ge=1, le=2**16)]
     moments: bool
     waiting: bool
-    updates: Count | None = None  # files before 0.2 do not say
-    fresh: bool = False
-    estimate: Estimate | None = None  # files before 0.2 have ``unbiased`` instead, and sum all comparisons
-    unbiased: bool | None = None
-    combine: Combine = "sum"
+    updates: Count
+    fresh: bool
+    estimate: Estimate
+    combine: Combine
     scales: dict[str, Amount] = {}  # of the dependences on attributes, by what they are called
     class_weight: list[Amount] = []
 
@@ -189,7 +189,6 @@ class EstimatorRecord(Record):
     model: dict[str, Any]  # NetworkRecord or ModuleRecord
     learner: LearnerRecord | None
     moments: bool = False  # whether the features' are among the arrays
-    weight_seen: Amount | None = None  # instead of the moments, in files of format 1
     requests: dict[str, dict[str, bool | str]] = {}  # what metadata scikit-learn is asked to route
     left_out: list[str] = []  # groups that were too small to train on
 
@@ -248,9 +247,8 @@ class EncoderRecord(Record):
         """How each column becomes numbers."""
         found: dict[str, Numbers | Levels] = {}
         for name, coder in self.coders.items():
-            now = coder | {"kind": "boolean"} if coder.get("kind") == "truth" else coder  # as files of 0.1 say
             what = f"column {name!r}"
-            found[name] = record_of(Levels, now, what) if "levels" in coder else record_of(Numbers, now, what)
+            found[name] = record_of(Levels, coder, what) if "levels" in coder else record_of(Numbers, coder, what)
         return found
 
 
@@ -272,7 +270,7 @@ class TableModelRecord(Record):
     target: str
     sensitive: list[str]
     ids: list[str]
-    threshold: Annotated[float, Meta(ge=0, le=1)] | None = None  # files before it have none
+    threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
 
 
 class CriterionRecord(Record):
@@ -285,21 +283,6 @@ class CriterionRecord(Record):
     sets: None
     set_names: tuple[str, ...]
     strata: bool
-
-
-def with_estimate(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a fair estimator, in today's words where the file is older than ``estimate`` and ``combine``.
-
-    >>> with_estimate({"strength": 1.0, "unbiased": True})
-    {'strength': 1.0, 'estimate': 'population', 'combine': 'sum'}
-    """
-    found = dict(parameters)
-    if "unbiased" not in found:
-        return found
-    unbiased = found.pop("unbiased")
-    if "estimate" in found or "combine" in found or unbiased not in (False, True):
-        raise ModelFileError(f"unbiased cannot be {reprlib.repr(unbiased)} here")
-    return found | {"estimate": "population" if unbiased else "batch", "combine": "sum"}
 
 
 def plain(name: str, value: object) -> Json:

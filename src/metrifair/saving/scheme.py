@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.attributes import strata_by_values
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import (
     Criterion,
     Strata,
     overlapping_strata,
-    separate_strata,
 )
 from metrifair.problem.problem import Scheme
+from metrifair.saving.modelfile import Json
 from metrifair.saving.records import (
     AttributeRecord,
     Classes,
+    Scalar,
     SchemeRecord,
     StrataRecord,
     plain,
@@ -70,17 +72,23 @@ def scheme_record(scheme: Scheme) -> SchemeRecord:
     """A scheme, as the facts that it is compiled from."""
     strata = None
     if scheme.strata is not None:
-        values = scheme.strata.values
-        strata = StrataRecord(
-            names=list(scheme.strata.names),
-            overlapping=values is None,
-            values=None if values is None else [plain("control_features", value) for value in values],
-        )
+        conditions = scheme.strata.conditions
+        if scheme.strata.values is None:
+            strata = StrataRecord(columns=list(scheme.strata.names))
+        else:
+            strata = StrataRecord(
+                columns=[name for name, _ in conditions[0]],
+                values=[[plain(name, value) for name, value in one] for one in conditions],
+            )
     return SchemeRecord(
         criterion=plain("criterion", scheme.criterion),
         attributes=[
             AttributeRecord(
-                name=one.name, groups=[plain(one.name, group) for group in one.groups], is_number=one.is_number
+                name=one.name,
+                groups=[plain(one.name, group) for group in one.groups],
+                is_number=one.is_number,
+                columns=list(one.columns),
+                parts=[[plain(one.name, value) for value in part] for part in one.parts],
             )
             for one in scheme.attributes
         ],
@@ -97,40 +105,46 @@ def scheme_of(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
     criterion = value_of("scheme.criterion", record.criterion)
     if not isinstance(criterion, Criterion):
         raise ModelFileError(f"scheme.criterion must be a criterion, got {reprlib.repr(criterion)}")
-    attributes = tuple(
-        Attribute(one.name, tuple(scalar_of("a group", group) for group in one.groups), one.is_number)
-        for one in record.attributes
-    )
-    for one in attributes:
-        if one.is_number and one.groups:
-            raise ModelFileError(f"{reprlib.repr(one.name)} is a number and has groups: {reprlib.repr(one.groups)}")
-        if len(set(one.groups)) < len(one.groups):
-            raise ModelFileError(f"{reprlib.repr(one.name)} names a group twice: {reprlib.repr(one.groups)}")
+    attributes = tuple(map(_attribute, record.attributes))
     strata = None if record.strata is None else _strata(record.strata)
     labels = () if classes is None else tuple(classes.tolist())
-    positive = record.positive if labels else -1  # files of format 1 name one where there are no classes
-    if not -1 < positive < len(labels) and labels:
-        raise ModelFileError(f"scheme.positive must be the place of a class, got {positive}")
+    if record.positive not in (range(len(labels)) if labels else (-1,)):
+        raise ModelFileError(f"scheme.positive must be the place of a class, got {record.positive}")
     if record.compared:
         _check_size(criterion, attributes, len(labels), strata)
     elif attributes:
         raise ModelFileError("the scheme has attributes that are not compared")
-    found = Scheme(criterion, labels, positive, attributes, record.intersectional, strata, record.contrast)
+    found = Scheme(criterion, labels, record.positive, attributes, record.intersectional, strata, record.contrast)
     _ = found.cells  # compiled now, so that what cannot be is refused
     return found
 
 
+def _attribute(record: AttributeRecord) -> Attribute:
+    groups, name = _scalars("a group", record.groups), reprlib.repr(record.name)
+    parts = tuple(_scalars("a group", part) for part in record.parts)
+    if record.is_number and groups:
+        raise ModelFileError(f"{name} is a number and has groups: {reprlib.repr(groups)}")
+    if len(set(groups)) < len(groups):
+        raise ModelFileError(f"{name} names a group twice: {reprlib.repr(groups)}")
+    if len(parts) not in (0, len(groups)) or any(len(part) != len(record.columns) for part in parts):
+        raise ModelFileError(f"{name} does not have a value of each column for each group")
+    return Attribute(record.name, groups, record.is_number, columns=tuple(record.columns), parts=parts)
+
+
 def _strata(record: StrataRecord) -> Strata:
-    names, most = record.names, math.isqrt(_MOST_WORK)
-    if not 1 <= len(names) <= most:
-        raise ModelFileError(f"there must be between 1 and {most} strata, got {len(names)}")
-    if record.overlapping:
-        return overlapping_strata(names)
-    # Files of 0.1 have no values: their strata were matched as the text that the names end with.
-    values = [name.partition(" = ")[2] for name in names] if record.values is None else record.values
-    if len(values) != len(names):
-        raise ModelFileError(f"there must be a value for each stratum, got {len(values)} for {len(names)}")
-    return separate_strata(names, [scalar_of("a stratum", value) for value in values])
+    columns, most = record.columns, math.isqrt(_MOST_WORK)
+    count = len(columns) if record.values is None else len(record.values)
+    if not 1 <= count <= most or not columns:
+        raise ModelFileError(f"there must be between 1 and {most} strata, got {count}")
+    if record.values is None:
+        return overlapping_strata(columns)
+    if any(len(row) != len(columns) for row in record.values):
+        raise ModelFileError(f"each stratum must have a value for each of the columns {reprlib.repr(columns)}")
+    return strata_by_values(columns, [_scalars("a stratum", row) for row in record.values])
+
+
+def _scalars(where: str, values: list[Json]) -> tuple[Scalar, ...]:
+    return tuple(scalar_of(where, value) for value in values)
 
 
 def _check_size(criterion: Criterion, attributes: tuple[Attribute, ...], classes: int, strata: Strata | None) -> None:

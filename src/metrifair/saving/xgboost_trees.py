@@ -44,7 +44,7 @@ class _TreeParam(_Record):
     size_leaf_vector: Literal["0", "1"]
 
 
-class _Tree(_Record):
+class _TreeRecord(_Record):
     base_weights: list[float]
     categories: list[Whole]
     categories_nodes: list[Whole]
@@ -86,7 +86,7 @@ class _Forest(_Record, omit_defaults=True):
     gbtree_model_param: _ForestParam
     iteration_indptr: list[Whole]
     tree_info: list[Whole]
-    trees: list[_Tree]
+    trees: list[_TreeRecord]
     cats: _Categories | None = None
 
 
@@ -246,7 +246,7 @@ def _check_categories(cats: _Categories, features: int) -> None:
             _check(all(type(value) is int and -128 <= value < 256 for value in one.values), "the names of categories")
 
 
-def _check_tree(tree: _Tree, features: int) -> None:
+def _check_tree(tree: _TreeRecord, features: int) -> None:
     nodes, param = len(tree.left_children), tree.tree_param
     _check(int(param.num_nodes) == nodes >= 1 and int(param.num_feature) == features, "the size of a tree")
     by_node: list[list[Any]] = [tree.right_children, tree.parents, tree.split_indices, tree.default_left]
@@ -272,7 +272,7 @@ def _check_tree(tree: _Tree, features: int) -> None:
     _check(starts == ends[:-1] and ends[-1] == words and 0 not in sizes, "the categories of a tree")
 
 
-def _parents(tree: _Tree, nodes: int) -> list[int]:
+def _parents(tree: _TreeRecord, nodes: int) -> list[int]:
     """The parent of every node: -1 of the root, -2 of one that is not reached; none is reached twice."""
     parents, depth, waiting = [-2] * nodes, 0, [0]
     parents[0] = -1

@@ -1,6 +1,6 @@
-"""The accuracy-fairness trade-off.
+"""The accuracy-fairness trade-off, as records of values.
 
-split: rows kept apart; sweep: train all; ledger: outcomes, kept on disk; evaluate: judge, and what chance would show;
-source: judge on every part, while rows are at hand; selection: which model suits; figures: points, Pareto line, area,
-table and page; result: a frontier, and the choice; frontier: all of it in one call. judgement: of one model.
+split: rows for training, validation and test; sweep: train all families; folds: cross-validation; evaluate: figures on
+held-out rows; ledger: outcomes on disk; selection: which model suits; points and result: the records; frontier: all of
+it in one call; frontier_file: its file.
 """

@@ -1,9 +1,10 @@
-"""A fitted model on held-out data: its point, the groups' score distributions, and what such data cannot tell."""
+"""A fitted model on held-out data: its point, the groups' score distributions, and the unfairness that chance shows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,18 +16,25 @@ from metrifair.errors import DataError
 from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.curves import Curves, curves_of_rows
 from metrifair.figures.intervals import Interval
-from metrifair.figures.measures import Floats, Predictions
 from metrifair.figures.selection_rates import RatioRule, ratios_of
-from metrifair.figures.utility import CONFIDENCE, UTILITIES, Rival, Utility, decides_alike, rivals
+from metrifair.figures.utility import (
+    CONFIDENCE,
+    UTILITIES,
+    Floats,
+    Mark,
+    Predictions,
+    Rival,
+    Utility,
+    constant_mark,
+    rivals,
+)
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import measured
 from metrifair.problem.criteria import BINARY, MULTICLASS, scores
-from metrifair.problem.predictions import scores_of
+from metrifair.problem.predictions import class_scores, scores_of
 from metrifair.problem.tables import codes
-from metrifair.report.frontier.notes import small_groups_note
 from metrifair.support.checks import groups_if_asked
-from metrifair.tradeoff.ledger import Job, Outcome
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.split import HeldOut
 from metrifair.tradeoff.sweep import needs_group
 
@@ -36,28 +44,20 @@ _EXCHANGES, _CHANCE = 200, 0.01
 
 
 def predictions(model: Any, part: HeldOut) -> Predictions:
-    """Scores and decisions of a model; groups are handed to models that ask for them."""
+    """Scores and decisions of a model; models that ask for groups receive them."""
 
-    def said(method: Any) -> NDArray[Any]:
+    def call(method: Any) -> NDArray[Any]:
         return np.asarray(method(part.X, **groups_if_asked(method, part.sensitive_features)))
 
     if part.regression:
-        values = said(model.predict).astype(np.float64)
+        values = call(model.predict).astype(np.float64)
         return Predictions(values, values, "number")
-    classes, positive = part.problem.scheme.classes, part.problem.scheme.positive
-    decision = codes("what the model predicts", said(model.predict), classes)
+    scheme, classes = part.problem.scheme, getattr(model, "classes_", None)
+    decision = codes("what the model predicts", call(model.predict), scheme.classes)
     if hasattr(model, "predict_proba"):
-        probability = said(model.predict_proba).astype(np.float64)
-        if probability.shape[1] != max(2, len(classes)):
-            raise DataError(
-                f"the model knows {probability.shape[1]} classes, and y holds the {len(classes)} classes "
-                f"{list(classes)}; judge it on rows of all its classes"
-            )
-        score = probability[:, positive if len(classes) == 2 else 1] if probability.shape[1] == 2 else probability
-        return Predictions(score, decision, "probability")
+        return Predictions(class_scores(call(model.predict_proba), scheme, classes=classes), decision, "probability")
     if hasattr(model, "decision_function"):
-        output = said(model.decision_function).astype(np.float64)
-        return Predictions(-output if output.ndim == 1 and positive == 0 else output, decision, "output")
+        return Predictions(class_scores(call(model.decision_function), scheme, classes=classes), decision, "output")
     return Predictions(_indicators(decision, part), decision, "decision")
 
 
@@ -75,11 +75,11 @@ class Worth(NamedTuple):
     values: dict[str, float]
     intervals: dict[str, Interval]
     errors: dict[str, float]
-    marks: dict[str, str]
+    marks: dict[str, Mark]
 
 
 def worth_of(found: Predictions, part: HeldOut, against: Iterable[Rival]) -> Worth:
-    """Each utility, how sure it is, and the mark of a model that is no better by it than the constant to beat."""
+    """Each utility with its interval and error, and the mark of a model that does not beat the constant predictor."""
     worth, problem = Worth({}, {}, {}, {}), part.problem
     for utility, constant in against:
         measured = utility.of(found, problem, part.X)
@@ -91,7 +91,7 @@ def worth_of(found: Predictions, part: HeldOut, against: Iterable[Rival]) -> Wor
         # Neither Wilson's nor what is proven holds for weighted samples.
         if problem.weight is None and (interval := utility.interval(measured, problem)) is not None:
             worth.intervals[utility.key] = interval
-        if mark := decides_alike(found, problem, utility=utility, constant=constant, X=part.X):
+        if mark := constant_mark(found, problem, utility=utility, constant=constant, X=part.X):
             worth.marks[utility.key] = mark
     return worth
 
@@ -227,103 +227,105 @@ def is_overfit(trained: Predictions, training: HeldOut, found: Predictions, part
     return True
 
 
-def small_groups(parts: Mapping[str, HeldOut]) -> str:
-    """Groups with so few rows in one of these parts that any figure of theirs may be chance; empty if none.
+def small_groups(parts: Mapping[str, HeldOut]) -> FrontierNote | None:
+    """Groups with few rows in one of these parts ("training", "validation", "test"); None if there are none.
 
-    What it means for figures, and what to do. The parts, by what their rows are called, are judged alike.
+    The parts have common comparisons (``with_common_comparisons``).
     """
-    found: dict[tuple[str, str, str], tuple[str, str, str, int]] = {}
+    small: dict[tuple[str, str, str], dict[str, Any]] = {}
     for rows, part in parts.items():
-        for one, side in part.everyone.items():
-            among = rows if one.within == "everyone" else f"{rows}, {one.within}"
-            for group, size in zip(one.groups, side.counts, strict=False):  # a dependence has one side: anyone
+        for comparison, side in part.everyone.items():
+            attribute, within = comparison.attribute, comparison.within
+            for group, size in zip(comparison.groups, side.counts, strict=False):  # a dependence has one side: anyone
                 if size < part.least:
-                    found.setdefault((one.attribute, one.within, group), (group, one.attribute, among, size))
-    return small_groups_note(found.values(), left_out=not any(map(all_small, parts.values())))
+                    facts = {"group": group, "attribute": attribute, "part": rows, "within": within, "rows": size}
+                    small.setdefault((attribute, within, group), facts)
+    if not small:
+        return None
+    return FrontierNote(
+        "small_groups", {"groups": list(small.values()), "left_out": not any(map(all_small, parts.values()))}
+    )
 
 
 def all_small(part: HeldOut) -> bool:
-    """Whether no comparison has enough rows, so that models are judged by whatever there is."""
+    """Whether no comparison has enough rows, so that unfairness is that of small groups."""
     return all(one in part.apart or min(side.counts) < part.least for one, side in part.compared.items())
 
 
 @dataclass(frozen=True)
-class GroupFigures:
-    """What a model reaches within one group."""
+class GroupPerformance:
+    """Figures of a model within one group."""
 
     attribute: str
     group: str
     rows: int
-    figures: Mapping[str, float | None]  # by name; None where so few rows do not tell it
+    figures: Mapping[str, float | None]  # by name; None where so few rows do not determine it
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """A model on rows that it was not trained on, beside those that it was."""
+class Evaluation:
+    """A model on held-out rows, beside its training rows."""
 
     point: Point
     training: Point
     chance: float  # unfairness of the scores that groups of equal distributions would show on so few rows
-    with_small: Mapping[str, float] | None  # unfairness and chance, had no group been left out; None: none was
+    with_small: Mapping[str, float] | None  # unfairness and chance with small groups; None: none was left out
     comparisons: int  # behind the unfairness
-    constant: Point  # the best model that says the same of everyone, on the rows kept apart
-    constant_text: str  # what it says
-    groups: tuple[GroupFigures, ...]
+    constant: Point  # the best constant predictor, on the held-out rows
+    constant_value: Any  # what it predicts
+    groups: tuple[GroupPerformance, ...]
 
 
-def judged(
+def evaluate_model(
     model: Any, held_out: HeldOut, training: HeldOut, *, strength: float, seed: int, utility: Utility | None = None
-) -> Judgement:
-    """The figures of a model on rows kept apart; ``training`` are those it was trained on, judged alike.
+) -> Evaluation:
+    """The figures of a model on held-out rows; ``training`` are its training rows, with common comparisons.
 
-    ``utility`` is what it has to be good at, if not accuracy: one more figure, and by it the constant is the best.
+    ``utility``, if it is not accuracy, is one more figure, and the constant predictor is the best by it.
     """
-    more = () if utility is None else (utility,)
-    against, chance = rivals(training.problem, *more), unfairness_by_chance(held_out)
-
-    def point(found: Predictions, part: HeldOut) -> Point:
-        return point_of(found, part, strength=strength, seed=seed, against=against)
-
-    found, taught = (predictions(model, part) for part in (held_out, training))
-    reached = point(found, held_out)
-    if not reached.failed and is_overfit(taught, training, found, held_out, least=chance):
-        reached = replace(reached, overfit=True)
+    against = rivals(training.problem, *(() if utility is None else (utility,)))
+    chance = unfairness_by_chance(held_out)
+    point_in = partial(point_of, strength=strength, seed=seed, against=against)
+    outside, inside = predictions(model, held_out), predictions(model, training)
+    point = point_in(outside, held_out)
+    if not point.failed and is_overfit(inside, training, outside, held_out, least=chance):
+        point = replace(point, overfit=True)
     constant = next((one.constant for one in against if one.utility == utility), against[0].constant)
     whole, with_small = replace(held_out, least=1, apart=frozenset()), None
-    if len(whole.compared) > len(held_out.compared) and not reached.failed:
-        gap = float(distances_of(_compared(found, whole), whole).max())
+    if len(whole.compared) > len(held_out.compared) and not point.failed:
+        gap = float(distances_of(_compared(outside, whole), whole).max())
         with_small = {"unfairness": gap, "chance": unfairness_by_chance(whole)}
-    return Judgement(
-        point=reached,
-        training=point(taught, training),
+    return Evaluation(
+        point=point,
+        training=point_in(inside, training),
         chance=chance,
         with_small=with_small,
         comparisons=len(held_out.compared),
-        constant=point(constant.predictions(len(held_out.problem)), held_out),
-        constant_text=constant.text,
-        groups=group_figures(found, held_out),
+        constant=point_in(constant.predictions(len(held_out.problem)), held_out),
+        constant_value=constant.value,
+        groups=performance_by_group(outside, held_out),
     )
 
 
-def group_figures(found: Predictions, part: HeldOut) -> tuple[GroupFigures, ...]:
+def performance_by_group(found: Predictions, part: HeldOut) -> tuple[GroupPerformance, ...]:
     """The figures of every group of every attribute, in the order of its names.
 
-    Of two classes: base rate (share of the positive label), mean score, decision rate (share of decisions for it),
+    Of two classes: base rate (share of the positive label), mean score, decision rate (share of positive decisions),
     accuracy and AUC; of more, accuracy and AUC; of numbers, mean outcome, mean prediction and R2.
     """
     return tuple(
-        GroupFigures(attribute, group, int(own.sum()), _figures(found, part, own))
+        GroupPerformance(attribute, group, int(members.sum()), _group_figures(found, part, members))
         for attribute, groups in part.members.items()
-        for group, own in groups.items()
+        for group, members in groups.items()
     )
 
 
-def _figures(found: Predictions, part: HeldOut, own: Any) -> dict[str, float | None]:
+def _group_figures(found: Predictions, part: HeldOut, members: NDArray[np.bool_]) -> dict[str, float | None]:
     names = ("r2",) if part.regression else ("accuracy", "auc")
-    if not own.any():
+    if not members.any():
         return dict.fromkeys(names)
-    problem = part.problem.take(np.flatnonzero(own))
-    inside = Predictions(found.score[own], found.decision[own], found.kind)
+    problem = part.problem.take(np.flatnonzero(members))
+    inside = Predictions(found.score[members], found.decision[members], found.kind)
     values: dict[str, Any] = {}
     if part.regression:
         values = {"mean_outcome": problem.labels, "mean_prediction": inside.score}
@@ -334,64 +336,65 @@ def _figures(found: Predictions, part: HeldOut, own: Any) -> dict[str, float | N
         name: float(np.average(column, weights=problem.weight)) for name, column in values.items()
     }
     for name in names:
-        measured = UTILITIES[name].of(inside, problem)
-        figures[name] = None if measured is None else measured.value
+        estimate = UTILITIES[name].of(inside, problem)
+        figures[name] = None if estimate is None else estimate.value
     return figures
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
-    """Judges models on the rows to choose on and on those to judge the choice on, beside those of their training."""
+class Evaluator:
+    """Evaluates models on validation and test rows, and on their training rows."""
 
-    training: HeldOut | None  # None where fitted models were handed over
-    choosing: HeldOut
-    judging: HeldOut
-    shown: int  # the seed whose distributions are looked at: one is enough
-    against: tuple[Rival, ...]
-    others: HeldOut  # the rows to choose on, then those to judge on: all that models are not trained on
-    floor: float  # the unfairness of scores that chance alone would show on these
-    # With folds: what models of the others say of each fold of the rows to choose on; None where training failed.
-    crossed: dict[Job, Predictions | None] | None = None
+    training: HeldOut | None  # None for models that came fitted
+    validation: HeldOut
+    test: HeldOut
+    shown_seed: int  # the seed whose score distributions are kept
+    rivals: tuple[Rival, ...]
+    held_out: HeldOut  # the validation rows, then the test rows
+    chance: float  # the unfairness of scores that chance alone would show on these
+    # With folds: predictions for the validation rows by models of the other folds; None where training failed.
+    cross_predictions: dict[Job, Predictions | None] | None = None
 
-    def seen(self, model: Any, job: Job) -> Predictions | None:
-        """What is said of the rows to choose on, by the model or, with folds, by models that have not seen them."""
-        if self.crossed is None:
-            return predictions(model, self.choosing)
-        if job not in self.crossed:
+    def validation_predictions(self, model: Any, job: Job) -> Predictions | None:
+        """Predictions for the validation rows, by the model or, with folds, by models of the other folds."""
+        if self.cross_predictions is None:
+            return predictions(model, self.validation)
+        if job not in self.cross_predictions:
             raise DataError("a ledger keeps figures of folds, and no scores; make the frontier with this utility")
-        return self.crossed[job]
+        return self.cross_predictions[job]
 
     def __call__(self, model: Any, job: Job) -> Outcome:
-        """What this model reaches on each part; None is a model whose training failed."""
-        seen = None if model is None else self.seen(model, job)
+        """The figures of this model on each part; None is a model whose training failed."""
+        seen = None if model is None else self.validation_predictions(model, job)
         if seen is None:
-            lost = Point(job.value, job.seed, 0.0, 1.0, failed=True, family=job.family)
-            return Outcome(job, lost, lost)
-        found, asks = predictions(model, self.judging), needs_group(model)
-        validation, test = self._point(seen, self.choosing, job, asks), self._point(found, self.judging, job, asks)
-        if self.crossed is not None:
-            validation = replace(validation, intervals={})  # of other models than this one: nothing is proven of it
-        training = None
+            failed = Point(job.value, job.seed, 0.0, 1.0, failed=True, family=job.family)
+            return Outcome(job, failed, failed)
+        unseen, asks = predictions(model, self.test), needs_group(model)
+
+        def point(found: Predictions, part: HeldOut) -> Point:
+            figures = point_of(found, part, strength=job.value, seed=job.seed, against=self.rivals)
+            return replace(figures, family=job.family, needs_group=asks)
+
+        validation, test = point(seen, self.validation), point(unseen, self.test)
+        if self.cross_predictions is not None:
+            validation = replace(validation, intervals={})  # of other models than this one: nothing is certified
         if validation.failed or test.failed:
             return Outcome(job, validation, test, model=model)
+        training = None
         if self.training is not None:
-            own = predictions(model, self.training)
-            training = self._point(own, self.training, job, asks)
-            apart = Predictions.joined([seen, found])
-            if not training.failed and is_overfit(own, self.training, apart, self.others, least=self.floor):
+            inside = predictions(model, self.training)
+            training = point(inside, self.training)
+            outside = Predictions.joined([seen, unseen])
+            if not training.failed and is_overfit(inside, self.training, outside, self.held_out, least=self.chance):
                 test = replace(test, overfit=True)
-        curves = curves_of(found, self.judging) if job.seed == self.shown else None
+        curves = curves_of(unseen, self.test) if job.seed == self.shown_seed else None
         return Outcome(job, validation, test, curves, model, training)
 
-    def _point(self, found: Predictions, part: HeldOut, job: Job, asks: bool) -> Point:
-        reached = point_of(found, part, strength=job.value, seed=job.seed, against=self.against)
-        return replace(reached, family=job.family, needs_group=asks)
-
-    def constant(self, utility: Utility) -> tuple[Point, str]:
-        """What the constant model that is best by this utility reaches on the rows to judge on, and what it says."""
-        base = self.training or self.choosing
-        own = next((rival for rival in self.against if rival.utility is utility), None)
-        rival = own or rivals(base.problem, utility, X=base.X)[-1]
-        found = rival.constant.predictions(len(self.judging.problem))
-        against = self.against if own else (*self.against, rival)
-        return point_of(found, self.judging, strength=0.0, seed=0, against=against), rival.constant.text
+    def constant(self, utility: Utility) -> tuple[Point, Any]:
+        """The best constant predictor by this utility: its point on the test rows, and what it predicts."""
+        base = self.training or self.validation
+        known = next((rival for rival in self.rivals if rival.utility is utility), None)
+        rival = known or rivals(base.problem, utility, X=base.X)[-1]
+        against = self.rivals if known else (*self.rivals, rival)
+        found = rival.constant.predictions(len(self.test.problem))
+        return point_of(found, self.test, strength=0.0, seed=0, against=against), rival.constant.value

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.figures.measures import Predictions
+from metrifair.figures.utility import Predictions
 from metrifair.postprocessing.cross_fitting import assign_folds
 from metrifair.support.checks import is_number
-from metrifair.tradeoff.evaluate import Judge, predictions
-from metrifair.tradeoff.ledger import Job, Ledger, Outcome
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.evaluate import Evaluator, predictions
+from metrifair.tradeoff.ledger import Ledger
+from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.split import DataSet, HeldOut, Rows, Split, data_set, divided  # noqa: F401  # data_set: for the example
 from metrifair.tradeoff.sweep import RowsToTrain, sweep
 
@@ -52,35 +52,36 @@ def cross_sweep(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    judge: Judge,
+    evaluate: Evaluator,
     *,
     parts: Sequence[tuple[Rows, HeldOut]],
     ledger: Ledger | None = None,
     **more: Any,
 ) -> list[Outcome]:
-    """Every job's outcome, as of ``sweep``, after the judge heard what models of the other folds say of each.
+    """Every job's outcome, as of ``sweep``; models of the other folds predict each fold for the evaluator.
 
     ``parts`` are the folds. A ledger notes one seed after the other, with its folds.
     """
     known = {} if ledger is None else ledger.finished()
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     for seed in dict.fromkeys(job.seed for job in jobs):
-        own = [job for job in jobs if job.seed == seed]
-        new = [job for job in own if job.name not in known]
-        said: dict[Job, list[Predictions | None]] = {job: [] for job in new}
+        of_seed = [job for job in jobs if job.seed == seed]
+        new = [job for job in of_seed if job.name not in known]
+        by_fold: dict[Job, list[Predictions | None]] = {job: [] for job in new}
         for fold, part in parts:
             others = replace(data, rows=np.setdiff1d(data.rows, fold))
-            for outcome in sweep(estimator, others, new, partial(_asked, part), **more):
-                said[outcome.job].append(outcome.model)
-        for job, told in said.items():
-            complete = [one for one in told if one is not None]
-            if judge.crossed is not None:
-                judge.crossed[job] = Predictions.joined(complete) if len(complete) == len(told) else None
-        found += sweep(estimator, data, own, judge, ledger=ledger, **more)
-    return found
+            for outcome in sweep(estimator, others, new, partial(_predicted, part), **more):
+                by_fold[outcome.job].append(outcome.model)
+        for job, folds in by_fold.items():
+            complete = [one for one in folds if one is not None]
+            if evaluate.cross_predictions is not None:
+                joined = Predictions.joined(complete) if len(complete) == len(folds) else None
+                evaluate.cross_predictions[job] = joined
+        outcomes += sweep(estimator, data, of_seed, evaluate, ledger=ledger, **more)
+    return outcomes
 
 
-def _asked(part: HeldOut, model: Any, job: Job) -> Outcome:
-    """What a model says of the rows of a fold, where its outcome has the model; None where training failed."""
+def _predicted(part: HeldOut, model: Any, job: Job) -> Outcome:
+    """Predictions for the rows of a fold in the place of the outcome's model; None where training failed."""
     nothing = Point(job.value, job.seed, 0.0, 1.0, failed=True)
     return Outcome(job, nothing, nothing, model=None if model is None else predictions(model, part))

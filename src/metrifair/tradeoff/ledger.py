@@ -1,16 +1,18 @@
-"""What a sweep reaches, and keeps: in a ledger, from which a killed run goes on, and in the file of a frontier."""
+"""Outcomes of a sweep on disk: the ledger, from which an interrupted run resumes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import sqlite3
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from pickle import PicklingError
+from types import BuiltinFunctionType, CodeType, FunctionType
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,19 +22,11 @@ from numpy.typing import NDArray
 from metrifair import __version__
 from metrifair.errors import DataError, ModelFileError
 from metrifair.figures.curves import Curves
-from metrifair.figures.utility import UTILITIES, Utility
-from metrifair.saving.estimators import KIND
-from metrifair.saving.modelfile import Content, PathLike, from_bytes, prefixed, to_bytes, under, write
+from metrifair.saving.modelfile import from_bytes, to_bytes
 from metrifair.saving.models import content_of, model_of
-from metrifair.saving.records import Count, Positive, Record, record_of
 from metrifair.support.checks import last_step
-from metrifair.support.provenance import Provenance
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.points import Job, Outcome, Point
 
-if TYPE_CHECKING:
-    from metrifair.tradeoff.result import Frontier
-
-FRONTIER = "frontier"  # the kind of the file
 _PATIENCE = 60.0  # seconds that a process waits for others at the same ledger
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS finished (
@@ -43,31 +37,6 @@ CREATE TABLE IF NOT EXISTS finished (
     PRIMARY KEY (run, job)
 ) WITHOUT ROWID
 """
-
-
-class Job(NamedTuple):
-    """One model to train."""
-
-    value: float
-    seed: int
-    family: str = ""
-
-    @property
-    def name(self) -> str:
-        """What a ledger calls it; each family is a run of its own there."""
-        return f"{self.value!r} seed {self.seed}"
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """One model trained and judged; ``model`` is None where training failed or a ledger kept the figures only."""
-
-    job: Job
-    validation: Point
-    test: Point
-    curves: Curves | None = None
-    model: Any = None
-    training: Point | None = None  # None where a fitted model was handed over
 
 
 class Entry(NamedTuple):
@@ -197,6 +166,68 @@ def fingerprint(parts: Iterable[NDArray[Any] | str]) -> str:
     return digest.hexdigest()
 
 
+def content_text(value: Any) -> str:
+    """A text that two values share only if they are equal in content; a DataError for what cannot be identified.
+
+    An object is its class and its attributes. A function is its importable name together with its code: the name alone
+    would not show an edit. Lambdas and inner functions are refused. They have no name to import, and equal code does
+    not make them equal, as it may read variables of the enclosing function or of a notebook that have changed.
+
+    >>> content_text({"costs": [1, 2.0]})
+    "dict(tuple('costs', list(1, 2.0)))"
+    >>> content_text(lambda x: x)
+    Traceback (most recent call last):
+    metrifair.errors.DataError: a ledger cannot identify '<lambda>', so that two different ones might share results; \
+define it at the top of a module, or leave ledger out
+    """
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)
+    if isinstance(value, type | FunctionType | BuiltinFunctionType):
+        return _importable(value)
+    if isinstance(value, np.ndarray):
+        return f"array {fingerprint([value])}"
+    if isinstance(value, torch.nn.Module):
+        parts: Iterable[Any] = [repr(value), *(one.detach().cpu().numpy() for one in value.state_dict().values())]
+    elif isinstance(value, set | frozenset):
+        parts = sorted(map(content_text, value))
+    elif type(value) in (dict, list, tuple):
+        parts = value.items() if isinstance(value, dict) else value
+    else:
+        parts = _state(value)
+    return f"{type(value).__qualname__}({', '.join(map(content_text, parts))})"
+
+
+def _state(value: Any) -> list[Any]:
+    """Class and state of an object, as ``copy`` and ``pickle`` would take them."""
+    try:
+        reduced = value.__reduce_ex__(2)
+    except (TypeError, AttributeError, PicklingError) as error:
+        raise DataError(f"a ledger cannot identify {value!r} ({error}); leave ledger out") from error
+    parts = [reduced] if isinstance(reduced, str) else list(reduced)
+    return [type(value), *(list(part) if isinstance(part, Iterator) else part for part in parts)]
+
+
+def _importable(value: Any) -> str:
+    """Name and code of a function or a class that a module defines."""
+    name = f"{value.__module__}.{value.__qualname__}"
+    found: Any = sys.modules.get(value.__module__)
+    for part in value.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is not value:
+        raise DataError(
+            f"a ledger cannot identify {value.__qualname__!r}, so that two different ones might share results; define "
+            "it at the top of a module, or leave ledger out"
+        )
+    if not isinstance(value, FunctionType):
+        return name
+    return f"{name} {_code_text(value.__code__)} {content_text([value.__defaults__, value.__kwdefaults__])}"
+
+
+def _code_text(code: CodeType) -> str:
+    constants = (_code_text(one) if isinstance(one, CodeType) else content_text(one) for one in code.co_consts)
+    return fingerprint([code.co_code.hex(), *code.co_names, "constants", *constants])
+
+
 def entry_of(outcome: Outcome) -> Entry:
     """What a ledger keeps of an outcome: its figures, and its model where that can be written."""
     content = None
@@ -217,100 +248,3 @@ def outcome_of(entry: Entry, job: Job, estimator: Any) -> Outcome:
         except ModelFileError as error:
             raise DataError(f"the ledger holds a model that cannot be read ({error}); name a new ledger") from error
     return Outcome(job, figures.validation, figures.test, figures.curves, model, figures.training)
-
-
-class OutcomeRecord(Figures, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One model and what it reaches; ``model`` is what its own file would hold."""
-
-    value: float
-    seed: Count
-    model: dict[str, Any] | None
-    kind: str = KIND  # of that file; absent in files of earlier versions
-
-
-class UtilityRecord(Record):
-    """What a frontier's file says of a utility: how it is measured is the business of the code."""
-
-    name: str
-    label: str
-    larger_is_better: bool
-
-    def utility(self) -> Utility:
-        """The utility of that name, else one that is known by its figures only."""
-        return UTILITIES.get(self.name) or Utility(self.name, self.label, self.larger_is_better)
-
-
-class FrontierRecord(Record):
-    """All that a file holds of a frontier, but for its models' arrays."""
-
-    on: Literal["scores", "decisions"]
-    accuracy_name: Literal["accuracy", "R2"]
-    groups: tuple[str, ...]
-    sizes: dict[str, Count]
-    notes: tuple[str, ...]
-    comparisons: Positive
-    parameter: str
-    floor: float | None
-    small: str
-    outcomes: list[OutcomeRecord]
-    chosen: Point | None
-    limit: float | None
-    # Absent in files of earlier versions.
-    utility: UtilityRecord | None = None
-    constant: Point | None = None
-    constant_text: str = ""
-    tried: Positive | None = None
-    chosen_by: UtilityRecord | None = None
-    certified: bool = False
-    knobs: dict[str, str] = msgspec.field(default_factory=dict)
-    provenance: Provenance = msgspec.field(default_factory=Provenance)
-
-
-_LATER = ("outcomes", "chosen", "limit", "utility", "chosen_by", "certified")  # not handed over as they are
-_OWN = [name for name in FrontierRecord.__struct_fields__ if name not in _LATER]
-
-
-def write_frontier(path: PathLike, front: Frontier) -> None:
-    """Write figures and models to one file."""
-    arrays: dict[str, NDArray[Any]] = {}
-    outcomes = []
-    for place, outcome in enumerate(front.outcomes):
-        kind, kept = KIND, None
-        if outcome.model is not None:
-            kind, kept, own = content_of(outcome.model)
-            arrays |= prefixed(f"{place}/", own)
-        figures = outcome.validation, outcome.test, outcome.curves, outcome.training
-        value, seed = outcome.job.value, outcome.job.seed
-        outcomes.append(OutcomeRecord(*figures, value=value, seed=seed, model=kept, kind=kind))
-    own_fields = {name: getattr(front, name) for name in _OWN}
-    utility, chosen_by = (
-        None if own is None else UtilityRecord(own.name, own.label, own.larger_is_better)
-        for own in (front.utility, front.chosen_by)
-    )
-    record = FrontierRecord(
-        outcomes=outcomes,
-        chosen=front.chosen,
-        limit=front.limit,
-        utility=utility,
-        chosen_by=chosen_by,
-        certified=front.certified,
-        **own_fields,
-    )
-    write(path, Content(FRONTIER, record.as_json(), arrays))
-
-
-def frontier_from(content: Content, made: Callable[..., Frontier], model_in: Callable[[Content], Any]) -> Frontier:
-    """The frontier that ``write_frontier`` wrote, by its class; ``model_in`` makes each model of its own content."""
-    record = record_of(FrontierRecord, content.meta, "a frontier")
-    outcomes = []
-    for place, one in enumerate(record.outcomes):
-        arrays = under(f"{place}/", content.arrays)
-        model = None if one.model is None else model_in(Content(one.kind, one.model, arrays))
-        job = Job(one.value, one.seed, one.test.family)
-        outcomes.append(Outcome(job, one.validation, one.test, one.curves, model, one.training))
-    front = made(outcomes, **{name: getattr(record, name) for name in _OWN})
-    front.chosen, front.limit, front.certified = record.chosen, record.limit, record.certified
-    if record.utility is not None:
-        front.utility = record.utility.utility()
-    front.chosen_by = None if record.chosen_by is None else record.chosen_by.utility()
-    return front

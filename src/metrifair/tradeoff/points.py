@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import isfinite
+from typing import Any, NamedTuple
 
+from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
+from metrifair.figures.utility import Mark
+
+
+class FrontierNote(NamedTuple):
+    """Something to know about a frontier; ``metrifair.wording.frontier`` holds one template for each kind."""
+
+    kind: str
+    facts: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -26,10 +37,10 @@ class Point:
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by the name of the figure
     failed: bool = False  # training diverged: the figures mean nothing
     errors: Mapping[str, float] = field(default_factory=dict)  # standard errors by the name of the figure
-    marks: Mapping[str, str] = field(default_factory=dict)  # "decides the same for everyone" ..., by utility
-    overfit: bool = False  # on the rows that it was trained on its unfairness is smaller by more than chance
+    marks: Mapping[str, Mark] = field(default_factory=dict)  # by utility, of a model that a constant could replace
+    overfit: bool = False  # unfairness is significantly smaller on the training rows
     family: str = ""  # of models, where a frontier has several
-    needs_group: bool = False  # whether the model asks for the group when it predicts
+    needs_group: bool = False  # whether the model needs the group to predict
 
     @property
     def place(self) -> float | tuple[str, float]:
@@ -56,6 +67,31 @@ class Point:
         if on == "scores":
             return self.unfairness
         return self.unfairness if self.decision_unfairness is None else self.decision_unfairness
+
+
+class Job(NamedTuple):
+    """One model to train."""
+
+    value: float
+    seed: int
+    family: str = ""
+
+    @property
+    def name(self) -> str:
+        """What a ledger calls it; each family is a run of its own there."""
+        return f"{self.value!r} seed {self.seed}"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One trained model and its figures; ``model`` is None where training failed or a ledger kept the figures only."""
+
+    job: Job
+    validation: Point
+    test: Point
+    curves: Curves | None = None
+    model: Any = None
+    training: Point | None = None  # None for a model that came fitted
 
 
 def _accuracy(point: Point) -> float:
@@ -90,12 +126,6 @@ def area(points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point]
     0.7
     """
     steps = pareto(points, on=on, worth=worth)
-    ends = [*(min(point.gap(on), 1.0) for point in steps[1:]), 1.0]
-    return (
-        sum(
-            max(0.0, min(worth(point), 1.0)) * max(0.0, end - min(point.gap(on), 1.0))
-            for point, end in zip(steps, ends, strict=True)
-        )
-        if steps
-        else 0.0
-    )
+    bounds = [*(min(point.gap(on), 1.0) for point in steps), 1.0]
+    widths = (max(0.0, end - start) for start, end in pairwise(bounds))
+    return sum((max(0.0, min(worth(point), 1.0)) * width for point, width in zip(steps, widths, strict=True)), 0.0)

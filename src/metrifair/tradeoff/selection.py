@@ -10,8 +10,7 @@ from metrifair.errors import DataError
 from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.utility import UTILITIES, Utility
 from metrifair.support.checks import check_known, check_switches, is_number
-from metrifair.tradeoff.ledger import Outcome
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.points import Outcome, Point
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def suitable(
     accuracy_name: str,
     cdfs: int,
     models: int,
-    small: str,
+    all_small: bool,
 ) -> list[Outcome]:
     """The candidates that keep to the wish on validation data; where there are none, an error says what there is."""
     points, hint, low, high = [one.validation for one in candidates], "", -inf, inf
@@ -61,13 +60,14 @@ def suitable(
         figures = [bound(one, on=on, cdfs=cdfs, models=models) if wish.certified else one.gap(on) for one in points]
         wanted = f"{'certified ' if wish.certified else ''}unfairness at most {high:g}"
         hint = " (1 proves nothing: no unfairness is larger)" if wish.certified and max(figures) >= 1 else ""
-        hint += f". {small}" if small else ": ask for more, train with larger strengths, or hold more data out"
+        larger = "merge small groups, mark them as missing" if all_small else "train with larger strengths"
+        hint += f": ask for more, {larger}, or hold more data out"
     elif wish.min_accuracy is not None:
         low = wish.min_accuracy
         figures, wanted = [one.accuracy for one in points], f"{accuracy_name} at least {low:g}"
     else:  # Donini et al.: 97 % of the best; a loss may be 1 / 97 % of the least; a negative R2 has no 97 %
         figures = [_worth(one, utility) for one in candidates]
-        best, wanted = max(figures), f"97 % of the best {utility.label}"
+        best, wanted = max(figures), f"97 % of the best {utility.name}"
         low = 0.97 * best if best > 0 else best if utility.larger_is_better else best / 0.97
     found = [one for one, figure in zip(candidates, figures, strict=True) if low <= figure <= high]
     if not found:

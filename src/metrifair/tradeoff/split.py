@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -107,8 +107,8 @@ class HeldOut:
         return tuple(self.compared.values())
 
 
-def judged_alike(*parts: HeldOut) -> list[HeldOut]:
-    """The parts, judged by the same comparisons: those with enough rows in each of them, where there are such."""
+def with_common_comparisons(*parts: HeldOut) -> list[HeldOut]:
+    """The parts, evaluated by the same comparisons: those with enough rows in each of them, where there are such."""
     few = frozenset(one for part in parts for one, side in part.everyone.items() if min(side.counts) < part.least)
     small = frozenset(group for part in parts for group in part.small)
     return [replace(part, apart=few, apart_groups=small) for part in parts]
@@ -157,16 +157,14 @@ class DataSet:
         alike = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
         return np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
 
-    def provenance(self, said: Mapping[str, Any], call: str, seed: object) -> Provenance:
+    def provenance(self, seed: object) -> Provenance:
         """Where figures of these rows come from."""
         kept = self.problem.kept
         return Provenance(
-            **said,
             source="rows in memory",
             rows_read=len(self.rows) if kept is None else len(kept),
             left_out={} if kept is None else {"zero_weight": len(kept) - len(self.rows)},
             columns={"group": [attribute.name for attribute in self.problem.scheme.attributes]},
-            call=call,
             seed=int(seed) if is_integer(seed, least=0) else None,  # type: ignore[call-overload]
             **made_now(),
         )

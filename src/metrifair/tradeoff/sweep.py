@@ -1,4 +1,4 @@
-"""Families of models, values of their parameter x seeds -> judged models.
+"""Families of models, values of their parameter x seeds -> trained models with their figures.
 
 With a ledger, what is finished is never done again.
 """
@@ -28,7 +28,8 @@ from metrifair.postprocessing.calibration import ScorePostprocessor
 from metrifair.problem.tables import Table, columns, renumbered, rows_of
 from metrifair.support.checks import groups_if_asked, last_step
 from metrifair.support.parallel import is_elsewhere, spread
-from metrifair.tradeoff.ledger import Job, Ledger, Outcome, entry_of, fingerprint, outcome_of
+from metrifair.tradeoff.ledger import Ledger, entry_of, fingerprint, outcome_of
+from metrifair.tradeoff.points import Job, Outcome
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(0.03, 1_000, 21).round(3).tolist(), 1e4, 1e5, 1e6)
 """Where trade-offs move on all our data sets, and the last ones where models end at a constant; docs/defaults.md."""
@@ -57,8 +58,8 @@ class Family(NamedTuple):
             raise DataError(f"{argument} must be None, 'auto', or a list of finite numbers{lowest}, got {given!r}")
         return values
 
-    def told(self, name: str, value: object) -> Family:
-        """With a parameter of the estimator, and of those that it wraps, wherever one has it."""
+    def with_parameter(self, name: str, value: object) -> Family:
+        """The family with this parameter set, in the estimator and in those that it wraps, wherever one has it."""
         own = [key for key in self.estimator.get_params() if key == name or key.endswith(f"__{name}")]
         return self._replace(estimator=clone(self.estimator).set_params(**dict.fromkeys(own, value)))
 
@@ -73,9 +74,9 @@ def needs_group(model: Any) -> bool:
     False
     """
     model = last_step(model)
-    told = getattr(model, "needs_group", None)
-    if isinstance(told, bool):
-        return told
+    stated = getattr(model, "needs_group", None)
+    if isinstance(stated, bool):
+        return stated
     return hasattr(model, "predict") and bool(groups_if_asked(model.predict, None))
 
 
@@ -154,8 +155,8 @@ def _name_of(estimator: Any) -> str:
     return f"{name}{inner}" + (", without groups" if parameters.get("needs_group") is False else "")
 
 
-Judge: TypeAlias = Callable[[Any, Job], Outcome]
-"""What a model reaches; the model is None where training failed."""
+Evaluate: TypeAlias = Callable[[Any, Job], Outcome]
+"""Figures of a model; the model is None where training failed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +191,7 @@ def sweep(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    judge: Judge,
+    evaluate: Evaluate,
     *,
     parameter: str = "strength",
     ledger: Ledger | None = None,
@@ -210,7 +211,7 @@ def sweep(
             estimator.steps[-1][1],
             data,
             jobs,
-            lambda model, job: judge(model if model is None else whole(model), job),
+            lambda model, job: evaluate(model if model is None else whole(model), job),
             parameter=parameter,
             ledger=ledger,
             n_jobs=n_jobs,
@@ -220,16 +221,16 @@ def sweep(
     outcomes = {job: outcome_of(known[job.name], job, estimator) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
     if parameter == "strength" and type(estimator) in BY_NAME.values():
-        batches = _stacks(estimator, data, missing, judge, split=ledger is not None, devices=devices)
+        batches = _stacks(estimator, data, missing, evaluate, split=ledger is not None, devices=devices)
     elif devices is not None:
         raise DataError(
             f"devices share the strengths of FairClassifier and FairRegressor, got a {type(estimator).__name__}; "
             "leave devices out"
         )
     elif parameter == "tolerance" and isinstance(estimator, ScorePostprocessor):
-        batches = _paths(estimator, data, missing, judge)
+        batches = _paths(estimator, data, missing, evaluate)
     else:
-        batches = _one_by_one(estimator, data, missing, judge, parameter=parameter, n_jobs=n_jobs)
+        batches = _one_by_one(estimator, data, missing, evaluate, parameter=parameter, n_jobs=n_jobs)
     for batch in batches:
         if ledger is not None:
             ledger.add({outcome.job.name: entry_of(outcome) for outcome in batch})
@@ -273,7 +274,7 @@ def _stacks(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    judge: Judge,
+    evaluate: Evaluate,
     *,
     split: bool,
     devices: Sequence[str] | None,
@@ -298,7 +299,7 @@ def _stacks(
         values, seeds = stack
         models = _fitted(estimator, arguments, values, seeds, None if solved else devices)
         found = (Job(value, seed) for seed in seeds for value in values)
-        return [judge(models[job], job._replace(family=jobs[0].family)) for job in found]
+        return [evaluate(models[job], job._replace(family=jobs[0].family)) for job in found]
 
     if not elsewhere:
         yield from map(outcomes, stacks)
@@ -334,7 +335,7 @@ def _fitted(
         return dict(pair for pairs in pool.map(fitted, *zip(*tasks, strict=True)) for pair in pairs)
 
 
-def _paths(estimator: Any, data: RowsToTrain, jobs: Sequence[Job], judge: Judge) -> Iterator[list[Outcome]]:
+def _paths(estimator: Any, data: RowsToTrain, jobs: Sequence[Job], evaluate: Evaluate) -> Iterator[list[Outcome]]:
     """All tolerances of one seed at a time: they share the model that is wrapped."""
     arguments = _arguments(estimator, data)
     for seed in dict.fromkeys(job.seed for job in jobs):
@@ -344,7 +345,7 @@ def _paths(estimator: Any, data: RowsToTrain, jobs: Sequence[Job], judge: Judge)
             models = path.fit_path(**arguments, tolerances=[job.value for job in own])
         except Diverged:
             models = [None] * len(own)
-        yield [judge(model, job) for model, job in zip(models, own, strict=True)]
+        yield [evaluate(model, job) for model, job in zip(models, own, strict=True)]
 
 
 def _arguments(estimator: Any, data: RowsToTrain) -> dict[str, Any]:
@@ -361,7 +362,7 @@ def _one_by_one(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    judge: Judge,
+    evaluate: Evaluate,
     *,
     parameter: str,
     n_jobs: int | None,
@@ -378,8 +379,8 @@ def _one_by_one(
         try:
             model.fit(**arguments)
         except Diverged:
-            return judge(None, job)
-        return judge(model, job)
+            return evaluate(None, job)
+        return evaluate(model, job)
 
     for outcome in spread(fit, jobs, n_jobs):
         yield [outcome]

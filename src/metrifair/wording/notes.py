@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from metrifair.auditing.records import REST, Favourable, Note
+from metrifair.errors import Style, value_text
 from metrifair.wording.findings import OTHERS
 from metrifair.wording.numbers import (
     confidence_text,
@@ -17,9 +18,6 @@ from metrifair.wording.numbers import (
     score_text,
 )
 from metrifair.wording.rates import selected_text
-
-Style: TypeAlias = Literal["python", "option"]
-"""How a note names an argument: as Python does, or as an option of the command line."""
 
 Topic: TypeAlias = Literal["constant", "labels", "parity", "small", "missing", "exactness", "weights", "training"]
 
@@ -42,6 +40,7 @@ class Template(NamedTuple):
     topic: Topic
     text: Callable[..., str]
     remedy: str = ""
+    purpose: str = ""  # of the remedy
 
 
 def note_text(note: Note, style: Style = "python") -> str:
@@ -57,7 +56,7 @@ def note_text(note: Note, style: Style = "python") -> str:
     if not template.remedy:
         return text
     value = note.facts["group"] if template.remedy == "missing" else ...
-    return f"{text} {_remedy(template.remedy, value, style)}"
+    return f"{text} {_remedy(template, value, style)}"
 
 
 def note_topic(note: Note) -> Topic:
@@ -75,19 +74,13 @@ def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, .
     return [(topic, TOPICS[topic], own) for topic, own in texts.items() if own]
 
 
-_OPTIONS = {
-    "threshold": ("threshold", "NUMBER", " to compute them"),
-    "pos_label": ("positive", "CLASS", " to change it"),
-    "missing": ("missing", "VALUE", " if it marks missing values"),
-}
-
-
-def _remedy(argument: str, value: object, style: Style) -> str:
-    """What to pass; a value that only the user can know is a placeholder."""
-    option, placeholder, purpose = _OPTIONS[argument]
-    if style == "option":
-        return f"Use --{option} {placeholder if value is ... else value}{purpose}."
-    return f"Pass {argument}={'...' if value is ... else repr(value)}{purpose}."
+def _remedy(template: Template, value: object, style: Style) -> str:
+    """What to pass. A value that only the user can know is a placeholder."""
+    argument = value_text(template.remedy, value, style)
+    if template.remedy == "missing":
+        read = f"use {argument}" if style == "option" else f"read the file with {argument}"
+        return f"Leave these cells empty if it marks missing values, or {read}."
+    return f"{'Use' if style == 'option' else 'Pass'} {argument} {template.purpose}."
 
 
 # --- the same result for everyone
@@ -303,9 +296,9 @@ def _training_rows_bounded(
 NOTES = {
     "constant_scores": Template("constant", _without_gaps("constant_scores")),
     "constant_probabilities": Template("constant", _without_gaps("constant_probabilities")),
-    "same_decision": Template("constant", _without_contrast, "threshold"),
+    "same_decision": Template("constant", _without_contrast, "threshold", "to compare decisions that differ"),
     "nearly_all_selected": Template("constant", _without_meaning),
-    "positive_label": Template("labels", _positive_label, "pos_label"),
+    "positive_label": Template("labels", _positive_label, "pos_label", "to change it"),
     "reversed_score": Template("labels", _reversed_score),
     "groups_are_labels": Template("parity", _groups_are_labels),
     "uninformative_score": Template("parity", _uninformative_score),
@@ -319,7 +312,7 @@ NOTES = {
     "missing_all_groups": Template("missing", _missing_all_groups),
     "name_like_missing": Template("missing", _name_like_missing, "missing"),
     "names_alike": Template("missing", _names_alike),
-    "undecided": Template("exactness", _undecided, "threshold"),
+    "undecided": Template("exactness", _undecided, "threshold", "to compute them"),
     "binned_attribute": Template("exactness", _binned_attribute),
     "binned_counts": Template("exactness", _binned_counts),
     "median_bracket": Template("exactness", _median_bracket),

@@ -15,11 +15,11 @@ from metrifair.report.audit.by_group import along_section, by_group_section
 from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
 from metrifair.report.audit.rates import rates_section
 from metrifair.report.charts import axis, axis_json
-from metrifair.report.frontier.page import frontier_head, frontier_section
-from metrifair.report.frontier.view import FrontierView
-from metrifair.report.frontier.words import glossary
+from metrifair.report.frontier import frontier_head, frontier_section
 from metrifair.report.html import Json, Markup, Section, document, element, embedded_json, joined, origin_list, resource
 from metrifair.wording.findings import SIGNIFICANCE, TESTS, describe, significance_text
+from metrifair.wording.frontier import glossary
+from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.glossary import FIGURE_WORDS, audit_glossary, highlights, overview
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.notes import notes_by_topic

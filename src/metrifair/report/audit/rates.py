@@ -8,9 +8,9 @@ from metrifair.auditing.records import AuditRecord, Decisions, Settings
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
-from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import Markup, element, joined
 from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.numbers import (
     MISSING,
     confidence_text,

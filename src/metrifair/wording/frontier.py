@@ -1,18 +1,192 @@
-"""All sentences about a frontier: what was found, what the choice costs, what is noise, what the words mean.
+"""All sentences about a frontier: notes, marks, the summary, the choice and the glossary.
 
-Pages, terminals and the record itself only place them.
+Pages, terminals and cards place them. A note has one template for its kind, whose parameters are its facts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from metrifair.figures.utility import NO_BETTER
-from metrifair.report.frontier.notes import WEIGHTED, helps, is_text, marked_sentence
-from metrifair.report.frontier.view import FrontierView, Row, figure_texts
-from metrifair.tradeoff.points import Point
-from metrifair.wording.numbers import figure_text, noun, percent_text
+from metrifair.figures.intervals import FEW
+from metrifair.figures.utility import CONSTANT, NO_BETTER, Mark, Utility
+from metrifair.tradeoff.points import FrontierNote, Point
+from metrifair.wording.frontier_view import MARKS, FrontierRow, FrontierView, figure_name, figure_texts
+from metrifair.wording.numbers import few_text, figure_text, listed, noun, percent_text, positive_text
+
+_PARTS = {"training": "training rows", "validation": "validation rows", "test": "test rows"}
+_SAME, _THRESHOLD = "the same for everyone", "metrifair train --choose-threshold"
+
+
+def note_text(note: FrontierNote) -> str:
+    """The sentences of a note; empty where its facts need no words.
+
+    >>> note_text(FrontierNote("split", {"training": 1000, "validation": 500, "test": 500, "folds": 0}))
+    '1,000 training rows, 500 validation rows, 500 test rows.'
+    """
+    return NOTES[note.kind](**note.facts)
+
+
+def _split(training: int, validation: int, test: int, folds: int) -> str:
+    if folds:
+        return f"{training:,} training rows, {folds}-fold cross-validation to choose a model, {test:,} test rows."
+    first = f"{training:,} training rows" if training else "Fitted models"
+    return f"{first}, {validation:,} validation rows, {test:,} test rows."
+
+
+def _positive_label(labels: Sequence[object], positive: int) -> str:
+    return positive_text(labels, positive)
+
+
+def _weighted() -> str:
+    return "Rows count by their sample weights. Intervals are omitted: their proof does not cover weighted samples."
+
+
+def _label_groups(attribute: str) -> str:
+    return f"The groups of {attribute} are the label in other words: scores that are right are then unfair by design."
+
+
+def _small_groups(groups: Sequence[Mapping[str, Any]], left_out: bool) -> str:
+    small = []
+    for one in groups:
+        rows = _PARTS[one["part"]]
+        within = rows if one["within"] == "everyone" else f"{rows}, {one['within']}"
+        small.append((one["group"], one["attribute"], within, one["rows"]))
+    consequence = (
+        f"Unfairness excludes them, and the four-fifths ratio excludes groups with fewer than {FEW} rows in all. "
+        "Tables by group show them."
+        if left_out
+        else "There are no larger groups to compare, so that chance alone may explain the unfairness."
+    )
+    return f"{few_text(small)} {consequence} Merge small groups, mark them as missing, or hold more rows out."
+
+
+def chance_text(unfairness: float, comparisons: int = 1, on: str = "scores") -> str:
+    """The unfairness that chance alone would show.
+
+    >>> chance_text(0.1993, 7)
+    'Groups with equal distributions would show an unfairness of about 0.199 by chance alone (the largest of 7 \
+comparisons). Differences between models below it are sampling noise.'
+    """
+    about = "up to about" if on == "decisions" else "about"
+    largest = f" (the largest of {comparisons:,} comparisons)" if comparisons > 1 else ""
+    return (
+        f"Groups with equal distributions would show an unfairness of {about} {figure_text(unfairness)} by chance alone"
+        f"{largest}. Differences between models below it are sampling noise."
+    )
+
+
+def _overfit(
+    *,
+    models: int,
+    trained: int,
+    family: str,
+    parameter: str,
+    value: float,
+    training: float,
+    validation: float,
+    test: float,
+) -> str:
+    at = f"{f'{family}, ' if family else ''}{parameter} {value:g}"
+    return (
+        f"Unfairness is significantly smaller on training rows than on others for {models} of {trained} models "
+        f"(most at {at}: {figure_text(training)} on training rows, {figure_text(validation)} on validation rows, "
+        f"{figure_text(test)} on test rows). {overfit_remedy(parameter)}"
+    )
+
+
+def overfit_remedy(parameter: str) -> str:
+    """What helps against models whose fairness does not carry over to new rows."""
+    turn = {"strength": ", more rows or a larger strength", "tolerance": ", more rows or a smaller tolerance"}
+    return f"Fewer leaves, a smaller network{turn.get(parameter, ' or more rows')} help."
+
+
+def _constant_models(family: str, strengths: Sequence[float], constant: Sequence[float]) -> str:
+    last = [value for value in strengths if value >= min(constant)]
+    where = f"at strength {listed([f'{value:g}' for value in constant])}"
+    if len(last) > 1 and last == list(constant):
+        where = f"from strength {last[0]:g} on"
+    return (
+        f"{f'{family}: models' if family else 'Models'} predict {_SAME} {where} ({len(constant)} of {len(strengths)} "
+        "strengths): training found nothing with a lower objective there. Use smaller strengths or longer training to "
+        "see the trade-off."
+    )
+
+
+def _same_decisions(models: int, of: int) -> str:
+    decide, their, they = ("decides", "its", "it ranks") if models == 1 else ("decide", "their", "they rank")
+    return (
+        f"{models} of {of} models {decide} {_SAME} at {their} threshold, however well {they} people. Equal decision "
+        f"rates and a four-fifths ratio of 1 are then no sign of fairness. Choose another threshold ({_THRESHOLD})."
+    )
+
+
+def _message(text: str) -> str:
+    return text  # of a caller that has its own words, such as the command line
+
+
+NOTES: Mapping[str, Callable[..., str]] = {
+    "split": _split,
+    "positive_label": _positive_label,
+    "weighted": _weighted,
+    "label_groups": _label_groups,
+    "small_groups": _small_groups,
+    "chance": chance_text,
+    "overfit": _overfit,
+    "constant_models": _constant_models,
+    "same_decisions": _same_decisions,
+    "message": _message,
+}
+
+
+def mark_text(mark: Mark) -> str:
+    """What a mark says of a model, with its verb.
+
+    >>> mark_text("constant"), mark_text("no_better")
+    ('decides the same for everyone', 'is no better than a constant predictor')
+    """
+    return MARKS[mark] if mark == CONSTANT else f"is {MARKS[mark]}"
+
+
+def mark_warning(utility: Utility, mark: Mark, part: str = "test") -> str:
+    """A warning about a chosen model that a constant predictor could replace.
+
+    >>> from metrifair.figures.utility import UTILITIES
+    >>> mark_warning(UTILITIES["accuracy"], "constant")
+    'The chosen model decides the same for everyone (on test rows): allow more unfairness, or train with other \
+strengths; a utility of scores, such as AUC, may still distinguish models'
+    """
+    rows = _PARTS[part]
+    name = noun(figure_name(utility.name))
+    measured = f"on {rows}" if mark == CONSTANT else f"by {name} on {rows}, within its 95 % interval"
+    scores = "; a utility of scores, such as AUC, may still distinguish models" if utility.needs == "decisions" else ""
+    return (
+        f"The chosen model {mark_text(mark)} ({measured}): allow more unfairness, or train with other strengths{scores}"
+    )
+
+
+def choice_warning(validation: Point, test: Point, utility: Utility) -> str:
+    """A warning about a chosen model that is no better than a constant, or decides like one; or empty."""
+    for part, point in (("test", test), ("validation", validation)):
+        if mark := point.marks.get(utility.key):
+            return mark_warning(utility, mark, part)
+    if test.marks.get("accuracy") != CONSTANT:
+        return ""
+    return (
+        f"The chosen model ranks people, but decides {_SAME} at its threshold (on test rows): equal decision rates are "
+        f"then no sign of fairness; choose another threshold ({_THRESHOLD})"
+    )
+
+
+def constant_text(value: object) -> str:
+    """What the constant predictor predicts.
+
+    >>> constant_text("yes"), constant_text(3.14159)
+    ('“yes” for everyone', '3.142 for everyone')
+    """
+    return f"{value:.4g} for everyone" if isinstance(value, float) else f"“{value}” for everyone"
+
 
 UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
 _KOLMOGOROV = "the Kolmogorov distance, the largest difference between the groups' shares below any score"
@@ -49,10 +223,12 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     fairest = next((point for point in view.front if not view.mark(point)), None)
     if fairest is not None:
         lower = sum(point.gap(view.on) < fairest.gap(view.on) for point in view.usable if view.mark(point))
-        more = f" {_models(lower)} with less unfairness {_are(lower)} {NO_BETTER}." if lower else ""
+        more = f" {_models(lower)} with less unfairness {_are(lower)} {MARKS[NO_BETTER]}." if lower else ""
         found.append(Highlight("Least unfair", fairest, _against(view, fairest, top) + more))
     return _merged(
-        replace(one, sentence=f"{_capital(is_text(mark))}. {one.sentence}") if (mark := view.mark(one.point)) else one
+        replace(one, sentence=f"{_capital(mark_text(mark))}. {one.sentence}")
+        if (mark := one.point.marks.get(view.key))
+        else one
         for one in found
     )
 
@@ -100,8 +276,8 @@ Against the most accurate: accuracy 10.0 points lower, unfairness 75% lower.
             f"The chosen model ({named}) {_reaches(view, view.choice)}. "
             f"Against {_best(view)}: {noun(_against(view, view.choice, top))}"
         )
-    if view.choice is not None and view.mark(view.choice):
-        sentences.append(f"The chosen model {is_text(view.mark(view.choice))}.")
+    if view.choice is not None and (mark := view.choice.marks.get(view.key)):
+        sentences.append(f"The chosen model {mark_text(mark)}.")
     sentences += [asked] if (asked := limit_sentence(view)) else []
     failed = sum(row.failed for row in view.rows)
     if failed:
@@ -115,17 +291,17 @@ def limit_sentence(view: FrontierView) -> str:
     """What was asked of the chosen model, and whether it is kept on the rows behind the figures; empty if nothing was.
 
     >>> limit_sentence(FrontierView([Point(1, 0, 0.8, 0.12)], chosen=Point(1, 0, 0.8, 0.12), limit=0.1))
-    'The chosen one is the most accurate, up to noise, with an unfairness of at most 0.1 on the rows for choosing; on \
-those for these figures it misses this limit.'
+    'The chosen one is the most accurate, up to noise, with an unfairness of at most 0.1 on validation rows; on \
+test rows it misses this limit.'
     """
     if view.limit is None:
         return ""
-    asked = f"an {noun(view.label(view.gap_key))} of at most {view.limit:g} on the rows for choosing"
+    asked = f"an {noun(view.label(view.gap_key))} of at most {view.limit:g} on validation rows"
     if view.choice is None:
         return f"No model has {asked}."
     verdict = "keeps" if view.choice.gap(view.on) <= view.limit else "misses"
     asked = f"{_best(view)}, up to noise, with {asked}"
-    return f"The chosen one is {asked}; on those for these figures it {verdict} this limit."
+    return f"The chosen one is {asked}; on test rows it {verdict} this limit."
 
 
 def choice_sentences(view: FrontierView) -> tuple[str, ...]:
@@ -134,7 +310,7 @@ def choice_sentences(view: FrontierView) -> tuple[str, ...]:
     >>> chosen = Point(1, 0, 0.8, 0.12)
     >>> for sentence in choice_sentences(FrontierView([chosen], chosen=chosen, limit=0.1)):
     ...     print(sentence)
-    Chosen: strength 1, the most accurate, up to noise, with an unfairness of at most 0.1 on the rows for choosing.
+    Chosen: strength 1, the most accurate, up to noise, with an unfairness of at most 0.1 on validation rows.
     On test rows it has accuracy 0.800, unfairness 0.120.
     It misses the limit on test rows (0.120 is above 0.1): to keep it more surely, choose with a lower limit, or hold \
 more rows out.
@@ -150,11 +326,11 @@ more rows out.
     intervals = ", with 95 % intervals" if set(shown) & set(point.intervals) else ""
     named = f"{noun(view.label('strength'))} {_strength(view, point)}"
     sentences = [
-        f"Chosen: {named}, {_best(view)}, up to noise, with an {gap} of at most {limit:g} on the rows for choosing.",
+        f"Chosen: {named}, {_best(view)}, up to noise, with an {gap} of at most {limit:g} on validation rows.",
         f"On test rows it has {reached}{intervals}.",
     ]
-    if mark := view.mark(point):
-        sentences.append(f"{marked_sentence(view.utility, mark)}.")
+    if mark := point.marks.get(view.key):
+        sentences.append(f"{mark_warning(view.utility, mark)}.")
     if value > limit:
         sentences.append(
             f"It misses the limit on test rows ({figure_text(value)} is above {limit:g}): to keep it more surely, "
@@ -164,18 +340,18 @@ more rows out.
 
 
 def constant_sentence(view: FrontierView) -> str:
-    """What a model reaches that decides the same for everyone, and how many are no better; empty if it is not known.
+    """Figures of the constant predictor, and how many models are no better; empty if it is not known.
 
     >>> constant = Point(0, 0, 0.7, 0.0)
-    >>> constant_sentence(FrontierView([Point(0, 0, 0.9, 0.4)], constant=constant, constant_text="“yes” for everyone"))
-    'The constant model (“yes” for everyone) has accuracy 0.700 and unfairness 0.000.'
+    >>> constant_sentence(FrontierView([Point(0, 0, 0.9, 0.4)], constant=constant, constant_value="yes"))
+    'The constant predictor (“yes” for everyone) has accuracy 0.700 and unfairness 0.000.'
     """
     constant = view.baseline
     if constant is None:
         return ""
-    said = f" ({view.constant_text})" if view.constant_text else ""
+    said = "" if view.constant_value is None else f" ({constant_text(view.constant_value)})"
     reached = (
-        f"The constant model{said} has {noun(view.label(view.key))} {figure_text(view.value(constant))} and "
+        f"The constant predictor{said} has {noun(view.label(view.key))} {figure_text(view.value(constant))} and "
         f"{noun(view.label(view.gap_key))} {figure_text(constant.gap(view.on))}"
     )
     alike = sum(bool(view.mark(point)) for point in view.usable)
@@ -188,21 +364,21 @@ def area_sentence(view: FrontierView) -> str:
     """How much of what can be had the models cover; empty if it is not known.
 
     >>> area_sentence(FrontierView([Point(0, 0, 0.9, 0.4)], areas=(0.54, 0.78), constant=Point(0, 0, 0.6, 0.0)))
-    'Area below the Pareto line: 0.540, with the constant model 0.780.'
+    'Area below the Pareto front: 0.540, with the constant predictor 0.780.'
     """
     if view.areas is None:
         return ""
-    with_it = f", with the constant model {figure_text(view.areas[1])}" if view.baseline is not None else ""
-    return f"Area below the Pareto line: {figure_text(view.areas[0])}{with_it}."
+    with_it = f", with the constant predictor {figure_text(view.areas[1])}" if view.baseline is not None else ""
+    return f"Area below the Pareto front: {figure_text(view.areas[0])}{with_it}."
 
 
-def overfit_sentence(view: FrontierView, row: Row) -> str:
+def overfit_sentence(view: FrontierView, row: FrontierRow) -> str:
     """That unfairness at one strength is smaller on training rows by more than chance, and what to do; or empty."""
     if not row.overfit or "training" not in row.parts:
         return ""
     return (
-        f"More than chance lies between the {noun(view.label(view.gap_key))} on training rows and on others: fewer "
-        f"leaves, {helps(view.knobs.get(row.family, 'strength'))}"
+        f"The {noun(view.label(view.gap_key))} is significantly smaller on training rows than on others. "
+        f"{overfit_remedy(view.knobs.get(row.family, 'strength'))}"
     )
 
 
@@ -221,12 +397,12 @@ def families_sentence(view: FrontierView) -> str:
     return f"Families: {', '.join(parts)}." if parts else ""
 
 
-def row_note(row: Row) -> str:
+def row_note(row: FrontierRow) -> str:
     """What a table says of a strength beside its figures."""
     return "; ".join(
         [
             *([row.mark] if row.mark else []),
-            *(["less unfair on training rows, by more than chance"] if row.overfit else []),
+            *(["significantly less unfair on training rows"] if row.overfit else []),
         ]
     )
 
@@ -240,7 +416,7 @@ difference between the groups' shares below any score."
     """
     seeds = len({point.seed for point in view.points})
     means = f", means of {seeds} seeds" if seeds > 1 else ""
-    parts = ", and in brackets on those for training and for choosing" if view.rows[0].parts else ""
+    parts = ", and in brackets on training and validation rows" if view.rows[0].parts else ""
     kinds = "models" if view.knobs else "strengths"
     return f"Shown: {shown} of {len(view.rows)} {kinds}{means}, on test rows{parts}. Unfairness is {_KOLMOGOROV}."
 
@@ -249,7 +425,7 @@ def interval_note(view: FrontierView, point: Point) -> str:
     """What the unfairness of one model is, and what its intervals are worth."""
     meaning = f"Unfairness is {_KOLMOGOROV}."
     if "unfairness" not in point.intervals:
-        return f"{meaning} {WEIGHTED}"
+        return f"{meaning} {_weighted()}"
     kind = "Wilson's" if view.accuracy_name == "accuracy" else "an approximation for many rows"
     return (
         f"{meaning} Its intervals are proven, for all comparisons at once (Dvoretzky-Kiefer-Wolfowitz); that of "
@@ -302,7 +478,7 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     """The words of the report and what they mean.
 
     >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
-    ['Strength', 'Accuracy', 'Unfairness', 'Pareto line', 'Density', 'Share below']
+    ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Density', 'Share below']
     """
     explained = [
         (view.label("strength"), _FAMILIES if view.knobs else _STRENGTH),
@@ -310,15 +486,15 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
         *([(view.label(view.key), _UTILITY.get(view.key, "How good a model is."))] if view.key != "accuracy" else []),
         (view.label("unfairness"), _UNFAIRNESS),
         (view.label("decision_unfairness"), _DECISIONS),
-        *([("Constant model", _CONSTANT)] if view.baseline is not None else []),
-        ("Pareto line", "The best that is to be had at each unfairness. No model lies above it."),
+        *([("Constant predictor", _CONSTANT)] if view.baseline is not None else []),
+        ("Pareto front", "The best utility at each unfairness. No model lies above it."),
         ("Density", "Where the scores of a group lie: the higher the curve, the more of its members have that score."),
         ("Share below", "The share of a group whose score is at most this one, the group's distribution function."),
     ]
     return tuple(pair for pair in explained if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys)
 
 
-_STRENGTH = "How much training weighs fairness against accuracy. 0 means: not at all."
+_STRENGTH = "Weight of the unfairness penalty in training. 0 means no penalty."
 _FAMILIES = (
     "A family, and the value of the parameter by which it trades accuracy for fairness: of a strength 0 means none, of "
     "a tolerance 0 means parity. Where the group is needed, nothing can be predicted for rows without it."
@@ -337,8 +513,8 @@ _UTILITY = {
     "expected_cost": "What the decisions cost, on average: less is better.",
 }
 _CONSTANT = (
-    "Decides the same for everyone, as the base rate or the mean asks. A model that is not better by more than chance "
-    "(the 95 % interval of the difference) is marked."
+    "Predicts the same for everyone: the base rate or the mean. A model that is not significantly better (by the 95 % "
+    "interval of the difference) is marked."
 )
 _UNFAIRNESS = (
     "The Kolmogorov distance: the largest difference between the groups' shares below any score, over all pairs of "

@@ -1,4 +1,4 @@
-"""What a report on a frontier shows, as numbers and texts: drawn by `charts` and by `page`, tested without either."""
+"""A frontier as numbers and texts: rows by strength, names of figures, and what each point is called."""
 
 from __future__ import annotations
 
@@ -7,26 +7,37 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
+from typing import Any
 
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
-from metrifair.figures.utility import ALIKE, NO_BETTER, UTILITIES, Utility
-from metrifair.report.charts import Axis, axis
+from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Utility
 from metrifair.support.checks import check_known
 from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.points import Point, pareto
 from metrifair.wording.numbers import MISSING, figure_text, interval_text, strength_texts
 
 _NAMES = {
-    "strength": "Strength",
-    "seed": "Seed",
     "accuracy": "Accuracy",
     "R2": "R²",
-    "unfairness": "Unfairness",
+    "r2": "R²",
+    "auc": "AUC",
+    "brier": "Brier score",
     "decision_unfairness": "Unfairness of decisions",
     "four_fifths": "Four-fifths ratio",
-} | {name: own.label for name, own in UTILITIES.items()}
+}
+MARKS = {CONSTANT: "decides the same for everyone", NO_BETTER: "no better than a constant predictor"}
+
+
+def figure_name(key: str) -> str:
+    """The name of a figure or a utility for people.
+
+    >>> figure_name("auc"), figure_name("log_loss")
+    ('AUC', 'Log loss')
+    """
+    return _NAMES.get(key) or key.replace("_", " ").capitalize()
+
 
 _LEFT_TO_FRAMES = ("balanced_accuracy", "brier", "mean_squared_error")  # unless they are the utility
 
@@ -56,17 +67,17 @@ class FrontierView:
     labels
         What to call a figure, by its key: "strength", "accuracy", "unfairness", "auc" ...
     floor
-        Unfairness that chance alone would show on the rows behind the figures; below it, models are not told apart.
+        Unfairness that chance alone would show on the test rows.
     limit
-        The unfairness that the chosen model was to keep, on the rows for choosing.
+        The unfairness limit of the choice, on the validation rows.
     utility
         What makes a model good: the figure that is drawn against unfairness.
-    constant, constant_text
-        What a model reaches that decides the same for everyone, and what it says.
+    constant, constant_value
+        Figures of the best constant predictor, and what it predicts.
     training, validation
-        What the models reach on the rows of their training and on those for choosing, in the order of ``points``.
+        Figures on training and validation rows, in the order of ``points``.
     areas
-        Share of the unit box that the models dominate, and that they do with the constant model.
+        Share of the unit box that the models dominate, without and with the constant predictor.
     knobs
         The parameter that was varied, by family, where there are several; then ``curves`` are by family and strength.
     provenance
@@ -94,7 +105,7 @@ class FrontierView:
     limit: float | None = None
     utility: Utility = UTILITIES["accuracy"]
     constant: Point | None = None
-    constant_text: str = ""
+    constant_value: Any = None
     training: Sequence[Point | None] = ()
     validation: Sequence[Point | None] = ()
     areas: tuple[float, float] | None = None
@@ -149,8 +160,8 @@ class FrontierView:
         return best, tuple(sorted(found, key=lambda point: point.gap(self.on)))
 
     def mark(self, point: Point) -> str:
-        """What is said of a point that is no better than a constant; empty of others."""
-        return point.marks.get(self.key, "")
+        """How a point that a constant predictor could replace is called; empty for others."""
+        return MARKS.get(point.marks.get(self.key, ""), "")
 
     def label(self, key: str) -> str:
         """What a figure is called."""
@@ -158,10 +169,7 @@ class FrontierView:
             return self.labels[key]
         if key == "strength" and self.knobs:
             return "Model"
-        if key == self.utility.name and key not in ("accuracy", "r2"):
-            return self.utility.label
-        known = self.accuracy_name if key == "accuracy" else key
-        return _NAMES.get(known) or known.replace("_", " ").capitalize()
+        return figure_name(self.accuracy_name if key == "accuracy" else key)
 
     @cached_property
     def group_names(self) -> tuple[str, ...]:
@@ -184,7 +192,7 @@ class FrontierView:
 
     @property
     def baseline(self) -> Point | None:
-        """The constant model, if it is known and can be drawn."""
+        """The constant predictor, if it is known and can be drawn."""
         return self.constant if self.constant is not None and self._drawable(self.constant) else None
 
     @cached_property
@@ -206,9 +214,9 @@ class FrontierView:
         return tuple(dict.fromkeys(order))
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[FrontierRow, ...]:
         """One row per distinct strength, ascending; family by family where there are several."""
-        found: list[Row] = []
+        found: list[FrontierRow] = []
         for family in self.knobs or ("",):
             strengths = sorted({point.strength for point in self.points if point.family == family})
             texts = strength_texts(strengths)
@@ -218,7 +226,7 @@ class FrontierView:
             )
         return tuple(found)
 
-    def _row(self, family: str, strength: float, text: str) -> Row:
+    def _row(self, family: str, strength: float, text: str) -> FrontierRow:
         own = [at for at, point in enumerate(self.points) if point.strength == strength and point.family == family]
         points = tuple(self.points[at] for at in own)
         usable = tuple(point for point in points if self._drawable(point))
@@ -229,16 +237,16 @@ class FrontierView:
             for name, part in (("training", self.training), ("validation", self.validation))
             if part
         }
-        marks = [mark for point in usable if (mark := self.mark(point))]
+        marks = [kind for point in usable if (kind := point.marks.get(self.key))]
         few = f"{len(marks)} of {len(usable)}: " if len(marks) < len(usable) else ""
-        mark = f"{few}{ALIKE if set(marks) == {ALIKE} else NO_BETTER}" if marks else ""
+        mark = f"{few}{MARKS[CONSTANT if set(marks) == {CONSTANT} else NO_BETTER]}" if marks else ""
         overfit = any(point.overfit for point in usable)
         failed = len(points) - len(usable)
-        return Row(strength, text, points, failed, figures, best, parts, mark, overfit, family=family)
+        return FrontierRow(strength, text, points, failed, figures, best, parts, mark, overfit, family=family)
 
 
 @dataclass(frozen=True)
-class Figure:
+class RowFigure:
     """One figure at one strength: the mean over its seeds, and between which bounds it lies."""
 
     value: float | None
@@ -254,7 +262,7 @@ class Figure:
     def bounds_text(self) -> str:
         """The bounds as shown; empty where there are none.
 
-        >>> Figure(0.5, Interval(0.4, 0.6)).bounds_text
+        >>> RowFigure(0.5, Interval(0.4, 0.6)).bounds_text
         '0.400 to 0.600'
         """
         if self.bounds is None or not math.isfinite(self.bounds.low + self.bounds.high):
@@ -263,16 +271,16 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Row:
+class FrontierRow:
     """All models of one strength."""
 
     strength: float
     text: str
     points: tuple[Point, ...]
     failed: int
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, RowFigure]
     on_front: bool
-    parts: Mapping[str, Figure] = field(default_factory=dict)  # the unfairness on training and validation rows
+    parts: Mapping[str, RowFigure] = field(default_factory=dict)  # the unfairness on training and validation rows
     mark: str = ""  # "decides the same for everyone" ...; with the number of models, where it is not all of them
     overfit: bool = False
     family: str = ""
@@ -296,56 +304,12 @@ class Row:
     def state(self) -> str:
         """How training went, in a word or two.
 
-        >>> Row(1.0, "1", (Point(1, 0, 0.9, 0.1), Point(1, 1, 0, 0, failed=True)), 1, {}, False).state
+        >>> FrontierRow(1.0, "1", (Point(1, 0, 0.9, 0.1), Point(1, 1, 0, 0, failed=True)), 1, {}, False).state
         '1 of 2 failed'
         """
         if not self.failed:
             return "ok"
         return f"{self.failed} of {len(self.points)} failed" if self.usable else "failed"
-
-
-def front_line(view: FrontierView, front: Sequence[Point] | None = None) -> tuple[tuple[float, float], ...]:
-    """Corners of the Pareto step line: the best utility that unfairness at most x allows, to the end of the axis.
-
-    Of all models, or of a ``front`` among some of them.
-
-    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)])
-    >>> front_line(view)[:3]
-    ((0.1, 0.8), (0.4, 0.8), (0.4, 0.9))
-    """
-    corners: list[tuple[float, float]] = []
-    for point in view.front if front is None else front:
-        if corners:
-            corners.append((point.gap(view.on), corners[-1][1]))
-        corners.append((point.gap(view.on), view.value(point)))
-    return (*corners, (frontier_axes(view)[0].high, corners[-1][1])) if corners else ()
-
-
-def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
-    """Axes of unfairness, from 0, and of the utility, of which up is better: a loss falls along its axis.
-
-    They hold the constant model and all error bars. Where the utility's own error is known its axis is no shorter than
-    a 95 % interval, so that differences which are noise do not fill it.
-
-    >>> x, y = frontier_axes(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]))
-    >>> x.low, [text for _, text in y.ticks]
-    (0.0, ['0.80', '0.82', '0.84', '0.86', '0.88', '0.90'])
-    """
-    drawn = [*view.usable, *(point for point in (view.choice, view.baseline) if point is not None)]
-    if not drawn:
-        return axis([1.0], from_zero=True, top=1.0), axis([0.0, 1.0], top=1.0)
-    gaps, values = [point.gap(view.on) for point in drawn], [view.value(point) for point in drawn]
-    for row in view.rows:
-        for key, ends in ((view.gap_key, gaps), (view.key, values)):
-            bounds = row.figures[key].bounds
-            if bounds is not None and row.figures[key].bounds_text:
-                ends += [bounds.low, bounds.high]
-    width = max((4 * point.errors.get(view.key, 0.0) for point in drawn), default=0.0)  # about an interval's
-    most = view.utility.most if view.utility.larger_is_better else math.inf
-    y = axis(values, top=most, least_span=max(0.01, width))
-    if not view.utility.larger_is_better:
-        y = Axis(y.high, y.low, y.ticks)
-    return axis(gaps, from_zero=True, top=1.0), y
 
 
 def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...]:
@@ -371,15 +335,15 @@ def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:
     found = {}
     for key in view.keys:
         text, bounds = figure_text(point.figure(key)), point.intervals.get(key)
-        between = "" if bounds is None or text == MISSING else Figure(None, bounds).bounds_text
+        between = "" if bounds is None or text == MISSING else RowFigure(None, bounds).bounds_text
         found[key] = f"{text} ({between})" if between else text
     return found
 
 
-def _summary_of(key: str, points: Iterable[Point]) -> Figure:
+def _summary_of(key: str, points: Iterable[Point]) -> RowFigure:
     """The figure over the seeds of one strength; a single model keeps its own interval."""
     known = [(point, value) for point in points if (value := point.figure(key)) is not None]
     values = [value for _, value in known]
     if len(values) > 1:
-        return Figure(fmean(values), Interval(min(values), max(values)), over_seeds=True)
-    return Figure(values[0], known[0][0].intervals.get(key)) if values else Figure(None)
+        return RowFigure(fmean(values), Interval(min(values), max(values)), over_seeds=True)
+    return RowFigure(values[0], known[0][0].intervals.get(key)) if values else RowFigure(None)

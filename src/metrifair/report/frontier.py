@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,30 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 from metrifair.errors import DataError
 from metrifair.figures.utility import UTILITIES
-from metrifair.report.charts import axis_json, check_curve, curves_json, score_axis, short, thinned
-from metrifair.report.frontier.view import (
-    Figure,
-    FrontierView,
-    Row,
-    figure_lines,
-    figure_texts,
-    front_line,
-    frontier_axes,
-)
-from metrifair.report.frontier.words import (
+from metrifair.report.charts import Axis, axis, axis_json, check_curve, curves_json, score_axis, short, thinned
+from metrifair.report.html import DRAWING, Json, Markup, Section, document, element, joined, resource
+from metrifair.support.checks import require
+from metrifair.support.files import write_file
+from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier import (
     UNSCRIPTED,
     area_sentence,
     constant_sentence,
+    constant_text,
     glossary,
     highlights,
     overfit_sentence,
     row_note,
     summary,
 )
-from metrifair.report.html import DRAWING, Json, Markup, Section, document, element, joined, resource
-from metrifair.support.checks import require
-from metrifair.support.files import write_file
-from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier_view import FrontierRow, FrontierView, RowFigure, figure_lines, figure_texts
 from metrifair.wording.numbers import figure_text
 
 if TYPE_CHECKING:
@@ -143,7 +137,7 @@ def _headline(view: FrontierView, point: Point) -> Json:
     ]
 
 
-def _row(view: FrontierView, row: Row) -> Json:
+def _row(view: FrontierView, row: FrontierRow) -> Json:
     reference = next((other for other in view.rows if other.usable), row)
     brief = ", ".join(f"{view.label(key)} {row.figures[key].text}" for key in view.keys[:3])
     brief += f"; {row.mark}" if row.mark else ""
@@ -170,14 +164,14 @@ def _row(view: FrontierView, row: Row) -> Json:
     }
 
 
-def _parts(view: FrontierView, row: Row) -> list[tuple[str, Figure]]:
-    """The unfairness on the rows of training, of choosing and of these figures, side by side."""
-    names = {"training": "Training rows", "validation": "Rows for choosing"}
+def _parts(view: FrontierView, row: FrontierRow) -> list[tuple[str, RowFigure]]:
+    """The unfairness on training, validation and test rows, side by side."""
+    names = {"training": "Training rows", "validation": "Validation rows"}
     known = [(names[name], figure) for name, figure in row.parts.items()]
     return [*known, ("Test rows", row.figures[view.gap_key])] if known else []
 
 
-def _figure(view: FrontierView, key: str, row: Row, reference: Row) -> Json:
+def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierRow) -> Json:
     """One figure of a row beside that of the row it is compared with; better or worse, where its direction is known."""
     figure, other = row.figures[key], reference.figures[key]
     known = view.utility if key == view.key else UTILITIES.get(key)
@@ -227,11 +221,14 @@ def _frontier(view: FrontierView, at: Mapping[float | tuple[str, float], int]) -
 
 
 def _constant_lines(view: FrontierView) -> Json:
-    """The constant model's figures; it has no strength and no seed."""
+    """The constant predictor's figures; it has no strength and no seed."""
     if view.baseline is None:
         return []
     texts = figure_texts(view, replace(view.baseline, intervals={}))
-    return [["Constant model", view.constant_text], *([view.label(key), text] for key, text in texts.items())]
+    return [
+        ["Constant predictor", constant_text(view.constant_value)],
+        *([view.label(key), text] for key, text in texts.items()),
+    ]
 
 
 def _table(view: FrontierView) -> Json:
@@ -289,8 +286,52 @@ def _distributions(view: FrontierView, most_numbers: int) -> Json:
     }
 
 
+def front_line(view: FrontierView, front: Sequence[Point] | None = None) -> tuple[tuple[float, float], ...]:
+    """Corners of the Pareto step line: the best utility that unfairness at most x allows, to the end of the axis.
+
+    Of all models, or of a ``front`` among some of them.
+
+    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)])
+    >>> front_line(view)[:3]
+    ((0.1, 0.8), (0.4, 0.8), (0.4, 0.9))
+    """
+    corners: list[tuple[float, float]] = []
+    for point in view.front if front is None else front:
+        if corners:
+            corners.append((point.gap(view.on), corners[-1][1]))
+        corners.append((point.gap(view.on), view.value(point)))
+    return (*corners, (frontier_axes(view)[0].high, corners[-1][1])) if corners else ()
+
+
+def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
+    """Axes of unfairness, from 0, and of the utility, of which up is better: a loss falls along its axis.
+
+    They hold the constant predictor and all error bars. Where the utility's own error is known its axis is no shorter
+    than a 95 % interval, so that differences which are noise do not fill it.
+
+    >>> x, y = frontier_axes(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]))
+    >>> x.low, [text for _, text in y.ticks]
+    (0.0, ['0.80', '0.82', '0.84', '0.86', '0.88', '0.90'])
+    """
+    drawn = [*view.usable, *(point for point in (view.choice, view.baseline) if point is not None)]
+    if not drawn:
+        return axis([1.0], from_zero=True, top=1.0), axis([0.0, 1.0], top=1.0)
+    gaps, values = [point.gap(view.on) for point in drawn], [view.value(point) for point in drawn]
+    for row in view.rows:
+        for key, ends in ((view.gap_key, gaps), (view.key, values)):
+            bounds = row.figures[key].bounds
+            if bounds is not None and row.figures[key].bounds_text:
+                ends += [bounds.low, bounds.high]
+    width = max((4 * point.errors.get(view.key, 0.0) for point in drawn), default=0.0)  # about an interval's
+    most = view.utility.most if view.utility.larger_is_better else math.inf
+    y = axis(values, top=most, least_span=max(0.01, width))
+    if not view.utility.larger_is_better:
+        y = Axis(y.high, y.low, y.ticks)
+    return axis(gaps, from_zero=True, top=1.0), y
+
+
 def frontier_chart(view: FrontierView) -> LayerChart:
-    """The trade-off: all models, the Pareto line, the chosen model; every figure of a model on hover.
+    """The trade-off: all models, the Pareto front, the chosen model; every figure of a model on hover.
 
     Raises
     ------

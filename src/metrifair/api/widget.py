@@ -6,12 +6,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from metrifair.errors import DataError
-from metrifair.report.frontier.page import page_content, widget_script
+from metrifair.report.frontier import page_content, widget_script
 from metrifair.support.checks import require
 from metrifair.tradeoff.points import Point
 
 if TYPE_CHECKING:
-    from metrifair.tradeoff.result import Frontier
+    from metrifair.api.frontier import Frontier
 
 anywidget: Any = require("anywidget", extra="notebook", purpose="a slider in a notebook")
 traitlets: Any = require("traitlets", extra="notebook", purpose="a slider in a notebook")

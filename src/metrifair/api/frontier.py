@@ -1,0 +1,632 @@
+"""`frontier` and `Frontier`: the accuracy-fairness trade-off, shown, chosen from and saved."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import narwhals.stable.v2 as nw
+
+from metrifair.errors import MetrifairWarning
+from metrifair.figures.curves import Curves
+from metrifair.figures.utility import Utility, UtilityLike
+from metrifair.problem.attributes import Continuous
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.tables import Backend, Table, frame
+from metrifair.report.frontier import frontier_chart, frontier_html, save_picture
+from metrifair.report.html import framed, write_html
+from metrifair.saving.modelfile import PathLike
+from metrifair.support.checks import require
+from metrifair.support.provenance import call_text, said_of
+from metrifair.tradeoff.evaluate import predictions
+from metrifair.tradeoff.frontier import FrontierRequest, trade_off
+from metrifair.tradeoff.frontier_file import write_frontier
+from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Point: for the examples
+from metrifair.tradeoff.result import TradeOff, held_out_columns
+from metrifair.tradeoff.selection import Wish
+from metrifair.wording.frontier import choice_warning, note_text, summary
+from metrifair.wording.frontier_view import FrontierView, figure_name
+
+
+def frontier(
+    estimator: Any,
+    X: Table,
+    y: Table,
+    *,
+    sensitive_features: Table,
+    control_features: Table | None = None,
+    sample_weight: Table | None = None,
+    parameter: str | None = None,
+    strengths: Sequence[float] | Literal["auto"] | None = None,
+    tolerances: Sequence[float] | None = None,
+    seeds: int | Sequence[int] = 1,
+    validation: float | int = 0.25,
+    test: float = 0.25,
+    on: Literal["scores", "decisions"] = "scores",
+    utility: UtilityLike | None = None,
+    criterion: str | Criterion | None = None,
+    contrast: Contrast = "pairs",
+    continuous: Continuous | None = None,
+    ledger: str | Path | None = None,
+    n_jobs: int | None = None,
+    devices: Sequence[str] | None = None,
+    random_state: int = 0,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
+) -> Frontier:
+    """The trade-off between accuracy and fairness: models of every strength and seed, judged on held-out data.
+
+    One split into training, validation and test rows serves all models; seeds change initial weights and batches
+    only. FairClassifier and FairRegressor train all at once; our post-processors fit what they wrap once; any other
+    scikit-learn estimator is fitted value by value; fitted models are only judged. A pipeline is swept by its last
+    step, which gets the groups; the steps before it are fitted once, to the training rows.
+
+    Parameters
+    ----------
+    estimator : estimator, list or dict of estimators, or list of fitted models
+        What to train, with a parameter that trades accuracy for fairness; several are families, each swept by its own
+        parameter, on one frontier, under the names of a dict or of their classes. Or models to judge as they are.
+    X : table of shape (n, features)
+        Features: an array, a data frame, or whatever the estimator takes.
+    y : array of shape (n,)
+        Labels, or numbers for a regressor.
+    sensitive_features : array of shape (n,), table or dict of columns
+        The group of each row; several columns are several attributes. Missing: unknown, counts for accuracy only.
+    control_features : array of shape (n,) or table, default=None
+        Groups are compared within each of its values.
+    sample_weight : array of shape (n,), default=None
+        What each row counts, in training and in every figure. Intervals and certificates do not hold for weighted
+        samples, and are then left out. Rows of weight 0 are as if they were not there.
+    parameter : str, default=None
+        The parameter of the estimator, or of a pipeline's last step, that is varied. None: "strength", or "tolerance"
+        where there is only that.
+    strengths : list of float, "auto" or None, default=None
+        Its values. None: 0, 21 from 0.03 to 1,000, and three up to a million, of tolerances 15 from 0 to 1; "auto" adds
+        some where the curve bends.
+    tolerances : list of float, default=None
+        The values for families whose parameter is "tolerance", where others have ``strengths``.
+    seeds : int or list of int, default=1
+        How many models of each value, or their seeds.
+    validation : float or int, default=0.25
+        Share of the rows that ``select`` looks at. Or a number of folds, for small data: all rows but those of the test
+        are trained on, and ``select`` looks at what models of the other folds say of each. That takes so many trainings
+        more; nothing is certified by it.
+    test : float, default=0.25
+        Share of the rows behind the figures of ``points``.
+    on : {"scores", "decisions"}, default="scores"
+        Whose distributions unfairness compares.
+    utility : str, table of costs or scorer, default=None
+        What makes a model good: "accuracy", "balanced_accuracy", "auc", "log_loss", "brier"; of numbers "r2",
+        "mean_absolute_error", "mean_squared_error". A table of costs by label and decision, in ascending order of the
+        classes, is their expected cost; also a scorer of scikit-learn, or its name. None: accuracy, or R2.
+    criterion : str or Criterion, default=None
+        What unfairness is measured by. None: the estimator's own, or statistical parity.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Which groups are compared, for estimators that have no ``contrast`` of their own.
+    continuous : "auto", bool or list of str, default=None
+        Which sensitive features are numbers, such as ages: training lowers how much scores depend on them, and models
+        are judged by up to five bands of them. None: as the estimator says, or "auto".
+    ledger : str or Path, default=None
+        File in which finished work is kept, so that a run that was stopped goes on.
+    n_jobs : int, default=None
+        Processes that fit other estimators than ours; None: as joblib is set up. Where joblib is set up for a cluster
+        (``with joblib.parallel_config("dask"):``), its workers train, ours as well.
+    devices : list of str, default=None
+        Devices that share the strengths of FairClassifier and FairRegressor, such as ["cuda:0", "cuda:1"]; None: the
+        estimator's own. The models are the same.
+    random_state : int, default=0
+        Seed of the split.
+    title : str, default=None
+        What stands on top of the report.
+    about : dict of str, default=None
+        What is to be known of the data, such as its date and source: part of the report.
+
+    Returns
+    -------
+    Frontier
+        Models and what they reach; the positive class of its figures is the estimator's ``pos_label``, or the last.
+
+    Raises
+    ------
+    DataError
+        If an argument cannot be used, or an estimator lacks the parameter.
+    TooFewSamples
+        If a group has no row to be judged on; nothing has been trained then.
+
+    See Also
+    --------
+    Frontier.select : The model that suits best.
+
+    Examples
+    --------
+    >>> from metrifair import FairClassifier, frontier
+    >>> import numpy as np
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=600)
+    >>> X = generator.normal(size=(600, 3)) + a[:, None]
+    >>> y = (X.sum(1) + generator.normal(size=600) > 1.5).astype(int)
+    >>> front = frontier(FairClassifier(), X, y, sensitive_features=a, strengths=[0, 1, 2, 4])
+    >>> len(front.points), front.points[0].unfairness > 0.4
+    (4, True)
+    >>> model = front.select(max_unfairness=0.6)
+    >>> model.strength > 0
+    True
+
+    Families that need the group at prediction beside one that does not:
+
+    >>> from metrifair import BarycenterPostprocessor
+    >>> linear = FairClassifier(model="linear")
+    >>> families = {"linear": linear, "barycenter": BarycenterPostprocessor(linear)}
+    >>> front = frontier(families, X, y, sensitive_features=a, strengths=[0, 1, 10], tolerances=[0, 0.5])
+    >>> [(point.family, point.strength, point.needs_group) for point in front.points][2:4]
+    [('linear', 10.0, False), ('barycenter', 0.0, True)]
+    >>> front.select(max_unfairness=0.9, needs_group=False).model
+    'linear'
+    """
+    given = dict(locals())
+    described = said_of(title, about)
+    record = trade_off(FrontierRequest(**{name: given[name] for name in given if name not in ("title", "about")}))
+    provenance = replace(record.provenance, **described, call=call_text(frontier, given))
+    front = Frontier(**{one.name: getattr(record, one.name) for one in fields(record) if one.init})
+    front.provenance = provenance
+    for note in front.notes:
+        # No strength is left at which models vary: the trade-off does not show.
+        if note.kind == "constant_models" and set(note.facts["constant"]) == set(note.facts["strengths"]) - {0.0}:
+            warnings.warn(note_text(note).rstrip("."), MetrifairWarning, stacklevel=2)
+    return front
+
+
+@dataclass(eq=False, repr=False)
+class Frontier(TradeOff):
+    """Trained models and what they reach: points on data that were used neither for training nor for choosing.
+
+    Made by :func:`metrifair.frontier`, or read by :func:`metrifair.load`.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        Every model with what it reaches.
+    on : {"scores", "decisions"}
+        Whose distributions unfairness compares.
+    accuracy_name : {"accuracy", "R2"}
+        What the first figure of a point is.
+    groups : tuple of str
+        Names of the groups.
+    sizes : dict of str to int
+        Test rows by group.
+    notes : tuple of FrontierNote, default=()
+        What to know of the figures, each a kind with its facts; ``summary`` has the sentences.
+    comparisons : int, default=1
+        Distances behind each unfairness: comparisons, times classes where there are several.
+    parameter : str, default="strength"
+        The parameter of the estimator that was varied.
+    floor : float, default=None
+        The unfairness that chance alone would show on these rows.
+    all_small : bool, default=False
+        Whether all groups that are compared have few rows.
+    utility : Utility, default=accuracy
+        What makes a model good.
+    constant : Point, default=None
+        Figures of the best constant predictor on test rows; its strength and seed mean nothing.
+    constant_value : str or float, default=None
+        The label or number that it predicts.
+    tried : int, default=None
+        Models that could have been trained, where the validation rows decide which ones were.
+    source : SweepContext, default=None
+        Rows and estimators, while they are in memory; files do not keep them.
+    knobs : dict of str to str, default={}
+        The parameter that was varied, by family, where there are several.
+    library : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+        Of the data frames that were given; tables of figures are of that library too.
+    provenance : Provenance, default=Provenance()
+        Where it comes from: rows, columns, the call, seed, versions and time; with a title, and what is to be known.
+
+    Attributes
+    ----------
+    chosen : Point or None
+        The test point of the last selection.
+    limit : float or None
+        The unfairness that it asked for.
+    chosen_by : Utility or None
+        What it was judged by.
+    certified : bool
+        Whether the limit is proven to be kept, between the groups that are compared: ``notes`` name those of few rows.
+
+    Examples
+    --------
+    >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
+    >>> outcomes = [Outcome(Job(point.strength, 0), point, point) for point in points]
+    >>> Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
+    Frontier(2 models: accuracy up to 0.900, unfairness of scores down to 0.100, area 0.780)
+    """
+
+    def select(
+        self,
+        *,
+        max_unfairness: float | None = None,
+        min_accuracy: float | None = None,
+        rule: Literal["donini"] | None = None,
+        utility: UtilityLike | None = None,
+        certified: bool = False,
+        needs_group: bool | None = None,
+    ) -> Any:
+        """The fitted model that suits best on validation data.
+
+        Give exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``. ``chosen`` is then the model's point on
+        test data. Models that are no better than deciding the same for everyone are chosen only where no other suits,
+        with a warning; among models that noise does not tell apart the one with the better ranking is.
+
+        Parameters
+        ----------
+        max_unfairness : float, default=None
+            The best among the models that are at most so unfair; those within a standard error of it are as good.
+        min_accuracy : float, default=None
+            The least unfair among the models that are at least so accurate; below what chance shows, all are as fair.
+        rule : {"donini"}, default=None
+            The least unfair among the models with 97 % of the best utility.
+        utility : str, table of costs or scorer, default=None
+            What makes a model good, as in :func:`metrifair.frontier`. None: what the frontier was made with.
+        certified : bool, default=False
+            With ``max_unfairness``: not the unfairness but its proven upper bound must be at most that, jointly for all
+            models that were or could have been trained, of all families; between groups that are not left out, as those
+            of few rows are (``notes`` name them).
+        needs_group : bool, default=None
+            False: only models that predict without the group; True: only those that ask for it. None: all.
+
+        Returns
+        -------
+        estimator
+            One of ``models``.
+
+        Raises
+        ------
+        DataError
+            If no model suits; if the limit is not a number; or if bounds are asked for that weighted samples do not
+            have.
+
+        Warns
+        -----
+        MetrifairWarning
+            If the model is no better than deciding the same for everyone.
+
+        Examples
+        --------
+        >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
+        >>> outcomes = [Outcome(Job(one.strength, 0), one, one, model=f"model {one.strength}") for one in points]
+        >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
+        >>> front.select(max_unfairness=0.2), front.select(min_accuracy=0.85)
+        ('model 1.0', 'model 0.0')
+        """
+        best = self.choose(Wish(max_unfairness, min_accuracy, rule, certified), utility, needs_group)
+        if warning := choice_warning(best.validation, best.test, self.chosen_by or self.utility):
+            warnings.warn(warning, MetrifairWarning, stacklevel=2)
+        return best.model
+
+    def held_out(self, backend: Backend | None = None) -> Any:
+        """What the chosen model says of the test rows, which were used neither for training nor for choosing.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas"}, default=None
+            The library of the frame. None: polars where it is installed, else pandas.
+
+        Returns
+        -------
+        data frame
+            Each row's number (from 0), groups, label, prediction and probability: what ``audit`` asks for.
+
+        Raises
+        ------
+        DataError
+            If no model is chosen, or the frontier comes from a file, which keeps no rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from metrifair import frontier
+        >>> X = np.linspace(-1, 1, 400)[:, None]
+        >>> y, sex = (X[:, 0] > 0).astype(int), np.arange(400) % 2
+        >>> front = frontier([LogisticRegression().fit(X, y)], X, y, sensitive_features={"sex": sex})
+        >>> model = front.select(max_unfairness=1.0)
+        >>> front.held_out("pandas").columns.tolist()
+        ['row', 'sex', 'label', 'prediction', 'probability']
+        """
+        job, context = self.choice()
+        model = next(outcome.model for outcome in self.outcomes if outcome.job == job)
+        part = context.evaluator.test
+        named = {"row": context.test, **held_out_columns(predictions(model, part), part)}
+        return frame({name: column.tolist() for name, column in named.items()}, None, backend)
+
+    def refit(self) -> Any:
+        """The chosen strength and seed, trained on all rows.
+
+        More rows make a better model, of which no row is left to tell: its figures are those of the held-out fit. A
+        certificate is of the model that was judged: here it is withdrawn, and ``certified`` becomes False.
+
+        Returns
+        -------
+        estimator
+            Fitted on training, validation and test rows together.
+
+        Raises
+        ------
+        DataError
+            If no model is chosen, fitted models were handed over, or the frontier comes from a file.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from metrifair import FairClassifier, frontier
+        >>> X = np.linspace(-1, 1, 400)[:, None]
+        >>> y, sex = (X[:, 0] > 0).astype(int), np.arange(400) % 2
+        >>> front = frontier(FairClassifier(epochs=60), X, y, sensitive_features=sex, strengths=[0.0])
+        >>> half, whole = front.select(max_unfairness=1.0), front.refit()
+        >>> whole.score(X, y) > 0.9
+        True
+        """
+        job, context = self.choice()
+        model = context.refitted(job)
+        self.certified = False
+        return model
+
+    def summary(self) -> str:
+        """The findings and what to know of them, in sentences, one a line.
+
+        Returns
+        -------
+        str
+            The best model, the constant predictor, the choice, and the notes.
+
+        Examples
+        --------
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front.summary().splitlines()[0]
+        'The most accurate model is right in 90.0% of cases; its unfairness is 0.400.'
+        """
+        view = self.view()
+        return "\n".join((*summary(view), *view.notes))
+
+    def view(self, title: str | None = None) -> FrontierView:
+        """What the pictures and the page show: one seed's distributions for each strength.
+
+        Parameters
+        ----------
+        title : str, default=None
+            Headline of the report; by default that of ``provenance``, or "Accuracy and fairness".
+
+        Returns
+        -------
+        FrontierView
+            Numbers and texts, ready to be drawn.
+        """
+        curves: dict[float | tuple[str, float], Curves] = {}
+        for outcome in self.outcomes:
+            if outcome.curves is not None:
+                curves.setdefault(outcome.test.place, outcome.curves)
+        utility, constant = self.chosen_by or self.utility, (self.constant, self.constant_value)
+        if self.source is not None and utility is not self.utility:
+            constant = self.source.evaluator.constant(utility)
+        return FrontierView(
+            self.points,
+            curves,
+            self.chosen,
+            title or self.provenance.title or "Accuracy and fairness",
+            self.accuracy_name,
+            self.on,
+            self.groups,
+            [text for note in self.notes if (text := note_text(note))],
+            {} if self.parameter == "strength" else {"strength": self.parameter},
+            knobs=self.knobs,
+            floor=self.floor,
+            limit=self.limit,
+            utility=utility,
+            constant=constant[0],
+            constant_value=constant[1],
+            areas=(self.area, self.area_with_constant),
+            training=self.training_points,
+            validation=self.validation_points,
+            provenance=self.provenance,
+        )
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The test points as a data frame, one row each.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+            The library of the frame. None: that of the data, else polars where it is installed, else pandas.
+
+        Returns
+        -------
+        data frame
+            Strength, seed, figures with the ends of their intervals, unfairness on training and validation rows, the
+            mark of models that are no better than a constant, which are overfit, and which point is chosen. Of several
+            families also theirs, the parameter that "strength" is of, and whether the group is needed to predict.
+
+        Examples
+        --------
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front.to_frame("pandas")[["strength", "accuracy", "unfairness"]].to_dict("records")
+        [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
+        """
+        rows = [_figures(outcome, self.utility) | {"chosen": outcome.test == self.chosen} for outcome in self.outcomes]
+        if self.knobs:
+            rows = [
+                {"family": point.family, "parameter": self.knobs[point.family], "needs_group": point.needs_group} | row
+                for point, row in zip(self.points, rows, strict=True)
+            ]
+        kinds = {"seed": nw.Int64, "failed": nw.Boolean, "overfit": nw.Boolean, "chosen": nw.Boolean, "mark": nw.String}
+        kinds |= {"family": nw.String, "parameter": nw.String, "needs_group": nw.Boolean}
+        names = dict.fromkeys(name for row in rows for name in row)
+        schema = {name: kinds.get(name, nw.Float64) for name in names}
+        return frame({name: [row.get(name) for row in rows] for name in names}, schema, backend or self.library)
+
+    def plot(self) -> Any:
+        """An altair chart: points, Pareto line, chosen model.
+
+        Returns
+        -------
+        altair.LayerChart
+            To be shown in a notebook, or changed further.
+
+        Raises
+        ------
+        MissingExtra
+            If altair is not installed.
+        DataError
+            If every model failed.
+
+        Examples
+        --------
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> len(front.plot().layer)                                    # points and Pareto line
+        2
+        """
+        return frontier_chart(self.view())
+
+    def _repr_html_(self) -> str:
+        """The page, shortened, in a frame of its own: no style leaves it."""
+        return framed(frontier_html(self.view(), most_numbers=20_000), height=720, title="Accuracy and fairness")
+
+    def to_html(self, path: str | Path, *, title: str | None = None) -> None:
+        """Write a self-contained page with a slider over the strengths.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write, in one step.
+        title : str, default=None
+            Headline of the page; by default what the frontier was given, or "Accuracy and fairness".
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     front.to_html(Path(folder, "report.html"), title="Who is hired")
+        ...     "Who is hired" in Path(folder, "report.html").read_text()
+        True
+        """
+        write_html(path, frontier_html(self.view(title)))
+
+    def to_picture(self, path: str | Path) -> None:
+        """Write the chart as a picture.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write; it ends in .png or .svg.
+
+        Raises
+        ------
+        MissingExtra
+            If altair or vl-convert-python is not installed.
+        DataError
+            If the path ends otherwise, cannot be written, or every model failed.
+        """
+        save_picture(self.plot(), path)
+
+    def widget(self) -> Any:
+        """A slider over the strengths, for notebooks, that Python can read and move.
+
+        It is the page of :meth:`to_html` without the table, drawn inside a shadow root, so that no style leaves it. A
+        limit that is typed into its box is a call of :meth:`select`.
+
+        Returns
+        -------
+        anywidget.AnyWidget
+            ``chosen`` is the test point at the slider, ``points`` are those of all its seeds, ``model`` is the fitted
+            one. ``strength``, ``row`` (its place on the slider) and ``max_unfairness`` can be set and observed.
+
+        Raises
+        ------
+        MissingExtra
+            If anywidget is not installed.
+
+        Examples
+        --------
+        >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
+        >>> outcomes = [Outcome(Job(one.strength, 0), one, one, model=f"model {one.strength}") for one in points]
+        >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
+        >>> slider = front.widget()
+        >>> slider.strength = 1.0                                      # or move it in the notebook
+        >>> slider.chosen.unfairness, slider.model
+        (0.1, 'model 1.0')
+        >>> slider.max_unfairness = 0.5                                # front.select(max_unfairness=0.5)
+        >>> slider.strength
+        0.0
+        """
+        require("anywidget", extra="notebook", purpose="a slider in a notebook")
+        return import_module("metrifair.api.widget").FrontierWidget(self)
+
+    def save(self, path: PathLike) -> None:
+        """Write figures and models to one file, which ``metrifair.load`` reads without running any code.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write, in one step.
+
+        Raises
+        ------
+        DataError
+            If a model cannot be kept, or the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from metrifair import load
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     front.save(Path(folder, "front.metrifair"))
+        ...     load(Path(folder, "front.metrifair")).points == front.points
+        True
+        """
+        write_frontier(path, self)
+
+    def __repr__(self) -> str:
+        failed = sum(point.failed for point in self.points)
+        usable = [point for point in self.points if not point.failed]
+        if not usable:
+            return f"Frontier({len(self.points)} models, all failed)"
+        least, lost, own = min(p.gap(self.on) for p in usable), f", {failed} failed" if failed else "", self.utility
+        values = [value for point in usable if (value := point.figure(own.name)) is not None]
+        best = f"{(max if own.larger_is_better else min)(values, default=math.nan):.3f}"
+        name = self.accuracy_name if own.key == "accuracy" else figure_name(own.name)
+        rest = "" if self.constant is None else f", {self.area_with_constant:.3f} with the constant predictor"
+        return (
+            f"Frontier({len(self.points)} models{lost}: {name} {'up' if own.larger_is_better else 'down'} to {best}, "
+            f"unfairness of {self.on} down to {least:.3f}, area {self.area:.3f}{rest})"
+        )
+
+
+def _figures(outcome: Outcome, utility: Utility) -> dict[str, Any]:
+    """A model's figures by name, each with the ends of its interval; None for a failed model."""
+    point = outcome.test
+    named = {name: getattr(point, name) for name in ("accuracy", "unfairness", "decision_unfairness")} | {**point.more}
+    found: dict[str, Any] = {"strength": float(point.strength), "seed": point.seed, "failed": point.failed}
+    for name, value in named.items():
+        found[name] = None if point.failed else value
+        if name in point.intervals:
+            found |= {f"{name}_low": point.intervals[name].low, f"{name}_high": point.intervals[name].high}
+    for part, own in (("training", outcome.training), ("validation", outcome.validation)):
+        found[f"{part}_unfairness"] = None if own is None or own.failed else own.unfairness
+    return found | {"mark": point.marks.get(utility.key, ""), "overfit": point.overfit}

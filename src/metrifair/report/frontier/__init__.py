@@ -1,1 +1,0 @@
-"""The report on a frontier: view (its numbers), words (its sentences), page (HTML, and charts for notebooks)."""

@@ -1,0 +1,114 @@
+"""The file of a frontier: figures and models of all outcomes; reading runs no code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+from numpy.typing import NDArray
+
+from metrifair.figures.utility import UTILITIES, Utility
+from metrifair.saving.estimators import KIND
+from metrifair.saving.modelfile import Content, PathLike, prefixed, under, write
+from metrifair.saving.models import content_of
+from metrifair.saving.records import Count, Positive, Record, Scalar, record_of
+from metrifair.support.provenance import Provenance
+from metrifair.tradeoff.ledger import Figures
+from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
+from metrifair.tradeoff.result import TradeOff
+
+FRONTIER = "frontier"  # the kind of the file
+T = TypeVar("T", bound=TradeOff)
+
+
+class OutcomeRecord(Figures, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One model and what it reaches; ``model`` is what its own file would hold."""
+
+    value: float
+    seed: Count
+    model: dict[str, Any] | None
+    kind: str = KIND  # of that file
+
+
+class UtilityRecord(Record):
+    """The utility of a frontier's file; the code has its measure."""
+
+    name: str
+    larger_is_better: bool
+
+    def utility(self) -> Utility:
+        """The utility of that name, else one that is known by its figures only."""
+        return UTILITIES.get(self.name) or Utility(self.name, self.larger_is_better)
+
+
+class FrontierRecord(Record):
+    """All that a file holds of a frontier, but for its models' arrays."""
+
+    on: Literal["scores", "decisions"]
+    accuracy_name: Literal["accuracy", "R2"]
+    groups: tuple[str, ...]
+    sizes: dict[str, Count]
+    notes: tuple[FrontierNote, ...]
+    comparisons: Positive
+    parameter: str
+    floor: float | None
+    all_small: bool
+    constant: Point | None
+    constant_value: Scalar | None
+    tried: Positive | None
+    knobs: dict[str, str]
+    provenance: Provenance
+    outcomes: list[OutcomeRecord]
+    utility: UtilityRecord
+    chosen: Point | None
+    limit: float | None
+    chosen_by: UtilityRecord | None
+    certified: bool
+
+
+_CHANGED = ("outcomes", "utility", "chosen", "limit", "chosen_by", "certified")  # by writing, or by a choice
+_SAME = [name for name in FrontierRecord.__struct_fields__ if name not in _CHANGED]
+
+
+def _utility_record(utility: Utility) -> UtilityRecord:
+    return UtilityRecord(name=utility.name, larger_is_better=utility.larger_is_better)
+
+
+def write_frontier(path: PathLike, front: TradeOff) -> None:
+    """Write figures and models to one file."""
+    arrays: dict[str, NDArray[Any]] = {}
+    outcomes = []
+    for place, outcome in enumerate(front.outcomes):
+        kind, kept = KIND, None
+        if outcome.model is not None:
+            kind, kept, own = content_of(outcome.model)
+            arrays |= prefixed(f"{place}/", own)
+        figures = outcome.validation, outcome.test, outcome.curves, outcome.training
+        value, seed = outcome.job.value, outcome.job.seed
+        outcomes.append(OutcomeRecord(*figures, value=value, seed=seed, model=kept, kind=kind))
+    record = FrontierRecord(
+        outcomes=outcomes,
+        utility=_utility_record(front.utility),
+        chosen=front.chosen,
+        limit=front.limit,
+        chosen_by=None if front.chosen_by is None else _utility_record(front.chosen_by),
+        certified=front.certified,
+        **{name: getattr(front, name) for name in _SAME},
+    )
+    write(path, Content(FRONTIER, record.as_json(), arrays))
+
+
+def read_frontier(content: Content, kind: Callable[..., T], model_in: Callable[[Content], Any]) -> T:
+    """The frontier that ``write_frontier`` wrote, of this class; ``model_in`` makes each model of its own content."""
+    record = record_of(FrontierRecord, content.meta, "a frontier")
+    outcomes = []
+    for place, one in enumerate(record.outcomes):
+        arrays = under(f"{place}/", content.arrays)
+        model = None if one.model is None else model_in(Content(one.kind, one.model, arrays))
+        job = Job(one.value, one.seed, one.test.family)
+        outcomes.append(Outcome(job, one.validation, one.test, one.curves, model, one.training))
+    same = {name: getattr(record, name) for name in _SAME}
+    front = kind(outcomes=outcomes, utility=record.utility.utility(), **same)
+    front.chosen, front.limit, front.certified = record.chosen, record.limit, record.certified
+    front.chosen_by = None if record.chosen_by is None else record.chosen_by.utility()
+    return front

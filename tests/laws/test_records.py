@@ -1,0 +1,118 @@
+"""Direction: records hold values. No string in them has a space, so none is a sentence; ``wording`` makes those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from metrifair import AuditState, audit, audit_file, compare, frontier, monitor
+
+# Names of sets, bands and intersections join the user's names and values by these.
+JOINTS = {"=", "x", "and", "up", "to", "above", "not", "<", "<=", ">=", "probability", "of"}
+DATA = {"sex", "region", "age", "y", "f", "m", "north", "south", "west"}
+TYPED = {"call", "time", "source"}  # code, a time stamp, and what was read
+
+RANDOM = np.random.default_rng(0)
+ROWS = 240
+SEX = RANDOM.choice(["f", "m"], ROWS)
+REGION = RANDOM.choice(["north", "south", "west"], ROWS)
+AGE = RANDOM.integers(18, 80, ROWS).astype(float)
+LABEL = RANDOM.integers(0, 2, ROWS)
+SCORE = np.clip(RANDOM.normal(0.4 + 0.1 * LABEL + 0.1 * (SEX == "m"), 0.2), 0, 1)
+QUICK: dict[str, Any] = {"resamples": 20, "permutations": 19, "random_state": 0}
+
+
+def _state() -> Any:
+    return AuditState().add(SCORE, {"sex": SEX}, LABEL).audit(**QUICK)
+
+
+def _file(folder: Path, **options: Any) -> Any:
+    table = pl.DataFrame({"p": SCORE, "sex": SEX, "age": AGE, "y": LABEL, "w": 1 + LABEL})
+    table.write_parquet(folder / "scores.parquet")
+    return audit_file(folder / "scores.parquet", score="p", label="y", **options, **QUICK)
+
+
+def _several(**options: Any) -> Any:
+    return audit({"old": SCORE, "new": SCORE**2}, sensitive_features={"sex": SEX}, **options, **QUICK)
+
+
+def _classes() -> Any:
+    probabilities = RANDOM.dirichlet([1, 1, 1], ROWS)
+    return audit(probabilities, sensitive_features={"sex": SEX}, y_true=REGION, **QUICK)
+
+
+def _frontier() -> Any:
+    X = np.column_stack([SCORE, AGE])
+    return frontier([LogisticRegression().fit(X, LABEL)], X, LABEL, sensitive_features={"sex": SEX}, random_state=0)
+
+
+RESULTS: dict[str, Callable[[Path], Any]] = {
+    "groups": lambda _: audit(SCORE, sensitive_features={"sex": SEX, "region": REGION}, y_true=LABEL, **QUICK),
+    "strata": lambda _: audit(SCORE, sensitive_features={"sex": SEX}, control_features={"region": REGION}, **QUICK),
+    "rest": lambda _: audit(SCORE, sensitive_features={"region": REGION}, contrast="rest", **QUICK),
+    "independence": lambda _: audit(SCORE, sensitive_features={"r": REGION}, contrast="independence", **QUICK),
+    "intersection": lambda _: audit(
+        SCORE, sensitive_features={"sex": SEX, "region": REGION}, intersectional=True, **QUICK
+    ),
+    "numbers": lambda _: audit(SCORE, sensitive_features={"age": AGE}, y_true=LABEL, continuous=["age"], **QUICK),
+    "standard": lambda _: audit(SCORE, sensitive_features={"sex": SEX, "region": REGION}, standard="ll144", **QUICK),
+    "weights": lambda _: audit(SCORE, sensitive_features={"sex": SEX}, sample_weight=1 + LABEL, **QUICK),
+    "scores": lambda _: audit(100 * SCORE - 7, sensitive_features=[*SEX[:-9], *["NA"] * 9], **QUICK),
+    "constant": lambda _: audit(np.full(ROWS, 0.3), sensitive_features={"sex": SEX}, y_true=SEX, **QUICK),
+    "training": lambda _: audit(SCORE, sensitive_features={"sex": SEX}, y_true=LABEL, vc_dimension=3, **QUICK),
+    "classes": lambda _: _classes(),
+    "state": lambda _: _state(),
+    "file": lambda folder: _file(folder, group="sex", weight="w"),
+    "streamed": lambda folder: _file(folder, group=["sex", "age"], continuous=["age"], in_memory_rows=0),
+    "models": lambda _: _several(),
+    "comparison": lambda _: compare(_state(), _state()),
+    "series": lambda _: monitor({"may": _state(), "june": _state()}),
+    "frontier": lambda _: _frontier(),
+}
+
+
+def texts(value: Any, path: str = "", field: str = "") -> Iterator[tuple[str, str, str]]:
+    """Each text below a value: where, the field that has it, and the text."""
+    if isinstance(value, str):
+        yield path, field, value
+    elif is_dataclass(value) and not isinstance(value, type):
+        for one in fields(value):
+            yield from texts(getattr(value, one.name), f"{path}.{one.name}", one.name)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from texts(key, f"{path}[key]", field)
+            yield from texts(inner, f"{path}[{key}]", field)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for place, inner in enumerate(value):
+            yield from texts(inner, f"{path}[{place}]", field)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is made of words of the data, numbers and the joints of names."""
+    words = text.replace(",", " ").split()
+    return all(word in JOINTS | DATA or word.replace(".", "").isdigit() for word in words)
+
+
+@pytest.mark.filterwarnings("ignore::metrifair.errors.MetrifairWarning")
+@pytest.mark.parametrize("name", RESULTS)
+def test_no_record_holds_a_sentence(name: str, tmp_path: Path) -> None:
+    result = RESULTS[name](tmp_path)
+    records = [result.record] if hasattr(result, "record") else [result.points, result.notes]
+    records += [one.record for one in getattr(result, "audits", {}).values()]
+    found = [entry for record in records for entry in texts(record)]
+    assert len(found) > 10
+    spaced = [(path, text) for path, field, text in found if " " in text and field not in TYPED]
+    assert [entry for entry in spaced if not is_name(entry[1])] == []
+
+
+def test_a_sentence_would_be_found() -> None:
+    sentences = ["The gap is largest at score 0.4.", "not by chance", "the rest", "without a label"]
+    assert not any(map(is_name, sentences))
+    assert all(map(is_name, ["y = 1", "sex x region", "up to 40", "above 25.5 up to 60", "f x north"]))

@@ -1,0 +1,99 @@
+"""Notes of a frontier: a table of kinds and facts, and the sentences that they become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from metrifair.tradeoff.points import FrontierNote
+from metrifair.wording.frontier import NOTES, note_text
+
+FEW = {"group": "north", "attribute": "region", "part": "validation", "within": "everyone", "rows": 4}
+OVERFIT = {"models": 1, "trained": 2, "family": "", "parameter": "strength", "value": 1.0}
+TABLE: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "split",
+        {"training": 1000, "validation": 500, "test": 500, "folds": 0},
+        "1,000 training rows, 500 validation rows, 500 test rows.",
+    ),
+    (
+        "split",
+        {"training": 0, "validation": 50, "test": 50, "folds": 0},
+        "Fitted models, 50 validation rows, 50 test rows.",
+    ),
+    (
+        "split",
+        {"training": 1500, "validation": 1500, "test": 500, "folds": 5},
+        "1,500 training rows, 5-fold cross-validation to choose a model, 500 test rows.",
+    ),
+    ("positive_label", {"labels": ["no", "yes"], "positive": 1}, ""),
+    (
+        "positive_label",
+        {"labels": ["approved", "denied"], "positive": 1},
+        "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it.",
+    ),
+    (
+        "weighted",
+        {},
+        "Rows count by their sample weights. Intervals are omitted: their proof does not cover weighted samples.",
+    ),
+    (
+        "label_groups",
+        {"attribute": "sex"},
+        "The groups of sex are the label in other words: scores that are right are then unfair by design.",
+    ),
+    (
+        "small_groups",
+        {"groups": [FEW], "left_out": False},
+        (
+            "Fewer than 30 samples say little about a group: “north” of region (4 in validation rows). There are "
+            "no larger groups to compare, so that chance alone may explain the unfairness. Merge small groups, "
+            "mark them as missing, or hold more rows out."
+        ),
+    ),
+    (
+        "chance",
+        {"unfairness": 0.1993, "comparisons": 1, "on": "decisions"},
+        (
+            "Groups with equal distributions would show an unfairness of up to about 0.199 by chance alone. "
+            "Differences between models below it are sampling noise."
+        ),
+    ),
+    (
+        "overfit",
+        {**OVERFIT, "training": 0.018, "validation": 0.15, "test": 0.17},
+        (
+            "Unfairness is significantly smaller on training rows than on others for 1 of 2 models (most at "
+            "strength 1: 0.018 on training rows, 0.150 on validation rows, 0.170 on test rows). Fewer leaves, a "
+            "smaller network, more rows or a larger strength help."
+        ),
+    ),
+    (
+        "constant_models",
+        {"family": "linear", "strengths": [0, 1, 10], "constant": [1]},
+        (
+            "linear: models predict the same for everyone at strength 1 (1 of 3 strengths): training found "
+            "nothing with a lower objective there. Use smaller strengths or longer training to see the trade-off."
+        ),
+    ),
+    (
+        "same_decisions",
+        {"models": 1, "of": 2},
+        (
+            "1 of 2 models decides the same for everyone at its threshold, however well it ranks people. Equal "
+            "decision rates and a four-fifths ratio of 1 are then no sign of fairness. Choose another threshold "
+            "(metrifair train --choose-threshold)."
+        ),
+    ),
+    ("message", {"text": "Dates are months."}, "Dates are months."),
+]
+
+
+@pytest.mark.parametrize(("kind", "facts", "sentence"), TABLE)
+def test_a_note_becomes_its_sentence(kind: str, facts: dict[str, Any], sentence: str) -> None:
+    assert note_text(FrontierNote(kind, facts)) == sentence
+
+
+def test_every_kind_of_note_stands_in_the_table() -> None:
+    assert {kind for kind, *_ in TABLE} == set(NOTES)
