@@ -14,10 +14,10 @@ from sklearn.metrics import accuracy_score
 
 from benchmarks.timing import Claim, peak_memory_above, print_table, seconds
 from metrifair import audit
-from metrifair.auditing.decisions import decisions_of
+from metrifair.auditing.decisions import decisions_of, selection_of
 from metrifair.auditing.records import Decisions
 from metrifair.auditing.request import Request
-from metrifair.auditing.sample import sample_in_memory
+from metrifair.auditing.source import MemorySource
 
 METRICS = {"selection_rate": fairlearn.metrics.selection_rate, "accuracy": accuracy_score}
 
@@ -30,10 +30,11 @@ def table(rows: int, groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def ours(label: np.ndarray, decision: np.ndarray, group: np.ndarray, *, resamples: int = 0) -> Decisions:
-    sample = sample_in_memory(decision, Request(), sensitive_features=group, y_true=label)
-    selected = sample.prediction >= 0.5
-    options = {"threshold": 0.5, "confidence": 0.95, "resamples": resamples, "generator": np.random.default_rng(0)}
-    return decisions_of(sample, selected, **options)[0]
+    request = Request(resamples=resamples)
+    sample = MemorySource(decision, group, label).counts(request)
+    selection = selection_of(sample, request)
+    assert selection is not None
+    return decisions_of(sample, selection, request)[0]
 
 
 def theirs(label: np.ndarray, decision: np.ndarray, group: np.ndarray, *, resamples: int = 0) -> None:

@@ -82,7 +82,7 @@ def test_names_cannot_be_cut() -> None:
 
 @pytest.mark.parametrize("place", ["held", "parquet", "csv", "polars", "duckdb"])
 def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(tmp_path, monkeypatch, place: str) -> None:
-    monkeypatch.setattr("metrifair.auditing.counted.MOST_LEVELS", 1000)  # names that are told apart in memory
+    monkeypatch.setattr("metrifair.auditing.source.MOST_LEVELS", 1000)  # names that are told apart in memory
     table = people()
     held = audit(table["p"], sensitive_features=table.select("income"), continuous=True, **FAST)
     options = {"score": "p", "group": "income", "continuous": ["income"], **FAST}

@@ -21,7 +21,7 @@ from metrifair import DataError, audit, audit_file
 from metrifair.auditing import record
 from metrifair.auditing.out_of_core import bins, brackets, counting, files
 from metrifair.auditing.out_of_core.columns import Roles
-from metrifair.auditing.out_of_core.counting import FileRows, Passes
+from metrifair.auditing.out_of_core.counting import FilePasses, FileRows
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.criteria import EQUALIZED_ODDS
 from metrifair.wording.findings import finding_sentence
@@ -341,8 +341,13 @@ def test_labels_are_numbers_only_where_they_look_like_numbers(how, tmp_path):
 def test_only_as_many_rows_are_read_as_are_held(tmp_path, monkeypatch):
     for place in range(5):
         table(100, seed=place).write_csv(tmp_path / f"part-{place}.csv")
-    read, uniform = [], files.Source._uniform
-    monkeypatch.setattr(files.Source, "_uniform", lambda self, batch: read.append(len(batch)) or uniform(self, batch))
+    read, uniform = [], files.FileTable._uniform
+
+    def noted(self, batch):
+        read.append(len(batch))
+        return uniform(self, batch)
+
+    monkeypatch.setattr(files.FileTable, "_uniform", noted)
     with files.opened(tmp_path / "part-*.csv") as source:
         head = source.head(("p", "sex"), 150)
     assert read == [100, 50]
@@ -370,10 +375,10 @@ def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path
     frame.write_parquet(tmp_path / "many.parquet")
     with files.opened(tmp_path / "many.parquet") as source:
         found = FileRows(source, Roles("p", tuple("abc")))
-        tally = found.surveyed(0.5).tally
+        tally = found.survey(0.5).tally
         (block,) = found.read()
     met = frame.group_by("a", "b", "c").len()
-    assert (found.survey.rows, len(found.cells), int(tally.rows.max())) == (3000, len(met), met["len"].max())
+    assert (found.seen.rows, len(found.cells), int(tally.rows.max())) == (3000, len(met), met["len"].max())
     np.testing.assert_array_equal(np.bincount(block.cell), tally.rows)
     named = [
         tuple(level.values[code - 1] for level, code in zip(found.levels, cell, strict=True)) for cell in found.cells
@@ -439,7 +444,7 @@ def test_notes_say_how_exact_the_figures_are(scores, monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 4)
     monkeypatch.setattr(bins, "_FEWEST_BINS", 4)
     monkeypatch.setattr(brackets, "_MOST_PASSES", 1)
-    monkeypatch.setattr(Passes, "most_held", 1)
+    monkeypatch.setattr(FilePasses, "most_held", 1)
     coarse = audit_file(scores, **options, **STREAMED)
     assert any("wider than the tolerance" in text for text in coarse.note_texts())
 

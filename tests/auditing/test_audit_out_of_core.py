@@ -1,21 +1,26 @@
 """Distances from counts in bins: true values lie in their brackets, whatever the scores, however few the bins."""
 
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import distances
+from metrifair import AuditState, distances
+from metrifair.auditing.out_of_core import bins
 from metrifair.auditing.out_of_core.bins import Scale, bins_for
-from metrifair.auditing.out_of_core.brackets import CellSides, measured
+from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances
 from metrifair.auditing.out_of_core.counting import (
     Block,
-    Passes,
+    FilePasses,
     Survey,
     grid_of,
     ordered_keys,
     scores_of_keys,
 )
+from metrifair.auditing.out_of_core.rows import BinnedScores
 from metrifair.metrics.registry import METRICS as ALL
 
 LARGEST = 4e307  # the energy distance, up to twice the span of the scores, is still a float
@@ -43,16 +48,17 @@ def passes_over(scores, cell, weight=None, chunk=1000):
 
 def base_of(read, survey, cells, most_bins=None, *, weighted=False):
     grid = grid_of(survey.sample, survey.low, survey.high, most_bins or bins_for(cells))
-    passes = Passes(read, grid)
+    passes = FilePasses(read, grid)
     return passes, passes.counted(cells, weighted=weighted)
 
 
-def out_of_core(scores, cell, weight=None, *, metrics=METRICS, chunk=1000, most_bins=None, **limits):
+def out_of_core(scores, cell, weight=None, *, metrics=METRICS, chunk=1000, most_bins=None, tolerance=1e-5, **limits):
     read, count = passes_over(scores, cell, weight, chunk)
     mass = np.ones(len(scores)) if weight is None else weight
     sides = CellSides(np.array([0]), np.array([1]), (mass[cell == 0].sum(), mass[cell == 1].sum()))
     finer, base = base_of(read, surveyed(scores, chunk), int(cell.max()) + 1, most_bins, weighted=weight is not None)
-    return measured(base, finer.scale, [sides], metrics, finer=finer, **limits), len(count)
+    binned = BinnedScores(base, finer.scale, finer, tolerance=tolerance)
+    return bracket_distances(binned, [sides], metrics, **limits), len(count)
 
 
 def in_memory(scores, cell, weight=None):
@@ -159,7 +165,8 @@ def test_several_comparisons_share_the_passes():
     pairs = [(cells[0], cells[1]), (cells[0], cells[2]), (cells[1], cells[2])]
     sides = [CellSides(u, v, (np.isin(cell, u).sum(), np.isin(cell, v).sum())) for u, v in pairs]
     finer, base = base_of(read, surveyed(scores), 4, 64)
-    found = measured(base, finer.scale, sides, METRICS, finer=finer, exact_rows=3000, tolerance=1e-4)
+    binned = BinnedScores(base, finer.scale, finer, tolerance=1e-4)
+    found = bracket_distances(binned, sides, METRICS, exact_rows=3000)
     assert found.complete
     assert len(count) <= 10
     for one, (u, v) in zip(found.found, pairs, strict=True):
@@ -217,3 +224,56 @@ def test_the_sample_is_bounded_and_spread_over_the_file():
     assert (survey.low, survey.high, survey.rows) == (0.0, 9999.0, 10_000)
     assert 50 <= len(survey.sample) <= 100
     assert np.diff(np.unique(survey.sample)).max() <= 2 * 10_000 / 50
+
+
+def exact_distances(scores, cell, weight=None):
+    """Distances by rational arithmetic: every float is a fraction."""
+    mass = [Fraction(1)] * len(scores) if weight is None else [Fraction(float(one)) for one in weight]
+    points = sorted({Fraction(float(score)) for score in scores})
+    place = {point: at for at, point in enumerate(points)}
+    sides = [[Fraction(0)] * len(points) for _ in range(2)]
+    for score, side, amount in zip(scores, cell, mass, strict=True):
+        sides[int(side)][place[Fraction(float(score))]] += amount
+    left, right = ([amount / sum(side) for amount in side] for side in sides)
+    apart = list(accumulate(a - b for a, b in zip(left, right, strict=True)))
+    lengths = [after - before for before, after in pairwise(points)]
+    square = sum((length * gap**2 for length, gap in zip(lengths, apart[:-1], strict=True)), Fraction(0))
+    return {
+        "kolmogorov": max(map(abs, apart)),
+        "wasserstein": sum((length * abs(gap) for length, gap in zip(lengths, apart[:-1], strict=True)), Fraction(0)),
+        "cramer": square,
+        "energy": 2 * square,
+        "total_variation": sum(abs(a - b) for a, b in zip(left, right, strict=True)) / 2,
+    }
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("looks", ["none", "some", "all"])
+def test_no_bracket_misses_the_exact_value_by_rounding(looks, weighted):
+    generator = np.random.default_rng(11)
+    for _ in range(60):
+        n = int(generator.integers(4, 60))
+        kind = generator.integers(3)
+        scores = [generator.random(n), np.round(generator.random(n), 1), 1e6 + generator.normal(size=n) / 7][kind]
+        cell = np.append([0, 1], generator.integers(2, size=n - 2))
+        weight = generator.random(n) + 0.1 if weighted else None
+        limits = {"none": {"exact_rows": 0, "tolerance": 1.0}, "some": {"exact_rows": 0}, "all": {}}[looks]
+        found, _ = out_of_core(scores, cell, weight, most_bins=4 if looks != "all" else None, **limits)
+        for metric, value in exact_distances(scores, cell, weight).items():
+            bracket = found.found[0].bracket(metric, found.scale)
+            assert Fraction(bracket.low) <= value <= Fraction(bracket.high), metric
+            if looks == "all":
+                assert bracket.high - bracket.low <= 1e-12 * max(1.0, float(np.ptp(scores)))
+            assert bracket.low <= found.found[0].value(metric, found.scale) <= bracket.high
+
+
+def test_no_bracket_of_a_state_misses_the_exact_value_by_rounding(monkeypatch):
+    generator = np.random.default_rng(12)
+    for atoms in (bins.MOST_ATOMS, 0):
+        monkeypatch.setattr(bins, "MOST_ATOMS", atoms)
+        for _ in range(30):
+            scores, cell = generator.random(40), generator.integers(2, size=40)
+            state = AuditState().add(scores, cell)
+            found = state.audit(metrics=list(exact_distances(scores, cell)), resamples=0, permutations=0)
+            for finding, value in zip(found.findings, exact_distances(scores, cell).values(), strict=True):
+                assert Fraction(finding.bracket.low) <= value <= Fraction(finding.bracket.high), finding.metric

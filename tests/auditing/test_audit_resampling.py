@@ -415,7 +415,7 @@ def test_what_is_certified_needs_a_range_and_equal_weights() -> None:
     assert all(
         one.certified is one.certified_jointly is one.paper_bound is one.p_value is None for one in weighted.findings
     )
-    assert [note.kind for note in weighted.notes][-1] == "weights"
+    assert [note.kind for note in weighted.notes][-1] == "weighted_rows"
 
 
 def test_groups_are_dealt_to_scores_that_no_bins_of_theirs_have_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:

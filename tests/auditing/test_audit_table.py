@@ -20,7 +20,7 @@ from metrifair import AuditState, DataError, audit_file, audit_table, compare
 from metrifair.api import audit_table as counting_tables
 from metrifair.api.audit_table import count_file, count_table
 from metrifair.auditing.out_of_core import bins, table_bins
-from metrifair.auditing.out_of_core.brackets import CellSides, measured
+from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.formats import FileOptions
@@ -187,10 +187,10 @@ def table_rows(scores, cell, weight=None):
 
 def by_table(scores, cell, weight=None, **limits):
     rows = table_rows(scores, cell, weight)
-    tally = rows.surveyed(0.5).tally
-    base, scale, finer = rows.counted()
+    tally = rows.survey(0.5).tally
+    binned = rows.count()
     sides = CellSides(np.array([0]), np.array([1]), (tally.weight[0], tally.weight[1]))
-    return measured(base, scale, [sides], METRICS, finer=finer, **limits), base
+    return bracket_distances(binned, [sides], METRICS, **limits), binned.bins
 
 
 @pytest.mark.parametrize("name", adversarial())
@@ -264,15 +264,16 @@ def test_a_table_that_changes_while_it_is_counted_is_refused(monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
     frame = table(500)
     rows = TableRows.of(frame, Roles("p", ("sex",)))
-    rows.surveyed(0.5)
-    base, _, finer = rows.counted()
+    rows.survey(0.5)
+    binned = rows.count()
+    base = binned.bins
     changed = TableRows.of(frame[1:], Roles("p", ("sex",)))
-    changed.surveyed(0.5)
-    other = changed.counted().finer
-    for look in (other.held, lambda parents: other.recounted(parents, 256)):
+    changed.survey(0.5)
+    other = changed.count().refiner
+    for look in (other.held, lambda parents: other.recount(parents, 256)):
         with pytest.raises(DataError, match="the table changed while it was counted; audit a copy or a snapshot of it"):
             look(base)
-    assert len(finer.held(base)) == frame["p"].n_unique()
+    assert len(binned.refiner.held(base)) == frame["p"].n_unique()
 
 
 @pytest.mark.parametrize("how", [{}, COUNTED])

@@ -12,7 +12,7 @@ from metrifair import Audit, AuditState, DataError, audit, compare, monitor
 from metrifair.auditing.compare import compared_figures
 from metrifair.auditing.differences import ComparedFigure, change
 from metrifair.auditing.paired import correlations
-from metrifair.auditing.result import AuditResult
+from metrifair.auditing.source import AuditResult
 from metrifair.figures.intervals import Interval
 
 QUICK: dict[str, Any] = {

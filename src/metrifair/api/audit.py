@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 from narwhals.stable.v2.typing import IntoDataFrame
@@ -12,8 +12,7 @@ from narwhals.stable.v2.typing import IntoDataFrame
 from metrifair.api.audit_result import Audit
 from metrifair.api.compare import AuditDifference, compare_models
 from metrifair.auditing.request import AuditOptions, Request
-from metrifair.auditing.result import audit_rows
-from metrifair.auditing.sample import sample_in_memory
+from metrifair.auditing.source import MemorySource, audit_source
 from metrifair.errors import DataError
 from metrifair.problem.attributes import in_groups
 from metrifair.problem.predictions import models_of
@@ -158,7 +157,7 @@ def audit(
             f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
         )
     generator = np.random.default_rng(seed)
-    rows = {
+    rows: dict[str, Any] = {
         "sensitive_features": sensitive_features
         if request.cuts is None
         else in_groups(sensitive_features, request.cuts),
@@ -166,13 +165,13 @@ def audit(
         "control_features": control_features,
         "sample_weight": sample_weight,
     }
-    models = models_of(y_pred)
+    models = models_of(y_pred, y_true)
     library = library_of(y_pred, sensitive_features, y_true, control_features, sample_weight)
     audits, origin = {}, object()
     for name, one in ({"": y_pred} if models is None else models).items():
-        sample = sample_in_memory(one, request, **rows)
-        columns = {"score": [name] if name else [], "group": [own.name for own in sample.problem.scheme.attributes]}
-        result = audit_rows(sample, request, generator, origin)
+        result = audit_source(MemorySource(one, **rows), request, generator, origin)
+        attributes = () if result.rows is None else result.rows.sample.problem.scheme.attributes
+        columns = {"score": [name] if name else [], "group": [attribute.name for attribute in attributes]}
         result = result.with_provenance(audit, given, seed=seed, columns=columns, source="rows in memory")
         audits[name] = Audit(result.record, result.rows, library)
     return audits[""] if models is None else compare_models(audits)

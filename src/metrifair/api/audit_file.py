@@ -11,19 +11,12 @@ import numpy as np
 from metrifair.api.audit import audit
 from metrifair.api.audit_result import Audit
 from metrifair.api.compare import AuditDifference, one_or_compared
-from metrifair.auditing.counted import (
-    IN_MEMORY_ROWS,
-    LOOKED_AT,
-    audit_of_columns,
-    audit_of_counts,
-    not_models,
-    roles_by_score,
-    sum_to_one,
-)
+from metrifair.auditing.out_of_core.columns import IN_MEMORY_ROWS, LOOKED_AT, not_models, roles_by_score, sum_to_one
 from metrifair.auditing.out_of_core.counting import FileRows
-from metrifair.auditing.out_of_core.files import Source, opened
+from metrifair.auditing.out_of_core.files import FileTable, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.auditing.request import AuditOptions, ColumnOptions, Request, groups_allowed
+from metrifair.auditing.source import AuditSource, BinnedSource, ColumnSource, audit_source
 from metrifair.errors import DataError
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import source_files
@@ -167,19 +160,16 @@ def audit_file(
         files = source_files(source.paths, source.name if source.is_copy else None)
         audits = {}
         for name, roles in every.items():
+            rows: AuditSource = BinnedSource(FileRows(source, roles, groups_allowed(request.most_groups)), tolerance)
             if head is not None:
-                found = audit_of_columns(
-                    source.name, roles, head, request, generator, is_text=source.is_text, scores=scores
-                )
-            else:
-                rows = FileRows(source, roles, groups_allowed(request.most_groups))
-                found = audit_of_counts(rows, request, generator, tolerance=tolerance)
+                rows = ColumnSource(source.name, roles, head, scores, source.is_text)
+            found = audit_source(rows, request, generator)
             found = found.with_provenance(audit_file, given, seed=seed, columns=roles.by_role, files=files)
             audits[name] = Audit(found.record, found.rows)
     return one_or_compared(audits)
 
 
-def _head(source: Source, columns: Sequence[str], most: int) -> pl.DataFrame | None:
+def _head(source: FileTable, columns: Sequence[str], most: int) -> pl.DataFrame | None:
     """All rows, or None where there are more than ``most``."""
     if (source.rows() or 0) > most:
         return None

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 
 from metrifair.auditing.ranking import headline_finding, worst_finding
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
-from metrifair.auditing.result import AuditedRows
+from metrifair.auditing.source import AuditedRows
 from metrifair.errors import DataError, Style
 from metrifair.figures.selection_rates import GroupRates
 from metrifair.problem.tables import Backend, frame, frame_of

@@ -16,24 +16,26 @@ from metrifair.api.audit_file import audit_file
 from metrifair.api.audit_result import Audit
 from metrifair.api.compare import AuditDifference, one_or_compared
 from metrifair.api.state import AuditState
-from metrifair.auditing.counted import (
+from metrifair.auditing.decisions import number_or_default
+from metrifair.auditing.distribution import Integers
+from metrifair.auditing.out_of_core.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
+from metrifair.auditing.out_of_core.columns import (
     IN_MEMORY_ROWS,
-    audit_of_columns,
-    audit_of_counts,
+    ColumnLevels,
+    Roles,
+    levels_for,
     not_models,
     roles_by_score,
     sum_to_one,
+    used_rows,
 )
-from metrifair.auditing.decisions import DEFAULT_THRESHOLD
-from metrifair.auditing.distribution import Integers
-from metrifair.auditing.out_of_core.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
-from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, levels_for, used_rows
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import AS_USUAL, FileOptions
 from metrifair.auditing.out_of_core.rows import check_some
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import AuditOptions, ColumnOptions, Request, groups_allowed
+from metrifair.auditing.source import AuditSource, BinnedSource, ColumnSource, audit_source
 from metrifair.auditing.state_file import Shape, Value, check_within, plain
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import ROUNDING
@@ -140,12 +142,12 @@ def audit_table(
         raise not_models(scores)
     audits = {}
     for name, roles in every.items():
-        if held is not None:
-            found = audit_of_columns(place.name, roles, held, request, generator, is_text=False, scores=scores)
-            if len(scores) == 1:  # rows in the order of their scores, which no other audit's are in
-                found = replace(found, rows=None)
-        else:
-            found = audit_of_counts(rows[name], request, generator, tolerance=tolerance)
+        counted: AuditSource = BinnedSource(rows[name], tolerance)
+        found = audit_source(
+            counted if held is None else ColumnSource(place.name, roles, held, scores), request, generator
+        )
+        if len(scores) == 1:  # rows in the order of their scores, which no other audit's are in
+            found = replace(found, rows=None)
         origin = {"seed": seed, "columns": roles.by_role, "files": files, "source": source}
         found = found.with_provenance(audit_table, given, **origin)
         audits[name] = Audit(found.record, found.rows, library)
@@ -158,22 +160,21 @@ def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, op
         source.check(roles.by_role)
         shape = Shape(roles.groups, roles.controls, roles.label, roles.weight is not None, source.is_text)
         levels = levels_for(roles)
-        before = state.rows
+        before, precision = state.rows, source.precision(roles.score)
         for batch in source.batches(roles.columns):
             used = used_rows(roles, levels, batch)
             left_out = used.left_out.total()
             if used.weight is not None and not used.weight.all():
                 used = used.only(used.weight != 0)
             coded = [(_values(level), code.astype("int64") - 1) for level, code in zip(levels, used.codes, strict=True)]
-            state._add_coded(shape, coded, used.scores, used.weight, left_out=left_out)
+            state._add_coded(shape, coded, used.scores, used.weight, precision=precision, left_out=left_out)
         check_some(source.name, roles, state.rows - before)
 
 
 def count_table(state: AuditState, place: Connected, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
     """Add the rows of a table to a state, counted by the engine that has them: what a file of these rows would add."""
     rows = TableRows.of(place.table, roles, name=place.name, secrets=place.secrets, missing=missing)
-    threshold = state.threshold if isinstance(state.threshold, float) else DEFAULT_THRESHOLD
-    cells = rows.surveyed(threshold)
+    cells = rows.survey(number_or_default(state.threshold))
     check_within(np.array(cells.ends), state.range)
     grid = StateGrid.between(*state.range)
     for level in rows.levels:

@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 from metrifair.api.audit_result import JSON_VERSION, Audit
 from metrifair.auditing.compare import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
-from metrifair.auditing.result import AuditResult
+from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame_of
 from metrifair.report.audit.difference import difference_html

@@ -6,17 +6,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from metrifair.api.audit import audit
 from metrifair.api.audit_result import Audit
-from metrifair.auditing.counted import audit_of_counts
-from metrifair.auditing.decisions import DEFAULT_THRESHOLD
+from metrifair.auditing.decisions import at_or_above, number_or_default
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.bins import StateCounts, StateGrid
 from metrifair.auditing.request import CountedOptions, Request
+from metrifair.auditing.source import BinnedSource, audit_source
 from metrifair.auditing.state_file import (
     Shape,
     StateParts,
@@ -158,7 +158,7 @@ class AuditState:
         rows = {"y_pred": y_pred, "y_true": y_true}
         given = Given(y_true, sensitive_features, control_features, sample_weight, rows, "y_true")
         problem = problem_of(given, continuous=False, compared=False)
-        score = predictions_of(y_pred, problem)
+        score, _, precision = predictions_of(y_pred, problem)
         if score.ndim > 1:
             raise DataError(
                 f"y_pred must be one score for each row, got {score.shape[1]} columns; count one class at a time"
@@ -176,7 +176,7 @@ class AuditState:
         for name, column in keys.items():
             known = levels(name, column)
             coded.append(([plain(value) for value in known], problem.of_kept(codes(name, column, known))))
-        self._add_coded(shape, coded, score, problem.weight)
+        self._add_coded(shape, coded, score, problem.weight, precision=precision)
         return self
 
     def _add_coded(
@@ -186,6 +186,7 @@ class AuditState:
         scores: Floats,
         weight: Floats | None,
         *,
+        precision: np.dtype[Any],
         left_out: int = 0,
     ) -> None:
         """Count rows whose groups, controls and labels are levels and codes (-1: missing); some could not be used."""
@@ -199,8 +200,7 @@ class AuditState:
             tuple(None if code < 0 else values[code] for (values, _), code in zip(coded, row, strict=True))
             for row in distinct.tolist()
         ]
-        at = DEFAULT_THRESHOLD if self.threshold == "auto" or self.threshold is None else self.threshold
-        chosen = (scores >= at) * (1.0 if weight is None else weight)
+        chosen = at_or_above(scores, number_or_default(self.threshold), precision) * (1.0 if weight is None else weight)
         counts = StateCounts.of_rows(StateGrid.between(*self.range), scores + 0.0, cell.ravel(), weight)
         self._take(shape, cells, np.bincount(cell.ravel(), chosen, len(cells)).astype(np.float64), counts)
         self.left_out += left_out
@@ -354,8 +354,8 @@ class AuditState:
 
         Examples
         --------
-        >>> AuditState().add([0.2, 0.8, 0.4, 0.9], list("ffmm")).audit(random_state=0).worst("wasserstein").bracket
-        Interval(low=0.15, high=0.15)
+        >>> AuditState().add([0.2, 0.8, 0.4, 0.9], list("ffmm")).audit(random_state=0).worst("wasserstein").value
+        0.15
         """
         own = {"threshold": self.threshold, "score_range": self.range, "loss": None, "cuts": None}
         request = Request.of(AuditState.audit, options, **own)
@@ -366,7 +366,7 @@ class AuditState:
             raise DataError("this state holds no rows; add some, or merge it with others")
         check_last(self._parts, request)
         rows = StateRows(self._parts, self.shape, self.counts)
-        found = audit_of_counts(rows, request, np.random.default_rng(seed), tolerance=1e-5)
+        found = audit_source(BinnedSource(rows), request, np.random.default_rng(seed))
         groups, controls, label = self.shape.groups, self.shape.controls, filter(None, [self.shape.label])
         columns = {"group": list(groups), "control": list(controls), "label": list(label)}
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"

@@ -1,8 +1,7 @@
 """Measure, explain and certify the unfairness of scores, wherever they come from.
 
-request (what is asked) and sample (rows in memory, or cells of a file, and who is compared with whom) -> distribution
-(the one container: scores counted at ascending values) -> resampling (how sure one can be) and decisions (rates at a
-threshold) -> record (all findings, and notes) -> audit, audit_file (the public functions). Rows too many to hold are
-counted where they are (counted, out_of_core): only how the container is filled, and that distances come with brackets,
-differs then.
+request (what is asked) and source (rows in memory, or rows of a file, table or state, counted where they are) -> sample
+(units and counts of their scores, which groups are compared, distances) -> decisions (who is selected, rates by group)
+and resampling (intervals and p-values) -> record (all findings, and notes). ``source.audit_source`` is the one audit.
+Out of core, scores are counted in bins, bins that matter are refined, and distances come with brackets.
 """

@@ -43,18 +43,15 @@ class LabelledScores(NamedTuple):
     sampled: bool = True  # False: sums of squares are not known, so there are no intervals
 
 
-def by_group_of(
-    sample: AuditSample, selection: Selection | None, *, confidence: float, low: Floats | None = None
-) -> list[ByGroup]:
+def by_group_of(sample: AuditSample, selection: Selection | None, *, confidence: float) -> list[ByGroup]:
     """The figures of every attribute's groups within each stratum; none without two labels and one score.
 
-    ``selection`` is None where nothing is decided; ``low`` are the lower ends of bins. Scores that are
-    decisions are no probabilities: they have no log loss and no calibration.
+    ``selection`` is None where nothing is decided. Scores that are decisions are no probabilities: they have no log
+    loss and no calibration.
     """
-    positive = sample.problem.is_positive
+    positive = sample.scored.is_positive
     if positive is None or len(sample.problem.scheme.classes) > 2 or "" not in sample.predicted:
         return []
-    positive = positive if sample.favourable == "high" else ~positive
     probabilities = sample.probabilities and not are_decisions(sample.predicted[""].values)
     found = []
     for within, inside in sets_of(STATISTICAL_PARITY, sample.problem):
@@ -65,8 +62,8 @@ def by_group_of(
             groups = []
             for one in present:
                 own = units[codes == one]
-                scores = _labelled(sample, own, positive, low)
-                right = None if selection is None else _right(sample, own, positive, selection.amount)
+                scores = _labelled(sample, own, positive)
+                right = None if selection is None else _right(sample, own, selection.amount)
                 name, size = str(attribute.groups[one]), sample.size(own)
                 found_of = _figures(scores, right, confidence, probabilities=probabilities)
                 groups.append(GroupFigures(name, size, **found_of))
@@ -74,7 +71,7 @@ def by_group_of(
     return found
 
 
-def _labelled(sample: AuditSample, units: Integers, positive: NDArray[Any], low: Floats | None) -> LabelledScores:
+def _labelled(sample: AuditSample, units: Integers, positive: NDArray[Any]) -> LabelledScores:
     counted = sample.predicted[""]
     sides = [units[positive[units]], units[~positive[units]]]
     weights = [counted.at(own).astype(np.float64) for own in sides]
@@ -83,7 +80,7 @@ def _labelled(sample: AuditSample, units: Integers, positive: NDArray[Any], low:
         amount, size = counted.amount, len(counted.values)
         squares = [np.bincount(counted.place[own], amount[own] ** 2, size).astype(np.float64) for own in sides]
     used = (weights[0] > 0) | (weights[1] > 0)
-    first = counted.values if low is None else low
+    first = counted.values if sample.binned is None else sample.binned.bins.low
     return LabelledScores(
         first[used],
         counted.values[used],
@@ -94,13 +91,12 @@ def _labelled(sample: AuditSample, units: Integers, positive: NDArray[Any], low:
     )
 
 
-def _right(sample: AuditSample, units: Integers, positive: NDArray[Any], selected: NDArray[Any]) -> float:
+def _right(sample: AuditSample, units: Integers, selected: NDArray[Any]) -> float:
     """The share of right decisions."""
-    amount = sample.weight if sample.weight is not None else sample.rows
-    own = np.ones(len(units)) if amount is None else amount[units].astype(np.float64)
-    chosen = selected[units].astype(np.float64)
-    is_positive = positive[units] if sample.favourable == "high" else ~positive[units]
-    return float((np.where(is_positive, chosen, own - chosen)).sum() / own.sum())
+    own, chosen = sample.amount[units], selected[units]
+    labels = sample.problem.is_positive
+    right = chosen if labels is None else np.where(labels[units], chosen, own - chosen)
+    return float(right.sum() / own.sum())
 
 
 def _figures(scores: LabelledScores, right: float | None, confidence: float, *, probabilities: bool) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from metrifair.auditing.differences import (
 )
 from metrifair.auditing.paired import correlations
 from metrifair.auditing.records import AuditRecord, Conditions, Difference, DifferenceRecord, Finding, Pairing
-from metrifair.auditing.result import AuditResult
+from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
 from metrifair.figures.selection_rates import HIGHEST
 from metrifair.problem.criteria import CRITERIA

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.distribution import Floats, Integers
+from metrifair.auditing.out_of_core.bins import Bins, Refiner
 from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
@@ -20,6 +21,7 @@ from metrifair.problem.criteria import EVERYONE, STATISTICAL_PARITY
 DEFAULT_THRESHOLD = 0.5  # of probabilities
 _ROUNDING = 1e-12  # of sums of weights
 _DECILES = range(1, 10)
+_MOST_LOOKS = 8  # into the bin of the median
 
 
 class Selection(NamedTuple):
@@ -62,6 +64,24 @@ def threshold_for(
     return None if asked is None else (asked, "median" if asked == "median" else "threshold")
 
 
+def number_or_default(threshold: float | str | None) -> float:
+    """The threshold that a first pass over the rows counts with, where a user named none."""
+    return DEFAULT_THRESHOLD if threshold is None or isinstance(threshold, str) else threshold
+
+
+def at_or_above(scores: Any, threshold: float, precision: np.dtype[Any]) -> Any:
+    """Which scores are at or above the threshold, compared in the precision that the scores came in.
+
+    Scores are an array or a column expression. A float32 score of 0.7 is slightly less than 0.7 as a float64, so the
+    threshold is rounded as the scores were.
+
+    >>> at_or_above(np.float32([0.6, 0.7]).astype(np.float64), 0.7, np.dtype(np.float32))
+    array([False,  True])
+    """
+    with np.errstate(over="ignore"):  # beyond the largest float16, nothing is selected
+        return scores >= float(precision.type(threshold))
+
+
 def are_decisions(score: Floats) -> bool:
     """True where there are no other scores than 0 and 1."""
     return bool(((score == 0) | (score == 1)).all())
@@ -81,32 +101,64 @@ def middle_of(upto: NDArray[Any], share: float = 0.5, total: float | None = None
 
 
 def selection_of(sample: AuditSample, request: Request) -> Selection | None:
-    """Who is selected among rows that are held in memory; None where nothing is decided."""
-    score = sample.score
-    if score is None and request.standard:
-        raise DataError(
-            "needs one score for each row",
-            argument="standard",
-            received=request.standard,
-            remedy="audit one class at a time",
-        )
-    if score is None:
+    """Who is selected; None where nothing is decided."""
+    if "" not in sample.predicted:
+        if request.standard:
+            raise DataError(
+                "needs one score for each row",
+                argument="standard",
+                received=request.standard,
+                remedy="audit one class at a time",
+            )
         return None
-    found = threshold_for(request, decisions=are_decisions(score), probabilities=sample.probabilities)
+    exact = sample.binned is None or bool(sample.binned.bins.single.all())
+    decisions = exact and are_decisions(sample.predicted[""].values)
+    found = threshold_for(request, decisions=decisions, probabilities=sample.probabilities)
     if found is None:
         return None
-    threshold, by = found
-    low = request.favourable == "low"
+    (threshold, by), low, between = found, request.favourable == "low", None
     if threshold == "median":
-        counted = sample.predicted[""]
-        first, last = middle_of(np.cumsum(counted.at(np.arange(counted.units))))
-        chosen = counted.place < last if low else counted.place > first
-        threshold = float(counted.values[first] / 2 + counted.values[last] / 2)
+        threshold, amount, between = _beyond_median(sample, low=low)
     else:
-        chosen = score < threshold if low else score >= threshold
-    return Selection(
-        threshold, by, chosen if sample.weight is None else chosen * sample.weight, rules_for(sample, request)
-    )
+        amount = sample.amount - sample.selected if low else sample.selected
+    return Selection(threshold, by, amount, rules_for(sample, request), between)
+
+
+def _beyond_median(sample: AuditSample, *, low: bool) -> tuple[float, Floats, tuple[float, float] | None]:
+    """The median, how much of each unit lies above it (``low``: below), and where it lies if bins tell no more."""
+    if sample.binned is not None:
+        threshold, amount, between = median_cut(sample.binned.bins, sample.binned.refiner, low=low)
+        return threshold, np.clip(amount, 0, sample.amount), between
+    scores = sample.predicted[""]
+    first, last = middle_of(np.cumsum(scores.at(np.arange(scores.units))))
+    chosen = scores.place < last if low else scores.place > first
+    return float(scores.values[first] / 2 + scores.values[last] / 2), chosen * sample.amount, None
+
+
+def median_cut(
+    base: Bins, refiner: Refiner | None, *, low: bool = False
+) -> tuple[float, NDArray[Any], tuple[float, float] | None]:
+    """The median, how much of each cell lies above it (``low``: below), and where it lies if counts tell no more.
+
+    Then the end of its bin that is nearer stands for it.
+    """
+    bins, total = base, base.before[-1] + base.counts[-1]
+    for looks in range(_MOST_LOOKS + 1):
+        upto = bins.before + bins.counts
+        first, last = middle_of(upto.sum(1), total=float(total.sum()))
+        if first != last or bins.single[first]:
+            return (
+                float(bins.high[first] / 2 + bins.low[last] / 2),
+                bins.before[last] if low else total - upto[first],
+                None,
+            )
+        if refiner is None or looks == _MOST_LOOKS:
+            break
+        bins = refiner.recount(bins[[first]], refiner.most)
+    ends = float(bins.low[first]), float(bins.high[first])
+    at_top = upto[first].sum() - total.sum() / 2 <= total.sum() / 2 - bins.before[first].sum()
+    below = upto[first] if at_top else bins.before[first]
+    return ends[int(at_top)], below if low else total - below, ends
 
 
 def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:

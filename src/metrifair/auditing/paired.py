@@ -19,8 +19,8 @@ from metrifair.auditing.decisions import are_decisions, selection_of
 from metrifair.auditing.differences import BY_GROUP, DECISIONS, ComparedFigure, Names
 from metrifair.auditing.distribution import Floats, Integers, utility_of
 from metrifair.auditing.records import AuditRecord
-from metrifair.auditing.result import AuditedRows, AuditResult
 from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
+from metrifair.auditing.source import AuditedRows, AuditResult
 from metrifair.auditing.values import group_values
 from metrifair.metrics.registry import facts
 from metrifair.problem.criteria import STATISTICAL_PARITY

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from metrifair.auditing.by_group import by_group_of
 from metrifair.auditing.decisions import Selection, are_decisions, decisions_of
 from metrifair.auditing.distribution import (
-    Floats,
     TwoSamples,
     bin_means,
     bins,
@@ -37,12 +36,10 @@ from metrifair.auditing.resampling import (
 from metrifair.auditing.sample import (
     AuditSample,
     Compared,
-    Measured,
+    MeasuredPair,
     Part,
-    Proven,
     compared_in,
-    counted,
-    held,
+    measured_pairs,
     members_of,
     parts_of,
 )
@@ -62,23 +59,16 @@ _GRID = 100
 _ROUNDING = 1e-9
 
 
-Prove: TypeAlias = Callable[[Sequence[Compared]], tuple[Sequence[Proven], bool]]
-"""What passes over a file prove of comparisons, and whether all of it is as exact as was asked for."""
-
-
 def audit_record(
     sample: AuditSample,
     request: Request,
     generator: np.random.Generator,
     selection: Selection | None,
-    *,
-    prove: Prove | None = None,
-    lows: Floats | None = None,
 ) -> AuditRecord:
-    """The whole audit; ``selection`` says who is selected, None: nothing is decided; ``lows`` where bins begin."""
+    """The whole audit; ``selection`` says who is selected, None: nothing is decided."""
     parts = list(parts_of(sample, request.named_criteria(), request.loss))
     compared = [one for part in parts for one in compared_in(sample, part, request.contrast)]
-    proven, complete = (None, None) if prove is None else prove(compared)
+    measured, complete = measured_pairs(sample, compared, request.named_metrics())
     scheme = sample.problem.scheme
     dependent = [
         Bands.of(sample, part, place, request.least_count)
@@ -87,8 +77,7 @@ def audit_record(
         if attribute.cuts or request.contrast == "independence"
     ]
     # Where rows are counted, the spread of weights within a bin is not.
-    plan = _plan_of(request, compared, dependent, sampled=prove is None or not sample.weighted)
-    measured = held(compared, sample, plan.metrics) if proven is None else counted(compared, sample, proven)
+    plan = _plan_of(request, compared, dependent, sampled=sample.binned is None or not sample.weighted)
     found = [
         finding
         for one, known in zip(compared, measured, strict=True)
@@ -123,7 +112,7 @@ def audit_record(
         along=[one for one in along if one is not None],
         notes=notes,
         permutations=plan.permutations,
-        by_group=by_group_of(sample, selection, confidence=plan.confidence, low=lows),
+        by_group=by_group_of(sample, selection, confidence=plan.confidence),
     )
     return with_values(record, sample, request, selection)
 
@@ -200,7 +189,7 @@ def _distributions(
             masses = {name: part.scores.at(own).astype(np.float64) for name, own in units.items()}
             sizes = {name: sample.size(own) for name, own in units.items()}
             ends = score_range or sample.ends
-            if score_range is None and sample.counted is None:
+            if score_range is None and sample.binned is None:
                 used = part.scores.values[np.flatnonzero(part.scores.at(part.units))[[0, -1]]]
                 ends = float(used[0]), float(used[1])
             curves = curves_of(part.scores.values, masses, sizes, ends)
@@ -211,7 +200,7 @@ def _distributions(
 
 
 def findings_of(
-    compared: Compared, measured: Measured, sample: AuditSample, plan: Plan, generator: np.random.Generator
+    compared: Compared, measured: MeasuredPair, sample: AuditSample, plan: Plan, generator: np.random.Generator
 ) -> list[Finding]:
     """The findings of one comparison, one for each metric."""
     found, dealt, gap, values, brackets, rows, own = measured

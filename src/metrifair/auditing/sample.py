@@ -1,4 +1,4 @@
-"""What an audit looks at, rows in memory or cells of a file; who is compared with whom in it, and how far apart."""
+"""The sample of an audit: units and counts of their scores, which of them are compared, and their distances."""
 
 from __future__ import annotations
 
@@ -20,32 +20,31 @@ from metrifair.auditing.distribution import (
     distances_of,
     largest_gap,
 )
+from metrifair.auditing.out_of_core.brackets import Brackets, CellSides, bracket_distances
+from metrifair.auditing.out_of_core.rows import BinnedScores
 from metrifair.auditing.records import REST, Favourable
-from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
+from metrifair.auditing.request import MOST_PAIRED
 from metrifair.auditing.resampling import Rows
 from metrifair.auditing.rest import Everyone, is_known
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import STANDARDS
-from metrifair.problem.attributes import group_codes
-from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import EVERYONE, Criterion
-from metrifair.problem.predictions import predictions_of, scores_of
-from metrifair.problem.problem import Given, Problem, problem_of
-from metrifair.problem.tables import Table, columns
+from metrifair.problem.predictions import scores_of
+from metrifair.problem.problem import Problem
 
 _NOBODY = Attribute("nobody", ("one", "other"))
 
 
 @dataclass(frozen=True, eq=False)
 class AuditSample:
-    """Units (rows, or cells of a file), what is known of each, and their scores."""
+    """Units (rows in memory, or cells of rows out of core), what is known of each, and counts of their scores."""
 
     problem: Problem  # one row for each unit
     ends: tuple[float, float]  # the smallest and the largest score
-    prediction: Floats | None = None  # (rows,) or (rows, classes), where rows are held
-    counted: CountedScores | None = None  # the predictions, where rows were counted
+    predicted: Mapping[str, CountedScores]  # by the class whose probability it is; by "" where there is one score
+    selected: Floats  # rows, or weight, of each unit at or above the threshold; 0.5 where a request names none
+    binned: BinnedScores | None = None  # the bins of scores that are out of core; None: units are rows in memory
     rows: Integers | None = None  # in each unit; None: one
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
@@ -54,12 +53,27 @@ class AuditSample:
     levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
     rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
     favourable: Favourable = "high"  # whether high scores are, or low ones
+    classes: tuple[object, ...] = ()  # whose probabilities the predictions are, where there are three or more
     order: Integers | None = None  # the place of each row among those handed over; None: as they stand
+
+    @cached_property
+    def prediction(self) -> Floats | None:
+        """The predictions of rows in memory, (rows,) or (rows, classes); None out of core."""
+        if self.binned is not None:
+            return None
+        columns = [one.values[one.place] for one in self.predicted.values()]
+        return np.stack(columns, -1) if len(columns) > 1 else columns[0]
 
     @property
     def score(self) -> Floats | None:
-        """The one prediction of each row; None for several classes, and where rows are not held."""
-        return None if self.prediction is None or self.prediction.ndim > 1 else self.prediction
+        """The one prediction of each row; None for several classes, and out of core."""
+        return self.prediction if "" in self.predicted else None
+
+    @property
+    def amount(self) -> Floats:
+        """The weight of each unit, or the number of its rows."""
+        amount = self.rows if self.weight is None else self.weight
+        return np.ones(len(self.problem)) if amount is None else amount.astype(np.float64)
 
     @property
     def probabilities(self) -> bool:
@@ -68,29 +82,23 @@ class AuditSample:
         return not is_target and self.ends[0] >= 0 and self.ends[1] <= 1
 
     @property
+    def scored(self) -> Problem:
+        """The problem whose positive label is the one that high scores are of."""
+        return problem_of_scores(self.problem, self.favourable)
+
+    @property
     def outcome(self) -> Floats | None:
         """The outcome as a number: the target, or 1 at the label that high scores are of; None for several classes."""
         if self.problem.labels is None or len(self.problem.scheme.classes) > 2:
             return None
-        positive = self.problem.is_positive
-        if positive is not None and self.favourable == "low":
-            positive = ~positive  # scores are of the other label
+        positive = self.scored.is_positive
         return np.asarray(self.problem.labels if positive is None else positive, dtype=np.float64)
 
     def size(self, units: Integers) -> int:
         """How many rows some units hold."""
         return len(units) if self.rows is None else int(self.rows[units].sum())
 
-    @cached_property
-    def predicted(self) -> dict[str, CountedScores]:
-        """The predictions, by the class whose probability they are; by "" where there is one score."""
-        if self.counted is not None:
-            return {"": self.counted}
-        if self.prediction is None:
-            raise DataError("a sample needs predictions")
-        return _by_class(self.prediction, self.problem, self.weight)
-
-    def scores(self, criterion: Criterion, problem: Problem, loss: str | None) -> dict[str, CountedScores]:
+    def scores(self, criterion: Criterion, problem: Problem, loss: str | None) -> Mapping[str, CountedScores]:
         """What a criterion compares; ``problem`` holds outcomes as the criterion takes them."""
         if criterion.score == "prediction":
             return self.predicted
@@ -99,107 +107,25 @@ class AuditSample:
                 f"{criterion.name} compares other scores than the predictions, which is not done for files too large "
                 "to hold; write those scores to the file, as a column of their own"
             )
-        found = scores_of(criterion, self.prediction, _scored(problem, self.favourable), loss=loss).numpy()
-        return _by_class(found, self.problem, self.weight)
+        scores = scores_of(criterion, self.prediction, problem_of_scores(problem, self.favourable), loss=loss).numpy()
+        return scores_by_class(scores, self.classes, self.weight)
 
 
-def _by_class(scores: Floats, problem: Problem, weight: Floats | None) -> dict[str, CountedScores]:
+def scores_by_class(scores: Floats, classes: Sequence[object], weight: Floats | None) -> dict[str, CountedScores]:
+    """The scores of rows in memory, by the class whose probability they are; by "" where there is one score."""
     if scores.ndim == 1:
         return {"": counted_rows(scores, weight)}
-    classes = problem.scheme.classes
     names = classes if len(classes) == scores.shape[1] else range(scores.shape[1])
     return {
         f"probability of {name}": counted_rows(column, weight) for name, column in zip(names, scores.T, strict=True)
     }
 
 
-def sample_in_memory(
-    y_pred: Table,
-    request: Request,
-    *,
-    sensitive_features: Table,
-    y_true: Table | None = None,
-    control_features: Table | None = None,
-    sample_weight: Table | None = None,
-) -> AuditSample:
-    """Rows that are held in memory, checked."""
-    rows = {"y_pred": y_pred, "y_true": y_true}
-    given = Given(y_true, sensitive_features, control_features, sample_weight, rows, "y_true")
-    problem = problem_of(
-        given,
-        intersectional=request.intersectional,
-        continuous=request.numbers,
-        pos_label=None if y_true is None else request.pos_label,
-        compared=False,
-    )
-    problem = favoured(with_bands(problem, request.least_count), request)
-    check_groups(problem, most=request.most_groups)
-    prediction = predictions_of(y_pred, _scored(problem, request.favourable), pos_label=request.pos_label)
-    rated, weight, order = rated_by(problem, sensitive_features, request), problem.weight, None
-    if weight is not None:
-        # Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed
-        # over. Multiplying by a power of two changes no ratio of weights, and keeps sums from overflowing.
-        columns = [prediction] if prediction.ndim == 1 else list(prediction.T)
-        others = [one for one in (problem.labels, problem.strata) if one is not None]
-        order = np.lexsort([*others, *problem.groups.T, *columns, weight])
-        weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))[order]
-        problem, prediction = replace(problem.take(order), weight=weight), prediction[order]
-        rated = None if rated is None else replace(rated.take(order), weight=weight)
-    ends = float(prediction.min()), float(prediction.max())
-    return AuditSample(
-        problem,
-        ends,
-        prediction,
-        weight=weight,
-        weighted=weight is not None,
-        rated=rated,
-        favourable=request.favourable,
-        order=order,
-    )
-
-
-def favoured(problem: Problem, request: Request) -> Problem:
-    """With the favourable label as the positive one: where low scores are, unless told, the first of two."""
-    if request.favourable == "high" or request.pos_label is not None or len(problem.scheme.classes) != 2:
-        return problem
-    return replace(problem, scheme=replace(problem.scheme, positive=0))
-
-
-def _scored(problem: Problem, favourable: Favourable) -> Problem:
-    """With the label that high scores are of as the positive one: the other one, where low scores are favourable."""
+def problem_of_scores(problem: Problem, favourable: Favourable) -> Problem:
+    """The problem whose positive label is the one that high scores are of: the other one, where low ones are good."""
     if favourable == "high" or len(problem.scheme.classes) != 2:
         return problem
     return replace(problem, scheme=replace(problem.scheme, positive=1 - problem.scheme.positive))
-
-
-def rated_by(problem: Problem, sensitive_features: Table, request: Request) -> Problem | None:
-    """The same rows by each attribute and, of those that are no numbers, by their crossing, where a standard asks."""
-    if not STANDARDS[request.standard or ""].crossed:
-        return None
-    given = columns("sensitive_features", sensitive_features)
-    if len(given) < 2:
-        return None
-    attributes, groups = list(problem.scheme.attributes), [problem.groups]
-    named = {name: given[name] for name in given if not any(one.cuts for one in attributes if one.name == name)}
-    apart = group_codes(named, intersectional=not request.intersectional)
-    if request.intersectional:
-        attributes, groups = [*apart.attributes, *attributes], [problem.of_kept(apart.codes), *groups]
-    elif len(named) > 1:
-        attributes, groups = [*attributes, *apart.attributes], [*groups, problem.of_kept(apart.codes)]
-    scheme = replace(problem.scheme, attributes=tuple(attributes), intersectional=False)
-    return replace(problem, scheme=scheme, groups=np.concatenate(groups, axis=1), numbers=None)
-
-
-def with_bands(
-    problem: Problem, least_count: int, *, weight: Floats | None = None, rows: Integers | None = None
-) -> Problem:
-    """Attributes that are numbers as bands of about equal weight, for decisions by group; the numbers stay there too.
-
-    Where rows were counted, ``weight`` and ``rows`` say what each unit holds.
-    """
-    if problem.numbers is None:
-        return problem
-    return replace(in_bands(problem, BANDS, weight=weight, rows=rows, least=least_count), numbers=problem.numbers)
 
 
 class Part(NamedTuple):
@@ -331,35 +257,48 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
     return found
 
 
-class Proven(NamedTuple):
-    """What counting a file proves of a comparison: where the gap is largest, and bounds of each distance."""
-
-    gap: LargestGap
-    brackets: Mapping[str, Interval]
-
-
-class Measured(NamedTuple):
+class MeasuredPair(NamedTuple):
     """One comparison: the scores of both sides, as far as they are told apart, and its distances."""
 
     found: TwoSamples
     dealt: TwoSamples  # groups are dealt anew to scores in bins that no group had a say in
     gap: LargestGap
     values: Mapping[str, float]
-    brackets: Mapping[str, Interval] = {}  # none where rows are held
-    rows: tuple[Rows, ...] = ()  # of either side, where they have weights and are held
+    brackets: Mapping[str, Interval] = {}  # none of rows in memory
+    rows: tuple[Rows, ...] = ()  # of either side, where they have weights and are in memory
     own: tuple[Floats, Floats] | None = None  # all scores of the left side and its rows at each; None: as found
 
 
-def counted(compared: Sequence[Compared], sample: AuditSample, proven: Sequence[Proven]) -> Iterator[Measured]:
-    """Of rows that were counted in bins."""
-    for one, (gap, brackets) in zip(compared, proven, strict=True):
+def measured_pairs(
+    sample: AuditSample, compared: Sequence[Compared], metrics: Sequence[str]
+) -> tuple[Iterator[MeasuredPair], bool | None]:
+    """Each comparison with its distances, and whether every bracket is narrow enough; None: values are exact."""
+    if sample.binned is None:
+        return _exact_pairs(sample, compared, metrics), None
+    amount = sample.amount
+    sides = [
+        CellSides(left, right, (float(amount[left].sum()), float(amount[right].sum())))
+        for left, right in (one.sides for one in compared)
+    ]
+    brackets = bracket_distances(sample.binned, sides, metrics)
+    return _bracketed_pairs(sample, compared, metrics, brackets), brackets.complete
+
+
+def _bracketed_pairs(
+    sample: AuditSample, compared: Sequence[Compared], metrics: Sequence[str], brackets: Brackets
+) -> Iterator[MeasuredPair]:
+    for one, known in zip(compared, brackets.found, strict=True):
         dealt, _ = one.two_samples(one.sides)
-        found = _split_at(dealt, gap, whole=not sample.weighted)
-        values = {name: bounds.low / 2 + bounds.high / 2 for name, bounds in brackets.items()}
-        yield Measured(found, dealt, gap, values, brackets)
+        yield MeasuredPair(
+            _split_at(dealt, known.gap, whole=not sample.weighted),
+            dealt,
+            known.gap,
+            {metric: known.value(metric, brackets.scale) for metric in metrics},
+            {metric: known.bracket(metric, brackets.scale) for metric in metrics},
+        )
 
 
-def held(compared: Sequence[Compared], sample: AuditSample, metrics: Sequence[str]) -> Iterator[Measured]:
+def _exact_pairs(sample: AuditSample, compared: Sequence[Compared], metrics: Sequence[str]) -> Iterator[MeasuredPair]:
     """Of rows in memory; what is the same for many groups, each against the rest, is counted once."""
     for _, some in groupby(compared, lambda one: (id(one.part), one.place)):
         several = list(some)
@@ -370,12 +309,12 @@ def held(compared: Sequence[Compared], sample: AuditSample, metrics: Sequence[st
             everyone = Everyone(part.scores, members.units, members.codes)
             for one in several:
                 dealt, own, gap, values = everyone.against_rest(one.left, metrics)
-                yield Measured(_split_at(dealt, gap, whole=True), dealt, gap, values, own=own)
+                yield MeasuredPair(_split_at(dealt, gap, whole=True), dealt, gap, values, own=own)
             continue
         for one in several:
             found, rows = one.two_samples(one.sides)
             values = {name: float(value) for name, value in distances_of(*found, metrics).items()}
-            yield Measured(found, found, largest_gap(found), values, rows=rows)
+            yield MeasuredPair(found, found, largest_gap(found), values, rows=rows)
 
 
 def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:

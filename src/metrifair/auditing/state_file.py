@@ -17,11 +17,12 @@ from msgspec import Meta
 from metrifair.auditing.distribution import Floats
 from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
 from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded, levels_for
-from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, Cells, Counted, Tally
+from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, BinnedScores, CellTable, Tally
 from metrifair.auditing.request import Request
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, Remedy
 from metrifair.figures.intervals import FEW
 from metrifair.problem.criteria import criterion_named
+from metrifair.problem.values import place_among
 from metrifair.saving.modelfile import Content
 from metrifair.saving.records import Arrays, Count, Record, record_of
 
@@ -339,7 +340,7 @@ def check_last(parts: StateParts, request: Request) -> None:
     if parts.shape is None or not parts.shape.of_last or parts.shape.label is None or request.pos_label is None:
         return
     labels = sorted({cell[-1] for cell in parts.cells if cell[-1] is not None}, key=rank_of)
-    is_last = str(request.pos_label) == str(labels[-1])
+    is_last = place_among(request.pos_label, labels) == len(labels) - 1
     if len(labels) > 1 and is_last != (request.favourable == "high"):
         raise DataError(
             f"the scores that were counted are the probabilities of the label {labels[-1]!r}, the last of two columns",
@@ -360,7 +361,7 @@ class StateRows:
         """True where rows have weights."""
         return self.shape.weighted
 
-    def surveyed(self, threshold: float) -> Cells:  # noqa: ARG002
+    def survey(self, threshold: float) -> CellTable:  # noqa: ARG002
         """What the cells hold."""
         counts, cells = self.counts, len(self.parts.cells)
         rows = np.bincount(counts.cell, counts.rows, cells).astype(np.int64)
@@ -376,9 +377,10 @@ class StateRows:
         ends = float(counts.low.min()), float(counts.high.max())
         left_out = {UNUSABLE: self.parts.left_out - self.parts.withheld, WITHHELD: self.parts.withheld}
         tally = Tally(rows, weight, self.parts.selected)
-        return Cells(arguments, tally, ends, left_out, withheld=self.parts.withheld)
+        return CellTable(arguments, tally, ends, left_out, withheld=self.parts.withheld)
 
-    def counted(self) -> Counted:
+    def count(self) -> BinnedScores:
         """The bins; nobody can look into them any more."""
         grid = StateGrid.between(*self.parts.range)
-        return Counted(self.counts.bins(grid, len(self.parts.cells), weighted=self.weighted), grid.scale)
+        bins = self.counts.bins(grid, len(self.parts.cells), weighted=self.weighted)
+        return BinnedScores(bins, grid.scale, position_error=2.0 ** -(FINE + 1 + grid.power))

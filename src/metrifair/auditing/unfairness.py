@@ -117,7 +117,7 @@ def unfairness(
         pos_label=pos_label if looked_at and not numeric else None,
         target="numbers" if numeric else "either",
     )
-    score = scores_of(kind, predictions_of(y_pred, problem), problem, loss=loss)
+    score = scores_of(kind, predictions_of(y_pred, problem, pos_label=pos_label).values, problem, loss=loss)
     if metric != "energy":
         problem = in_bands(problem)
         check_dependences(problem.comparisons, metric)

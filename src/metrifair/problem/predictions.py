@@ -1,9 +1,10 @@
-"""What predictions stand for: one score for each sample, or the probabilities of several classes."""
+"""Predictions: one score for each sample, or the probabilities of several classes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -13,20 +14,43 @@ from torch import Tensor
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.criteria import BINARY, MULTICLASS, Criterion, Task, regression, scores, tied
 from metrifair.problem.problem import Floats, Problem, Scheme
-from metrifair.problem.tables import Column, Table, array_of, codes, columns, same_rows, wrapped
+from metrifair.problem.tables import (
+    MOST_CLASSES,
+    Column,
+    Table,
+    array_of,
+    codes,
+    columns,
+    levels,
+    one_column,
+    same_rows,
+    wrapped,
+)
+from metrifair.problem.values import Value, canonical, place_among
 
+FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
 
-def predictions_of(y_pred: Table, problem: Problem, *, pos_label: object = None) -> Floats:
-    """Predictions (n,), or probabilities (n, classes) of three classes or more, of the rows of the problem.
+class PredictedScores(NamedTuple):
+    """The predictions of some rows, as numbers."""
 
-    Two columns are the probabilities of two classes: the score is that of the positive one. Columns whose rows do not
+    values: Floats  # (n,): one score for each row; (n, classes): probabilities of three classes or more
+    classes: tuple[object, ...] = ()  # whose probabilities the columns are
+    precision: np.dtype[Any] = FLOAT64  # in which scores are compared with a threshold
+
+
+def predictions_of(y_pred: Table, problem: Problem, *, pos_label: object = None) -> PredictedScores:
+    """Scores, or probabilities of three classes or more, of the rows of the problem.
+
+    Two columns are the probabilities of two classes: the score is that of the positive one. Columns that have names
+    are matched to the classes by name, others by position in ascending order of the classes. Columns whose rows do not
     sum to 1 are an error: they may be scores of several models.
     """
     parts = [array_of("y_pred", column) for column in columns("y_pred", y_pred).values()]
     if not parts:
         raise DataError("y_pred has no columns; pass a prediction for each row")
+    precision = np.result_type(*(_precision(part, y_pred) for part in parts))
     given: Floats = problem.of_kept(np.stack(parts, -1).astype(np.float64))
     if len(given) == 0:
         raise DataError("y_pred holds no predictions; pass at least one per group")
@@ -35,19 +59,29 @@ def predictions_of(y_pred: Table, problem: Problem, *, pos_label: object = None)
     if not isfinite(float(given.max()) - float(given.min())):
         raise DataError("y_pred spans more than floating-point numbers can; scale the scores down")
     if given.shape[1] == 1:
-        return given[:, 0]
-    _check_classes(given, problem, pos_label)
+        return PredictedScores(given[:, 0], precision=precision)
+    classes, places = _class_columns(y_pred, given, problem, pos_label)
     if given.shape[1] > 2:
-        return given
-    scheme = problem.scheme
-    # One label alone does not tell which column is its own; the last one is that of the positive class.
-    return np.ascontiguousarray(given[:, scheme.positive if len(scheme.classes) == 2 else 1])
+        return PredictedScores(given[:, places], classes, precision)
+    # Of two classes that the labels do not show, the last one is positive.
+    named = None if pos_label is None else place_among(pos_label, classes)
+    shown = problem.scheme.positive if len(problem.scheme.classes) == 2 else named
+    positive = 1 if shown is None else shown
+    return PredictedScores(np.ascontiguousarray(given[:, places[positive]]), precision=precision)
 
 
-def models_of(y_pred: Table) -> dict[str, Table] | None:
+def _precision(column: Column, y_pred: Table) -> np.dtype[Any]:
+    """The precision that scores came in: float64, unless they are shorter floats."""
+    if isinstance(y_pred, list | tuple) and y_pred and isinstance(y_pred[0], np.floating):
+        return np.result_type(*{type(value) for value in y_pred})
+    return column.dtype if column.dtype.kind == "f" else FLOAT64
+
+
+def models_of(y_pred: Table, y_true: Table | None = None) -> dict[str, Table] | None:
     """The predictions of several models by name; None where all columns are of one.
 
-    Named columns, of a dict or a data frame, are several models unless they are the probabilities of classes.
+    Named columns, of a dict or a data frame, are several models unless their names are the classes of ``y_true`` or
+    their rows sum to 1, as probabilities of classes do.
 
     >>> models_of({"old": [0.2, 0.7], "new": [0.3, 0.4]})
     {'old': [0.2, 0.7], 'new': [0.3, 0.4]}
@@ -55,9 +89,9 @@ def models_of(y_pred: Table) -> dict[str, Table] | None:
     (None, None)
     """
     if isinstance(y_pred, Mapping):
-        if any(np.ndim(part) > 1 for part in y_pred.values()):  # class probabilities, of each model
-            return {str(name): part for name, part in y_pred.items()}
         given = {str(name): part for name, part in y_pred.items()}
+        if any(np.ndim(part) > 1 for part in y_pred.values()):  # class probabilities, of each model
+            return given
     else:
         native = wrapped("y_pred", y_pred)
         if not isinstance(native, nw.DataFrame):
@@ -66,8 +100,70 @@ def models_of(y_pred: Table) -> dict[str, Table] | None:
     if len(given) < 2:
         return None
     same_rows(**given)
+    if y_true is not None and _are_classes(list(given), y_true):
+        return None
     parts = [np.asarray(array_of(f"y_pred {name!r}", column), np.float64) for name, column in given.items()]
     return None if are_probabilities(np.stack(parts, -1), rounding=ROUNDING) else given
+
+
+def _are_classes(names: Sequence[str], y_true: Table) -> bool:
+    """Whether all names of columns are labels."""
+    known = levels("y_true", one_column("y_true", y_true))
+    return len(names) <= len(known) <= MOST_CLASSES and all(place_among(name, known) is not None for name in names)
+
+
+def _column_names(y_pred: Table) -> list[object] | None:
+    """The names that a user gave to the columns; None where a library numbered them."""
+    if isinstance(y_pred, Mapping):
+        return list(y_pred)
+    native = wrapped("y_pred", y_pred)
+    if not isinstance(native, nw.DataFrame):
+        return None
+    names: list[object] = list(native.columns)
+    numbered = list(range(len(names))), [f"column_{place}" for place in range(len(names))]
+    return None if names in numbered else names
+
+
+def _class_columns(
+    y_pred: Table, given: Floats, problem: Problem, pos_label: object
+) -> tuple[tuple[object, ...], list[int]]:
+    """The classes in ascending order and the column of each; a DataError unless that is clear."""
+    known, count, names = problem.scheme.classes, given.shape[1], _column_names(y_pred)
+    if not are_probabilities(given, rounding=ROUNDING):
+        raise DataError(
+            f"y_pred has {count} columns whose rows do not sum to 1, so they are not the probabilities of {count} "
+            "classes; pass one column of scores, or the scores of several models by name: {'a': ..., 'b': ...}"
+        )
+    if len(known) > count:
+        raise DataError(
+            f"y_pred must have one column for each label, got {count} columns for the labels {list(known)}; pass the "
+            "probabilities of all classes, or of one as a single column"
+        )
+    if names is None:
+        if count == 2 and len(known) == 1 and pos_label is not None:
+            raise DataError(
+                f"cannot be matched to a column, as the only outcome is {known[0]!r}",
+                argument="pos_label",
+                received=pos_label,
+                remedy="pass its probability as a single column",
+            )
+        return known if len(known) == count else tuple(range(count)), list(range(count))
+    strange = [label for label in known if place_among(label, names) is None]
+    if strange:
+        raise DataError(
+            f"the columns of y_pred are named {', '.join(map(repr, names))}, and the labels are {list(known)}: no "
+            f"column has the name of the label {strange[0]!r}; name the columns after the labels, or pass an array "
+            "with one column for each label in ascending order"
+        )
+    if len(known) == count:
+        return known, [place_among(label, names) or 0 for label in known]
+    order = sorted(range(count), key=lambda place: _rank(canonical(names[place])))
+    return tuple(names[place] for place in order), order
+
+
+def _rank(value: Value) -> tuple[bool, Any]:
+    """Numbers before text, each in ascending order."""
+    return isinstance(value, str), value if isinstance(value, str | int | float) else str(value)
 
 
 def are_probabilities(columns: Floats, *, rounding: float) -> bool:
@@ -77,28 +173,6 @@ def are_probabilities(columns: Floats, *, rounding: float) -> bool:
     [True, False]
     """
     return bool(columns.min() >= -rounding and np.abs(columns.sum(1) - 1).max() <= rounding)
-
-
-def _check_classes(given: Floats, problem: Problem, pos_label: object) -> None:
-    """Raise a DataError unless it is clear whose probability each column is."""
-    classes, count = problem.scheme.classes, given.shape[1]
-    if not are_probabilities(given, rounding=ROUNDING):
-        raise DataError(
-            f"y_pred has {count} columns whose rows do not sum to 1, so they are not the probabilities of {count} "
-            "classes; pass one column of scores, or the scores of several models by name: {'a': ..., 'b': ...}"
-        )
-    if len(classes) > count:
-        raise DataError(
-            f"y_pred must have one column for each label, got {count} columns for the labels {list(classes)}; pass the "
-            "probabilities of all classes, or of one as a single column"
-        )
-    if count == 2 and len(classes) == 1 and pos_label is not None:
-        raise DataError(
-            f"cannot be matched to a column, as the only outcome is {classes[0]!r}",
-            argument="pos_label",
-            received=pos_label,
-            remedy="pass its probability as a single column",
-        )
 
 
 def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, loss: str | None = None) -> Tensor:

@@ -217,7 +217,7 @@ def steps_of(scores: Floats, cell: Integers, amount: NDArray[Any] | None, parent
     )
 
 
-class Finer(Protocol):
+class Refiner(Protocol):
     """Whoever counted rows in bins, and can look closer at some of them, one pass over the rows each time."""
 
     @property
@@ -228,7 +228,7 @@ class Finer(Protocol):
     def most_held(self) -> int:
         """How many rows may be held in memory at the end."""
 
-    def recounted(self, parents: Bins, most: int) -> Bins:
+    def recount(self, parents: Bins, most: int) -> Bins:
         """The rows of some bins in about ``most`` finer ones."""
 
     def held(self, parents: Bins) -> Steps:

@@ -16,7 +16,12 @@ bound D, since at most all rows of one side come before those of the other. Inte
   sum / 2, and the former again for one distinct score.
 
 Between bins D is constant, so its integrals there are exact. So are they between the distinct scores of rows that are
-held in memory: steps prove one value, not two. Bounds hold up to rounding, about 1e-13 of the range.
+held in memory: steps prove one value, not two.
+
+All of this is computed in floats. Every sum comes with a bound of its rounding error, and brackets are widened by it.
+Relative to the unit roundoff, shares of counts are off by at most 4; shares of weights, and sums of positions within a
+bin, by as many more as rows were added up; a state's positions were rounded to 28 bits of a bin before.
+A sum over bins is as far off as its terms, by the Lipschitz constant of phi, and by the rounding of adding them up.
 """
 
 from __future__ import annotations
@@ -30,7 +35,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from metrifair.auditing.distribution import Floats, Integers, LargestGap
-from metrifair.auditing.out_of_core.bins import Bins, Finer, Scale, Steps, joined
+from metrifair.auditing.out_of_core.bins import Bins, Scale, Steps, joined
+from metrifair.auditing.out_of_core.rows import BinnedScores
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS, Convex, Integral, facts
 from metrifair.support.checks import check_known
@@ -38,6 +44,10 @@ from metrifair.support.checks import check_known
 _MOST_PASSES = 16
 _MOST_STEPS = 2**30  # held rows x comparisons: some minutes
 _ROUNDING = 1e-13
+_UNIT = float(np.finfo(np.float64).eps) / 2  # of rounding
+_SHARES = 4  # units by which a difference of shares may be off
+_BEYOND = 2.0**-10  # beyond 1, where a slope is taken
+_TERMS = 64  # units by which a sum of terms may be off, however many of them are added up
 
 Sum: TypeAlias = "Convex | Literal['atoms']"
 """What is added up over bins: the integral of a convex function, or the differences at distinct scores."""
@@ -49,6 +59,8 @@ class CellSides(NamedTuple):
     left: Integers
     right: Integers
     totals: tuple[float, float]
+    rounding: float = _SHARES  # units of rounding by which a difference of shares may be off
+    position: float = 0.0  # by which positions of rows were rounded before they were added up
 
 
 class Bounds(NamedTuple):
@@ -59,6 +71,7 @@ class Bounds(NamedTuple):
     reachable: Floats
     low: dict[Sum, Floats]
     high: dict[Sum, Floats]
+    error: dict[Sum, float]  # of both sums over all bins, by rounding
 
     @property
     def attained(self) -> Floats:
@@ -91,10 +104,16 @@ def bounds(bins: Bins, sides: CellSides, scale: Scale, sums: Collection[Sum]) ->
         low[one] = course.length * one(course.mean) + between
         high[one] = np.maximum(course.length * _chord(one, course) + between, low[one])
     reachable = np.where(plain, np.abs(after), np.maximum(course.most, -course.least))
-    return Bounds(bins.high, upto, reachable, low, high)
+    both, loose = share[0] + share[1], ~bins.single
+    far = float(scale.positions(bins.high[-1:])[0])
+    area = float((both[loose] * (far * (bins.rows[loose] + _SHARES) + sides.position / _UNIT)).sum())
+    # In a bin of several scores, three more shares matter: both bounds of the difference, and its mean.
+    length = float((4 * course.length + bins.gap).sum())
+    rounding = _Rounding(sides.rounding, length, float(both.sum()), area, far)
+    return Bounds(bins.high, upto, reachable, low, high, {one: rounding.of_sum(one) for one in sums})
 
 
-def exact(steps: Steps, sides: CellSides, sums: Collection[Sum]) -> Bounds:
+def exact(steps: Steps, sides: CellSides, scale: Scale, sums: Collection[Sum]) -> Bounds:
     """What rows held in memory prove: both bounds are the value."""
     counts = [steps.scores.at(cells) for cells in sides[:2]]
     left, right = (
@@ -102,9 +121,33 @@ def exact(steps: Steps, sides: CellSides, sums: Collection[Sum]) -> Bounds:
     )
     after = left - right
     values: dict[Sum, Floats] = {one: one(after) * steps.gap for one in sums if one != "atoms"}
+    share = [own / total for own, total in zip(counts, sides.totals, strict=True)]
     if "atoms" in sums:
-        values["atoms"] = np.abs(counts[0] / sides.totals[0] - counts[1] / sides.totals[1]) / 2
-    return Bounds(steps.scores.values, (left, right), np.abs(after), values, values)
+        values["atoms"] = np.abs(share[0] - share[1]) / 2
+    far, mass = float(scale.positions(steps.scores.values[-1:])[0]), float((share[0] + share[1]).sum())
+    rounding = _Rounding(sides.rounding, float(steps.gap.sum()), mass, 0.0, far)
+    error = {one: rounding.of_sum(one) for one in sums}
+    return Bounds(steps.scores.values, (left, right), np.abs(after), values, values, error)
+
+
+class _Rounding(NamedTuple):
+    """What the rounding error of sums over some bins depends on."""
+
+    share: float  # units by which a difference of shares is off
+    length: float  # of the bins and the gaps between them, on the scale
+    mass: float  # the shares of both sides in the bins
+    area: float  # of the same, times the units by which the sums of their positions are off
+    far: float  # the largest position
+
+    def of_sum(self, name: Sum) -> float:
+        """A bound of the error of one sum."""
+        if name == "atoms":
+            return _UNIT * (self.share + _TERMS) * self.mass
+        # Convex functions are steepest at the ends: beyond 1 and -1, more so than anywhere between.
+        ends = name(np.array([1.0, 1 + _BEYOND, -1.0, -1 - _BEYOND]))
+        slope = float(max(ends[1] - ends[0], ends[3] - ends[2])) / _BEYOND
+        # The rounding of positions matters where the difference of the shares changes, which it does by at most 2.
+        return _UNIT * slope * ((self.share + _TERMS) * self.length + 4 * self.area + 8 * self.mass * self.far)
 
 
 def _course(bins: Bins, sides: CellSides, scale: Scale) -> tuple[list[Floats], tuple[Floats, Floats], _Course]:
@@ -131,7 +174,7 @@ def _chord(convex: Convex, course: _Course) -> Floats:
 
 
 @dataclass
-class Measured:
+class Bracketing:
     """What is known of one comparison, once bins need not be looked into any more."""
 
     sides: CellSides
@@ -139,21 +182,36 @@ class Measured:
     reachable: float = 0.0
     low: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
     high: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
+    error: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
 
     @property
     def attained(self) -> float:
         """The largest difference seen."""
         return abs(self.gap.shares[0] - self.gap.shares[1])
 
+    def value(self, metric: str, scale: Scale) -> float:
+        """The middle of the bounds, as computed."""
+        low, high = self._bounds(metric, scale, rounded=0)
+        return min(low / 2 + high / 2, facts(metric).most)
+
     def bracket(self, metric: str, scale: Scale) -> Interval:
-        """Bounds between which the distance of the two empirical distributions lies."""
+        """Bounds between which the distance of the two empirical distributions lies, rounded outwards."""
+        low, high = self._bounds(metric, scale, rounded=1)
+        # Factors, powers and the additions above are rounded, too.
+        return Interval(max(0.0, low * (1 - 8 * _UNIT)), min(facts(metric).most, high * (1 + 8 * _UNIT)))
+
+    def _bounds(self, metric: str, scale: Scale, *, rounded: int) -> tuple[float, float]:
+        """Bounds as computed (``rounded=0``), or moved outwards by their errors (1)."""
         known = facts(metric).bracket
+        if not isinstance(known, Integral) and known != "atoms":
+            error = rounded * _UNIT * self.sides.rounding
+            return max(0.0, self.attained - error), max(self.attained, self.reachable) + error
+        name: Sum = known.convex if isinstance(known, Integral) else known
+        error = rounded * self.error[name]
+        low, high = max(0.0, self.low[name] - error), self.high[name] + error
         if isinstance(known, Integral):
-            sums = (side[known.convex] / scale.inverse for side in (self.low, self.high))
-            return Interval(*((known.factor * integral) ** known.power for integral in sums))
-        if known == "atoms":
-            return Interval(self.low[known], self.high[known])
-        return Interval(self.attained, max(self.attained, self.reachable))
+            low, high = ((known.factor * (one / scale.inverse)) ** known.power for one in (low, high))
+        return low, high
 
     def look(self, found: Bounds) -> None:
         """Remember the largest gap."""
@@ -169,6 +227,7 @@ class Measured:
         for name in found.low:
             self.low[name] += float(found.low[name].sum())
             self.high[name] += float(found.high[name].sum())
+            self.error[name] += found.error[name]
 
     def urgency(self, found: Bounds, tolerances: Mapping[Sum, float]) -> Floats:
         """How much every bin matters; 0 for bins that need not be cut."""
@@ -184,11 +243,11 @@ class Measured:
         return urgent
 
 
-class Result(NamedTuple):
+class Brackets(NamedTuple):
     """The scale, what was found for each comparison, and whether every bracket is narrow enough."""
 
     scale: Scale
-    found: tuple[Measured, ...]
+    found: tuple[Bracketing, ...]
     complete: bool
 
 
@@ -199,47 +258,42 @@ def check_brackets(argument: str, metrics: Sequence[str]) -> None:
         check_known(argument, metric, known, otherwise="a smaller file")
 
 
-def measured(
-    base: Bins,
-    scale: Scale,
-    sides: Sequence[CellSides],
-    metrics: Sequence[str],
-    *,
-    finer: Finer | None,
-    tolerance: float = 1e-5,
-    exact_rows: int | None = None,
-) -> Result:
-    """Bracket every metric for every comparison; ``tolerance`` is a share of the range of the scores.
+def bracket_distances(
+    binned: BinnedScores, sides: Sequence[CellSides], metrics: Sequence[str], *, exact_rows: int | None = None
+) -> Brackets:
+    """Bracket every metric for every comparison, to the tolerance of the bins.
 
     The base bins hold all rows. Each further pass cuts up only the bins that matter: those which may hold a larger gap
     than any attained so far (until none is left: the Kolmogorov distance is exact), and those that contribute most to
-    a bracket wider than the tolerance. Without anyone to look closer, the base bins are all there is.
+    a bracket wider than the tolerance. Without a refiner, the base bins are all there is.
     """
+    base, scale, refiner = binned.bins, binned.scale, binned.refiner
     check_brackets("metric", metrics)
-    held = 0 if finer is None else finer.most_held if exact_rows is None else exact_rows
+    held = 0 if refiner is None else refiner.most_held if exact_rows is None else exact_rows
     most_held = min(held, _MOST_STEPS // max(1, len(sides)))
-    found = tuple(Measured(one) for one in sides)
+    rounding = _SHARES + (int(base.rows.sum()) if base.weighted else 0)
+    found = tuple(Bracketing(one._replace(rounding=rounding, position=binned.position_error)) for one in sides)
     ends = scale.positions(np.array([base.low[0], base.high[-1]]))
-    goal = _Goal(tuple(metrics), tolerance, float(np.ptp(ends)))
+    goal = _Goal(tuple(metrics), binned.tolerance, float(np.ptp(ends)))
     bins, urgent = _still_urgent(base, found, scale, goal)
     for _ in range(_MOST_PASSES):
-        if len(bins) == 0 or finer is None:
+        if len(bins) == 0 or refiner is None:
             break
         # The most urgent bins, as long as they hold at most so many rows together.
         order = np.argsort(-urgent, kind="stable")
         few = np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most_held])
-        if few.all() or (few.any() and len(bins) > finer.most):
-            _settle(finer.held(bins[few]), found, scale, goal)
+        if few.all() or (few.any() and len(bins) > refiner.most):
+            _settle(refiner.held(bins[few]), found, scale, goal)
             bins = bins[~few]
         else:
-            worst = np.isin(np.arange(len(bins)), order[: max(1, finer.most // 4)])
-            bins = joined(bins[~worst], finer.recounted(bins[worst], finer.most))
+            worst = np.isin(np.arange(len(bins)), order[: max(1, refiner.most // 4)])
+            bins = joined(bins[~worst], refiner.recount(bins[worst], refiner.most))
         bins, urgent = _still_urgent(bins, found, scale, goal)
     _settle(bins, found, scale, goal)
-    return Result(scale, found, len(bins) == 0)
+    return Brackets(scale, found, len(bins) == 0)
 
 
-def _still_urgent(bins: Bins, found: Sequence[Measured], scale: Scale, goal: _Goal) -> tuple[Bins, Floats]:
+def _still_urgent(bins: Bins, found: Sequence[Bracketing], scale: Scale, goal: _Goal) -> tuple[Bins, Floats]:
     """The bins that have to be cut, and how urgently; the others are added up."""
     urgent = np.zeros(len(bins))
     if len(bins) == 0:
@@ -253,11 +307,11 @@ def _still_urgent(bins: Bins, found: Sequence[Measured], scale: Scale, goal: _Go
     return bins[urgent > 0], urgent[urgent > 0]
 
 
-def _settle(rows: Bins | Steps, found: Sequence[Measured], scale: Scale, goal: _Goal) -> None:
+def _settle(rows: Bins | Steps, found: Sequence[Bracketing], scale: Scale, goal: _Goal) -> None:
     """Add up bins as they are, or rows that are held."""
     for one in found if len(rows) else ():
         if isinstance(rows, Steps):
-            proven = exact(rows, one.sides, goal.sums)
+            proven = exact(rows, one.sides, scale, goal.sums)
         else:
             proven = bounds(rows, one.sides, scale, goal.sums)
         one.look(proven)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
@@ -17,16 +17,19 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.distribution import Booleans, Floats
 from metrifair.auditing.out_of_core.formats import COMMA, MISSING, polars
-from metrifair.auditing.request import MOST_LEVELS, too_many_groups
+from metrifair.auditing.request import MOST_LEVELS, Request, too_many_groups
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
+from metrifair.problem.predictions import ROUNDING, are_probabilities
 from metrifair.problem.tables import MOST_CLASSES
 from metrifair.support.checks import names_of
 
 if TYPE_CHECKING:
     import polars as pl
 
+IN_MEMORY_ROWS = 2_000_000
+LOOKED_AT = 10_000  # rows that tell whether columns are models, where not all are in memory
 LEVELS = 256  # that a number is cut into where rows are counted
 _WORDS = 4  # that an error lists
 _FEW = 8  # levels told apart one by one: faster than looking them up
@@ -115,6 +118,17 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
     column = column.cast(pl.Float64)
     values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
     return values
+
+
+def precision_of(kinds: Iterable[object]) -> np.dtype[Any]:
+    """The precision of scores whose columns, of one or several files, have these types of polars or narwhals.
+
+    >>> precision_of(["Float32"]), precision_of(["Float32", "Float64"])
+    (dtype('float32'), dtype('float64'))
+    """
+    return np.result_type(
+        *({"Float16": np.float16, "Float32": np.float32}.get(str(kind), np.float64) for kind in kinds)
+    )
 
 
 def _as_numbers(role: str, strange: pl.Series) -> Remedy | str:
@@ -348,3 +362,33 @@ def check_values(roles: Roles, scores: tuple[float, float], weights: tuple[float
 def used_codes(roles: Roles, codes: Sequence[NDArray[Any]]) -> Booleans:
     """Which rows have a label, where one is asked for."""
     return np.ones(len(codes[0]), np.bool_) if roles.label is None else codes[-1] > 0
+
+
+def roles_by_score(score: str | Sequence[str], request: Request, tolerance: float, **columns: Any) -> dict[str, Roles]:
+    """What columns are, by that of the scores; several are those of several models. Checked, as is the tolerance."""
+    names = names_of("score", score)
+    if not names or len(set(names)) < len(names):
+        raise DataError("must name one column, or several different ones", argument="score", received=score)
+    found = {one: Roles.named(score=one, **columns, cuts=request.cuts, continuous=request.numbers) for one in names}
+    if not (isinstance(tolerance, int | float) and 0 <= tolerance < float("inf")):
+        raise DataError("must be a number from 0 upwards", argument="tolerance", received=tolerance)
+    return found
+
+
+def sum_to_one(table: pl.DataFrame, scores: Sequence[str]) -> bool:
+    """Whether the columns, in rows where none is missing, can be probabilities of one model's classes."""
+    values = np.stack([numbers("score", one, table[one]) for one in scores], -1)
+    values = values[np.isfinite(values).all(1)]
+    return len(values) > 0 and float(np.ptp(values[:, 0])) > 0 and are_probabilities(values, rounding=ROUNDING)
+
+
+def not_models(scores: Sequence[str]) -> DataError:
+    """What is wrong with columns that are not the scores of several models but one model's, of all classes."""
+    return DataError(
+        f"the scores {', '.join(map(repr, scores))} add up to 1 in every row: they are one model's probabilities of "
+        "classes, not several models to compare",
+        remedy=[
+            Remedy("pos_label", detail=" and audit the column of that class"),
+            "audit each by itself and compare the audits if they are several models",
+        ],
+    )

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.auditing.decisions import at_or_above
 from metrifair.auditing.distribution import Booleans, Floats, Integers
 from metrifair.auditing.out_of_core.bins import Bins, Counter, Scale, Steps, bins_for, steps_of
 from metrifair.auditing.out_of_core.columns import (
@@ -26,8 +27,8 @@ from metrifair.auditing.out_of_core.columns import (
     numbers,
     used_rows,
 )
-from metrifair.auditing.out_of_core.files import Source
-from metrifair.auditing.out_of_core.rows import MOST_CELLS, Cells, Counted, Tally, cells_of, too_many_cells
+from metrifair.auditing.out_of_core.files import FileTable
+from metrifair.auditing.out_of_core.rows import MOST_CELLS, BinnedScores, CellTable, Tally, cells_of, too_many_cells
 from metrifair.auditing.request import MOST_LEVELS
 
 Keys: TypeAlias = NDArray[np.uint64]
@@ -146,7 +147,7 @@ def slices(block: Block) -> Iterator[Block]:
 
 
 @dataclass(frozen=True, eq=False)
-class Passes:
+class FilePasses:
     """Rows counted in the bins of a grid, one pass each time that they are looked at."""
 
     read: Pass
@@ -174,7 +175,7 @@ class Passes:
                 counter.add(number, positions, *part)
         return counter.bins(grid.scale)
 
-    def recounted(self, parents: Bins, most: int) -> Bins:
+    def recount(self, parents: Bins, most: int) -> Bins:
         """The rows of some bins in about ``most`` finer ones.
 
         Heavier bins are cut into more parts, equal on the scale of the keys: cutting bit patterns comes to single
@@ -253,12 +254,12 @@ def _sums(place: NDArray[Any], selected: Booleans, weight: Floats | None) -> Flo
 class FileRows:
     """The rows of a file that can be used, as scores and cells."""
 
-    source: Source
+    source: FileTable
     roles: Roles
     most_groups: int = MOST_LEVELS
     levels: list[ColumnLevels] = field(default_factory=list)
     cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
-    survey: Survey = field(default_factory=Survey)
+    seen: Survey = field(default_factory=Survey)  # scores
 
     def __post_init__(self) -> None:
         self.levels = levels_for(self.roles, most_groups=self.most_groups)
@@ -268,35 +269,36 @@ class FileRows:
         """True where rows have weights."""
         return self.roles.weight is not None
 
-    def surveyed(self, threshold: float) -> Cells:
+    def survey(self, threshold: float) -> CellTable:
         """Read all rows once: the cells there are, what they hold, and a sample of the scores.
 
         A number with very many values shows itself on the way: a sample of it then says where to cut it into levels.
         """
         while True:
             try:
-                return self._survey(threshold)
+                return self._survey_once(threshold)
             except ManyNumbers as many:
-                level, self.survey, seen = many.level, Survey(), Survey()
+                level, self.seen, seen = many.level, Survey(), Survey()
                 for batch in self.source.batches((level.name,)):
                     values = numbers("group", level.name, batch[level.name])
                     seen.add(values[np.isfinite(values)])
                 level.cut_into_levels(seen.sample, None, rows=seen.rows, ends=(seen.low, seen.high))
 
-    def _survey(self, threshold: float) -> Cells:
+    def _survey_once(self, threshold: float) -> CellTable:
         tally, left_out = dict[tuple[int, ...], Floats](), collections.Counter[str]()
+        precision = self.source.precision(self.roles.score)
         for scores, codes, weight, not_used in self._batches():
             left_out += not_used
             if len(scores) == 0:
                 continue
-            self.survey.add(scores)
+            self.seen.add(scores)
             sizes = self._sizes()
             number = _radix(codes, sizes)
             if prod(sizes) <= _TABLE:
                 numbers_met, place = np.arange(prod(sizes)), number
             else:
                 numbers_met, place = np.unique(number, return_inverse=True)
-            sums = _sums(place, scores >= threshold, weight)
+            sums = _sums(place, at_or_above(scores, threshold, precision), weight)
             met = np.flatnonzero(sums[0])
             keys = zip(*(code.tolist() for code in np.unravel_index(numbers_met[met], sizes)), strict=True)
             for key, new in zip(keys, sums[:, met].T, strict=True):
@@ -311,17 +313,17 @@ class FileRows:
             self.levels,
             self.cells,
             Tally(found[0].astype(np.int64), *found[1:]),
-            ends=(self.survey.low, self.survey.high),
+            ends=(self.seen.low, self.seen.high),
             left_out=left_out,
             is_text=self.source.is_text,
         )
 
-    def counted(self) -> Counted:
+    def count(self) -> BinnedScores:
         """Read all rows once more, and count them in the bins of a grid that the survey suggests."""
-        survey = self.survey
+        survey = self.seen
         grid = grid_of(survey.sample, survey.low, survey.high, bins_for(len(self.cells)))
-        passes = Passes(self.read, grid)
-        return Counted(passes.counted(len(self.cells), weighted=self.weighted), grid.scale, passes)
+        passes = FilePasses(self.read, grid)
+        return BinnedScores(passes.counted(len(self.cells), weighted=self.weighted), grid.scale, passes)
 
     def _sizes(self) -> list[int]:
         sizes = [len(level.values) + 1 for level in self.levels]

@@ -17,8 +17,11 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from metrifair.auditing.out_of_core.columns import precision_of
 from metrifair.auditing.out_of_core.formats import (
     AS_USUAL,
     TEXT,
@@ -82,7 +85,7 @@ def _what_there_is(wanted: str, columns: Sequence[str], *, is_text: bool) -> Rem
 
 
 @dataclass(frozen=True)
-class Source:
+class FileTable:
     """Files of one format that hold the same columns."""
 
     name: str
@@ -150,6 +153,10 @@ class Source:
             self.held.update({old: any((own == old).any() for own in cells) for old in unseen})
         return self.options.rewritten(batch)
 
+    def precision(self, column: str) -> np.dtype[Any]:
+        """The precision of the numbers in a column."""
+        return precision_of(frame.collect_schema()[column] for frame in self.frames)
+
     def rows(self) -> int | None:
         """How many rows there are, where files say so; None for text, which would have to be read."""
         if self.is_text:
@@ -169,7 +176,7 @@ def _stretches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], options: FileOptions = AS_USUAL) -> Iterator[Source]:
+def opened(path: str | os.PathLike[str], options: FileOptions = AS_USUAL) -> Iterator[FileTable]:
     """The file, the files of a pattern, or "-": standard input, csv unless the options say otherwise.
 
     What cannot be read twice (standard input, a pipe) is first written to a temporary file, and so is text that is not
@@ -230,7 +237,7 @@ def matching(given: str) -> list[str]:
     return sorted(name for name in glob.glob(given, recursive=True) if Path(name).is_file())  # noqa: PTH207
 
 
-def _source(name: str, files: Mapping[str, str], options: FileOptions, stack: ExitStack) -> Source:
+def _source(name: str, files: Mapping[str, str], options: FileOptions, stack: ExitStack) -> FileTable:
     """What the files hold, which are given with their names; copies of them end with the stack."""
     kinds = {options.format or format_of(file) for file in files}
     if len(kinds) > 1:
@@ -255,7 +262,7 @@ def _source(name: str, files: Mapping[str, str], options: FileOptions, stack: Ex
             texts.add(column)
     twice = frozenset(column for file in files for column in _named_twice(file, kind, options))
     is_text = kind in (*TEXT, "excel")
-    return Source(name, tuple(frames), columns[0], frozenset(texts), is_text, twice, options, tuple(files))
+    return FileTable(name, tuple(frames), columns[0], frozenset(texts), is_text, twice, options, tuple(files))
 
 
 def _in_utf8(files: Mapping[str, str], options: FileOptions, stack: ExitStack) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from metrifair.auditing.distribution import Floats, Integers
-from metrifair.auditing.out_of_core.bins import Bins, Finer, Scale
+from metrifair.auditing.out_of_core.bins import Bins, Refiner, Scale
 from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded
 from metrifair.errors import DataError
 
@@ -28,7 +29,7 @@ class Tally(NamedTuple):
     selected: Floats
 
 
-class Cells(NamedTuple):
+class CellTable(NamedTuple):
     """What a first look at all rows told: the cells there are, what they hold, and where the scores lie."""
 
     columns: dict[str, Any]  # groups, strata and labels of each cell, as arguments of an audit
@@ -39,25 +40,28 @@ class Cells(NamedTuple):
     withheld: int = 0  # of the rows left out, those that whoever counted them keeps to themselves
 
 
-class Counted(NamedTuple):
-    """All rows in bins, and who can look closer at some of them; None: nobody can."""
+@dataclass(frozen=True, eq=False)
+class BinnedScores:
+    """All rows in bins, and who can refine some of them; None: nobody can."""
 
     bins: Bins
     scale: Scale
-    finer: Finer | None = None
+    refiner: Refiner | None = None
+    position_error: float = 0.0  # by which positions were rounded before they were added up
+    tolerance: float = 1e-5  # width of brackets, as a share of the range of the scores
 
 
-class CountedRows(Protocol):
+class BinnedRows(Protocol):
     """Rows that are counted where they are, by cell and bin."""
 
     @property
     def weighted(self) -> bool:
         """True where rows have weights."""
 
-    def surveyed(self, threshold: float) -> Cells:
+    def survey(self, threshold: float) -> CellTable:
         """Look at all rows once; scores from the threshold on are selected."""
 
-    def counted(self) -> Counted:
+    def count(self) -> BinnedScores:
         """Look at all rows once more, and count them in bins."""
 
 
@@ -71,14 +75,14 @@ def cells_of(
     ends: tuple[float, float],
     left_out: Mapping[str, int],
     is_text: bool,
-) -> Cells:
+) -> CellTable:
     """The cells of the file or table of this name, given as codes of the key columns; none at all are an error."""
     check_some(name, roles, len(cells))
     if not isfinite(ends[1] - ends[0]):
         raise DataError(f"the column {roles.score!r} spans more than floating-point numbers can; scale the scores down")
     columns = decoded(roles, levels, list(np.array(cells).T), is_text=is_text)
     cut = {one.name: len(one.values) for one in levels if one.cuts is not None and one.name not in roles.cuts}
-    return Cells(columns, tally, ends, left_out, cut)
+    return CellTable(columns, tally, ends, left_out, cut)
 
 
 def check_some(name: str, roles: Roles, rows: int) -> None:

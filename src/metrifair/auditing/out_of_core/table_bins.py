@@ -74,10 +74,10 @@ class TableBins:
             heavy = ~bins.single & (bins.rows > _HEAVY * bins.rows.sum())
             if not heavy.any():
                 break
-            bins = joined(bins[~heavy], self.recounted(bins[heavy], self.most))
+            bins = joined(bins[~heavy], self.recount(bins[heavy], self.most))
         return bins
 
-    def recounted(self, parents: Bins, most: int) -> Bins:
+    def recount(self, parents: Bins, most: int) -> Bins:
         """The rows of some bins in about ``most`` finer ones of equal width: bins that are too narrow for it stay."""
         heaviest = np.argsort(-parents.rows * ~parents.single, kind="stable")[: min(_MOST_CUT, max(1, most // 2))]
         chosen = np.sort(heaviest)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from metrifair.auditing.decisions import at_or_above
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.columns import (
     ColumnLevels,
@@ -23,12 +24,21 @@ from metrifair.auditing.out_of_core.columns import (
     check_values,
     levels_for,
     numbers,
+    precision_of,
     used_codes,
 )
 from metrifair.auditing.out_of_core.connections import answer_of
 from metrifair.auditing.out_of_core.files import check_columns
 from metrifair.auditing.out_of_core.formats import absent_words, polars
-from metrifair.auditing.out_of_core.rows import MOST_CELLS, UNUSABLE, Cells, Counted, Tally, cells_of, too_many_cells
+from metrifair.auditing.out_of_core.rows import (
+    MOST_CELLS,
+    UNUSABLE,
+    BinnedScores,
+    CellTable,
+    Tally,
+    cells_of,
+    too_many_cells,
+)
 from metrifair.auditing.out_of_core.table_bins import TableBins
 from metrifair.auditing.request import MOST_LEVELS
 from metrifair.errors import DataError
@@ -80,6 +90,7 @@ class TableRows:
     used: int = 0  # rows that count
     beyond: bool = False  # whether others have scores that lie beyond theirs
     secrets: tuple[str, ...] = ()  # that no message may show
+    kinds: Mapping[str, Any] = field(default_factory=dict)  # types of the columns of scores, which count as float64
     beside: tuple[str, ...] = ()  # scores of other models, which all_rows() has too: beside_0, beside_1, ...
 
     @classmethod
@@ -117,13 +128,14 @@ class TableRows:
         columns.append(known(roles.score).cast(nw.Float64).alias("score"))
         if roles.weight is not None:
             columns.append(known(roles.weight).cast(nw.Float64).alias("weight"))
+        kinds = {"score": schema[roles.score]} | {f"beside_{place}": schema[one] for place, one in enumerate(beside)}
         columns += [known(one).cast(nw.Float64).alias(f"beside_{place}") for place, one in enumerate(beside)]
         polars()  # in which answers come
         if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, and all alike
             wanted = list(dict.fromkeys((*roles.columns, *beside)))
             eager = frame
             frame = answer_of(name, lambda: eager.select(wanted).lazy("polars"))
-        return cls(name, frame.select(*columns), roles, most_groups, secrets=secrets, beside=beside)
+        return cls(name, frame.select(*columns), roles, most_groups, secrets=secrets, kinds=kinds, beside=beside)
 
     def __post_init__(self) -> None:
         self.levels = levels_for(self.roles, most_groups=self.most_groups)
@@ -156,7 +168,11 @@ class TableRows:
         counted = counted.sort(kinds)
         every = counted[np.repeat(np.arange(len(counted)), counted["rows"].to_numpy())]
         columns = *self.roles.columns, *self.beside
-        return every.select(**dict(zip(columns, (polars().col(kind) for kind in kinds), strict=True)))
+        wanted = {name: polars().col(kind) for name, kind in zip(columns, kinds, strict=True)}
+        for name, kind in zip((self.roles.score, *self.beside), self.kinds.values(), strict=True):
+            if kind == nw.Float32:  # they were cast to float64, to be counted
+                wanted[name] = wanted[name].cast(polars().Float32)
+        return every.select(**wanted)
 
     def sum_to_one(self, rounding: float) -> bool:
         """Whether the scores of all models, where none is missing, can be probabilities of one model's classes.
@@ -176,14 +192,14 @@ class TableRows:
         *least, most, low, high = found
         return bool(most > least[0] and min(least) >= -rounding and max(1 - low, high - 1) <= rounding)
 
-    def surveyed(self, threshold: float) -> Cells:
+    def survey(self, threshold: float) -> CellTable:
         """Ask for the cells there are, what they hold, and where the scores lie.
 
         A number with very many values shows itself in the answer: it is then cut into levels, by the engine.
         """
         while True:
             try:
-                return self._survey(threshold)
+                return self._survey_once(threshold)
             except ManyNumbers as many:
                 level, key = many.level, f"key_{self.levels.index(many.level)}"
                 found = self.answer(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
@@ -194,8 +210,9 @@ class TableRows:
                 cuts = level.cut_into_levels(values, rows, rows=int(rows.sum()), ends=ends)
                 self._cut(level, cuts)
 
-    def _survey(self, threshold: float) -> Cells:
-        selected = nw.when(nw.col("score") >= threshold).then(1.0).otherwise(0.0)  # PostgreSQL casts no booleans
+    def _survey_once(self, threshold: float) -> CellTable:
+        above = at_or_above(nw.col("score"), threshold, precision_of([self.kinds["score"]]))
+        selected = nw.when(above).then(1.0).otherwise(0.0)  # PostgreSQL casts no booleans
         by, ends = list(self._keys), {"low": nw.col("score").min(), "high": nw.col("score").max()}
         sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum(), **ends}
         frame = self._usable.with_columns(chosen=selected)
@@ -251,10 +268,10 @@ class TableRows:
             frame = frame.filter((nw.col("score") >= self.ends[0]) & (nw.col("score") <= self.ends[1]))
         return frame
 
-    def counted(self) -> Counted:
+    def count(self) -> BinnedScores:
         """Ask for counts by cell and bin; the same bins can be looked into later."""
         bins = TableBins(self, self.counting, self.ends, self.used, len(self.cells), weighted=self.weighted)
-        return Counted(bins.counted(), bins.scale, bins)
+        return BinnedScores(bins.counted(), bins.scale, bins)
 
     def by_cell(
         self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr]
