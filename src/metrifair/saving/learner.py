@@ -23,6 +23,7 @@ from metrifair.training.online import Learner
 
 _ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot
 _SAMPLES = ("x", "y", "cell", "weight")
+_OBJECTIVE = ("estimate", "combine", "compare", "slices")  # fields of the objective that the record holds as they are
 _WORDS = 624  # of the generator's state, which lies behind its seed, two positions and a flag
 
 
@@ -49,10 +50,7 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
         metric=str(plain("metric", objective.metric)),
         updates=learner.updates,
         fresh=learner.fresh,
-        estimate=objective.estimate,
-        combine=objective.combine,
-        compare=objective.compare,
-        slices=objective.slices,
+        **{name: getattr(objective, name) for name in _OBJECTIVE},
         moments=learner.moments is not None,
         waiting=learner.waiting is not None,
         scales=dict(learner.scales),
@@ -82,10 +80,7 @@ def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learn
         setting.scheme.comparisons,
         setting.scheme.criterion,
         record.metric,
-        estimate=record.estimate,
-        combine=record.combine,
-        compare=record.compare,
-        slices=record.slices,
+        **{name: getattr(record, name) for name in _OBJECTIVE},
         generator=_generator(arrays.take("generator", (None,), "uint8")),
         class_weight=tuple(record.class_weight),
     )
