@@ -17,14 +17,14 @@ from metrifair.encoding.column_types import (
     LARGEST,
     Floats,
     as_kind,
-    categories,
     named_columns,
     strays_in,
     typed,
     unnamed_columns,
 )
 from metrifair.errors import DataError
-from metrifair.problem.tables import Column, Table
+from metrifair.problem.tables import Column, Table, categories
+from metrifair.support.checks import check_integer
 
 _ROWS_OF_AN_ID = 20  # fewer rows are numbered 0, 1, 2 by chance
 
@@ -213,16 +213,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Itself.
         """
         for name in ("min_frequency", "max_levels"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-                raise DataError(f"{name} must be an integer from 1 upwards, got {value!r}")
+            check_integer(name, getattr(self, name), least=1)
         found = self._columns(X, reset=True)
         rows = len(next(iter(found.values()), ()))
         if rows < 2:
             raise DataError(f"X must have at least 2 rows to learn from, got n_samples={rows}")
         self.coders_: dict[str, Coder] = {}
         self.dropped_: dict[str, str] = {}
-        meant = categories(X)
+        meant = categories("X", X)
         for name, column in found.items():
             coder = self._coder(name, column)
             if isinstance(coder, Levels) and name not in meant and (strays := strays_in(column.tolist())) is not None:
