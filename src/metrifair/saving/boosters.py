@@ -154,7 +154,7 @@ def _restore_lightgbm(estimator: Any, text: str, record: BoosterRecord, classes:
     with file_errors("LightGBM cannot read the trees", LightGBMError, ValueError):
         booster = Booster(model_str=text)
     best = record.best_iteration or 0
-    if best > booster.current_iteration() or (names is not None and len(names) != count):
+    if best > booster.current_iteration():
         raise ModelFileError("best_iteration or the names of the features do not fit the trees")
     booster.best_iteration = best
     state: dict[str, Any] = {

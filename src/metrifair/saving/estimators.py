@@ -23,7 +23,7 @@ from torch import Tensor
 from metrifair.errors import DataError, ModelFileError
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import REGRESSION_LOSSES, criterion_named
-from metrifair.saving.learner import Setting, learner_of, learner_parts, moment_parts, moments_of
+from metrifair.saving.learner import learner_of, learner_parts, moment_parts, moments_of
 from metrifair.saving.modelfile import Content, under
 from metrifair.saving.records import (
     Arrays,
@@ -173,10 +173,10 @@ def _put_together(
         raise ModelFileError("the file does not describe a model: target_scaling is missing")
     else:
         estimator.target_scaling_ = record.target_scaling
-    estimator.scheme_ = scheme = scheme_of(record.scheme, classes)
+    estimator.scheme_ = scheme_of(record.scheme, classes)
     outputs = 1 if classes is None or len(classes) == 2 else len(classes)
     own = Arrays({name: array for name, array in arrays.items() if not name.startswith("learner/")})
-    estimator.predictor_ = predictor = _predictor(record, own, outputs, module)
+    estimator.predictor_ = _predictor(record, own, outputs, module)
     if record.iterations is not None:
         estimator.n_iter_ = record.iterations
         estimator.moments_ = moments_of(own, count) if record.moments else None
@@ -184,8 +184,7 @@ def _put_together(
     own.check_all_taken()
     state = Arrays(under("learner/", arrays))
     if record.learner is not None:
-        labels = 0 if classes is None else len(classes)
-        estimator.learner_ = learner_of(record.learner, state, Setting(predictor, scheme, count, labels))
+        estimator.learner_ = learner_of(record.learner, state, estimator)
         estimator.n_updates_ = estimator.learner_.updates
     state.check_all_taken()
     restore_requests(estimator, record.requests)

@@ -112,10 +112,10 @@ def _of_lightgbm(booster: Any, outputs: int) -> Forest:
     found = lightgbm_trees(text, features=int(booster.n_features_in_), classes=outputs)
     best = int(booster.booster_.best_iteration)
     kept = found.trees[: best * outputs] if best > 0 else found.trees
-    trees, kinds = [], np.zeros((booster.n_features_in_, 3), dtype=np.bool_)  # of missing values, by feature
+    trees, none = [], np.zeros(0, dtype=np.int64)
+    kinds = np.zeros((booster.n_features_in_, 3), dtype=np.bool_)  # of missing values, by feature
     for one in kept:
-        empty = {name: one.get(name, np.zeros(0, dtype=np.int64)) for name in ("split_feature", "decision_type")}
-        feature, decision = empty.values()
+        feature, decision = (one.get(name, none) for name in ("split_feature", "decision_type"))
         if (decision & 1).any():
             raise _categorical(booster, feature[decision & 1 == 1])
         kind, split = decision >> 2, one.get("threshold", np.zeros(0))
