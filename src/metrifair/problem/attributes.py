@@ -213,10 +213,12 @@ def _numbers(name: str, column: Column) -> NDArray[np.float64]:
     try:
         values = array_of(name, column).astype(np.float64)
     except DataError:
-        first = next(value for value in column.tolist() if not _is_number(value))
+        strange = [value for value in column.tolist() if not _is_number(value)]
+        if not strange:  # integers that floats would round
+            raise
         raise DataError(
             f"{name} must hold numbers, as the columns that are continuous or as the first rows did",
-            received=first,
+            received=strange[0],
             remedy=Remedy("continuous", detail=", the columns of numbers, if others hold groups"),
         ) from None
     if not (np.abs(values) < _LARGEST).all():

@@ -21,7 +21,6 @@ from metrifair.training.objective import Objective
 from metrifair.training.online import Learner
 
 _ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot
-_SAMPLES = ("x", "y", "cell", "weight")
 _OBJECTIVE = ("estimate", "combine", "compare", "slices")  # fields of the objective that the record holds as they are
 _WORDS = 624  # of the generator's state, which lies behind its seed, two positions and a flag
 
@@ -51,9 +50,7 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
     if learner.moments is not None:
         tensors |= moment_parts(learner.moments)
     if learner.waiting is not None:
-        tensors |= {f"waiting/{name}": getattr(learner.waiting, name) for name in _SAMPLES}
-        if learner.waiting.value is not None:
-            tensors["waiting/value"] = learner.waiting.value
+        tensors |= {f"waiting/{name}": part for name, part in vars(learner.waiting).items() if part is not None}
     return record, tensors
 
 

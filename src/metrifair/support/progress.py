@@ -25,11 +25,11 @@ class Progress:
     'adult.zip 1.5 MB'
     """
 
-    def __init__(self, label: str, total: int | None, *, text: Callable[[int], str] = str, shown: bool = True) -> None:
+    def __init__(self, label: str, total: int | None, *, text: Callable[[int], str] = str) -> None:
         self.label = label
         self.total = total
         self.text = text
-        self.shown = shown and sys.stderr is not None and sys.stderr.isatty()
+        self.shown = sys.stderr is not None and sys.stderr.isatty()
         self._shown = ""
 
     def __enter__(self) -> Self:
