@@ -218,14 +218,11 @@ def problem_of(
     coded, attributes, numbers = Groups(np.zeros((rows.length, 0), dtype=np.int64), ())
     strata, their_strata = None, None
     if rows.groups is not None:
-        coded, attributes, numbers = _groups(
-            rows.groups,
-            intersectional,
-            groups,
-            continuous,
-            named=categories("sensitive_features", given.sensitive_features),
-            counted=counted,
-        )
+        found = _groups(given, rows.groups, intersectional=intersectional, continuous=continuous, counted=counted)
+        if groups is not None:
+            declared = _declared(groups, found.attributes)
+            found = group_codes(rows.groups, intersectional=intersectional, attributes=declared)
+        coded, attributes, numbers = found
     if rows.controls is not None:
         strata, their_strata = stratum_codes(rows.controls)
     positive = positive_of(known, pos_label)
@@ -236,25 +233,16 @@ def problem_of(
 
 
 def _groups(
-    given: Mapping[str, Column],
-    intersectional: bool,
-    groups: Declared | None,
-    continuous: Continuous,
-    *,
-    named: Sequence[str],
-    counted: int | None,
+    given: Given, table: Mapping[str, Column], *, intersectional: bool, continuous: Continuous, counted: int | None
 ) -> Groups:
-    """The groups; left to us, which columns are numbers is decided here. ``named`` are names by their type."""
-    told = continuous
-    if isinstance(continuous, str):
-        told = [name for name in numbers_among(given, continuous, rows=counted) if name not in named]
-    found = group_codes(given, intersectional=intersectional, continuous=told)
-    if groups is not None:
-        attributes = _declared(groups, found.attributes)
-        found = group_codes(given, intersectional=intersectional, attributes=attributes)
-    numbers = [attribute.name for attribute in found.attributes if attribute.is_number]
-    if numbers and isinstance(continuous, str):
-        warnings.warn(numbers_warning(given, numbers), stacklevel=5)
+    """The groups; left to us, which columns are numbers is decided here, where categories are names."""
+    if not isinstance(continuous, str):
+        return group_codes(table, intersectional=intersectional, continuous=continuous)
+    named = categories("sensitive_features", given.sensitive_features)
+    numbers = [name for name in numbers_among(table, continuous, rows=counted) if name not in named]
+    found = group_codes(table, intersectional=intersectional, continuous=numbers)
+    if numbers:
+        warnings.warn(numbers_warning(table, numbers), stacklevel=5)
     return found
 
 

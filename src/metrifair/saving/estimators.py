@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import sklearn
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -147,19 +146,11 @@ def requests_of(estimator: BaseEstimator) -> dict[str, dict[str, bool | str]]:
 # Reading
 
 
+@file_errors("the file does not describe a model", DataError)  # from the checks of a user's own arguments
 def estimator_of(kind: type[BaseEstimator], content: Content, module: torch.nn.Module | None = None) -> BaseEstimator:
     """The estimator of this class that ``content_of`` took apart; parts that do not fit are a ModelFileError."""
     record = record_of(EstimatorRecord, content.meta)
-    with file_errors("the file does not describe a model", DataError):  # from the checks of a user's own arguments
-        return _put_together(kind, record, content.arrays, copy.deepcopy(module))
-
-
-def _put_together(
-    kind: type[BaseEstimator],
-    record: EstimatorRecord,
-    arrays: Mapping[str, NDArray[Any]],
-    module: torch.nn.Module | None,
-) -> BaseEstimator:
+    module = copy.deepcopy(module)
     estimator = _constructed(kind, record.parameters, module)
     if module is not None and estimator.model is not module and "module" not in record.model:
         raise ModelFileError("the model needs no module; leave module out")
@@ -175,14 +166,14 @@ def _put_together(
         estimator.target_scaling_ = record.target_scaling
     estimator.scheme_ = scheme_of(record.scheme, classes)
     outputs = 1 if classes is None or len(classes) == 2 else len(classes)
-    own = Arrays({name: array for name, array in arrays.items() if not name.startswith("learner/")})
+    own = Arrays({name: array for name, array in content.arrays.items() if not name.startswith("learner/")})
     estimator.predictor_ = _predictor(record, own, outputs, module)
     if record.iterations is not None:
         estimator.n_iter_ = record.iterations
         estimator.moments_ = moments_of(own, count) if record.moments else None
         estimator.left_out_ = tuple(record.left_out)
     own.check_all_taken()
-    state = Arrays(under("learner/", arrays))
+    state = Arrays(under("learner/", content.arrays))
     if record.learner is not None:
         estimator.learner_ = learner_of(record.learner, state, estimator)
         estimator.n_updates_ = estimator.learner_.updates
