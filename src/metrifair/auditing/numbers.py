@@ -25,7 +25,7 @@ from metrifair.figures.curves import curves_of
 from metrifair.figures.intervals import FEWEST_DEPENDENT, Interval
 from metrifair.metrics.dependence import distance_correlation, energy_dependence
 from metrifair.problem.bands import cuts_of, quantile_cuts
-from metrifair.problem.values import band_names, number_name
+from metrifair.problem.values import Value, band_names, canonical_values, number_name
 
 _TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
 _SHARES = np.concatenate(
@@ -52,6 +52,7 @@ class Bands(NamedTuple):
     at: Integers  # the last band on the first side of each cut; of names, the only one
     attribute: str
     named: bool
+    group_values: Sequence[Value]  # of the first side of each cut: canonical; None: a number
     cuts: Floats | Sequence[float] = ()  # of a number
 
     @classmethod
@@ -71,12 +72,15 @@ class Bands(NamedTuple):
             cuts = cuts[_enough(upto[:-1], upto[-1], least_count)]
             sides = [(f"≤{name}", f">{name}") for name in map(number_name, cuts)]
             band, at = np.searchsorted(cuts, values), np.arange(len(cuts))
-            return cls(part, units, values, band, sides, at, attribute.name, named=False, cuts=cuts)
+            none = [None] * len(cuts)
+            return cls(part, units, values, band, sides, at, attribute.name, False, none, cuts)
         present, band = np.unique(codes, return_inverse=True)
         size = np.bincount(band, rows)
         at = _enough(size, size.sum(), least_count) if len(present) > 1 else present[:0]
         sides = [(str(attribute.groups[one]), REST) for one in present[at]]
-        return cls(part, units, band.astype(np.float64), band, sides, at, attribute.name, named=True)
+        groups = canonical_values(attribute.values)
+        values = [groups[one] for one in present[at]]
+        return cls(part, units, band.astype(np.float64), band, sides, at, attribute.name, True, values)
 
     @property
     def size(self) -> int:
@@ -223,15 +227,17 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
             span=span,
             cut=None if bands.named else float(bands.cuts[at[metric].number]),
             correlation=correlation if metric == "energy" else None,
+            group_values=(bands.group_values[at[metric].number], None),
+            conditions=part.conditions,
         )
-        for metric in plan.metrics
+        for metric in plan.named_metrics()
         if metric in METRICS
     ]
     if bands.named or not part.of_predictions:
         return WorstCut(findings, None)
     groups = bands.sides[cut.number]
     halves, counts = dict(zip(groups, cut.sides[1:], strict=True)), dict(zip(groups, sizes["kolmogorov"], strict=True))
-    curves = curves_of(scores, halves, counts, plan.ends or sample.ends)
+    curves = curves_of(scores, halves, counts, plan.score_range or sample.ends)
     return WorstCut(findings, Distribution(name, part.within, curves))
 
 
@@ -251,12 +257,11 @@ def _proven(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> tuple[float, f
         return Interval(max(0.0, low), min(1.0, high))
 
     own = 2 * len(bands.sides)
-    return bounds(own, plan.confidence).high, bounds(plan.cdfs, plan.confidence).high, bounds(own, _jointly(plan))
-
-
-def _jointly(plan: Plan) -> float:
-    """The confidence of each of all comparisons, under which they hold at once."""
-    return 1 - (1 - plan.confidence) / plan.comparisons
+    return (
+        bounds(own, plan.confidence).high,
+        bounds(plan.cdfs, plan.confidence).high,
+        bounds(own, plan.joint_confidence),
+    )
 
 
 def _dependence_intervals(
@@ -282,7 +287,7 @@ def _dependence_intervals(
             confidence=own,
             by_chance=chances.get("energy", 0.0) > max(1 - own, 1 / (1 + plan.permutations)),
         )
-        for own in (plan.confidence, _jointly(plan))
+        for own in (plan.confidence, plan.joint_confidence)
     ]
 
 
