@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import Selection
-from metrifair.auditing.distribution import Floats, Integers, stand_ins
+from metrifair.auditing.distribution import Floats, stand_ins
 from metrifair.auditing.out_of_core.formats import LIKE_MISSING
 from metrifair.auditing.out_of_core.rows import WITHHELD
 from metrifair.auditing.records import Decisions, Favourable, Finding, Note
@@ -20,7 +20,6 @@ from metrifair.figures.certificates import dkw_radius, generalisation_bounds
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.attributes import attributes_equal_to_label
-from metrifair.problem.cells import Attribute
 from metrifair.problem.problem import is_evident_positive
 from metrifair.problem.values import canonical
 
@@ -213,21 +212,17 @@ def _distinct(entries: Iterable[Sequence[str | int]]) -> list[list[str | int]]:
 
 
 def _parity_notes(sample: AuditSample) -> list[Note]:
-    """The note on parity, where there is one score and an outcome; of very many rows by some that stand for all."""
+    """Groups whose score is uncorrelated with the outcome, while that of others is not (the paper's Example 1).
+
+    Equal distributions then assign scores to such a group at random. Only where there is one score and an outcome; of
+    very many rows by some that stand for all.
+    """
     scores, outcome, problem = sample.predicted.get(None), sample.outcome, sample.problem
     if scores is None or outcome is None:
         return []
     score, unit = stand_ins(scores, _STAND_INS)
-    return parity_notes(score, outcome[unit], problem.groups[unit], problem.scheme.attributes)
-
-
-def parity_notes(score: Floats, outcome: Floats, codes: Integers, attributes: Sequence[Attribute]) -> list[Note]:
-    """Groups whose score is uncorrelated with the outcome, while that of others is not (the paper's Example 1).
-
-    ``codes`` are (n, attributes). Equal distributions then assign scores to such a group at random.
-    """
-    notes = []
-    for attribute, code in zip(attributes, codes.T, strict=True):
+    outcome, notes = outcome[unit], []
+    for attribute, code in zip(problem.scheme.attributes, problem.groups[unit].T, strict=True):
         correlations = {}
         order = np.argsort(code, kind="stable")
         starts = np.searchsorted(code[order], np.arange(len(attribute.groups) + 1))

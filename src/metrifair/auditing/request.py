@@ -179,26 +179,22 @@ class Request:
         if given is not None and not isinstance(given, Criterion | Iterable):
             raise DataError("must be a name, or a sequence of names", argument="criteria", received=given)
         several = (given,) if isinstance(given, str | Criterion) else () if given is None else tuple(given)
-        if not several:
-            raise DataError(
-                "must name at least one criterion, got none",
-                argument="criteria",
-                remedy=Remedy("criteria", leave_out=True, detail=" for all that the data allow"),
-            )
+        _check_named("criteria", several, "criterion", " for all that the data allow")
         return tuple(dict.fromkeys(map(criterion_named, several)))
 
     def named_metrics(self) -> tuple[str, ...]:
         """The metrics that were asked for, each once."""
         names = USUAL if self.metrics is None else names_of("metrics", self.metrics)
-        if not names:
-            raise DataError(
-                "must name at least one metric, got none",
-                argument="metrics",
-                remedy=Remedy("metrics", leave_out=True, detail=" for the default ones"),
-            )
+        _check_named("metrics", names, "metric", " for the default ones")
         for name in names:
             check_known("metrics", name, METRICS)
         return tuple(dict.fromkeys(names))
+
+
+def _check_named(argument: str, names: Sequence[object], kind: str, default: str) -> None:
+    if not names:
+        remedy = Remedy(argument, leave_out=True, detail=default)
+        raise DataError(f"must name at least one {kind}, got none", argument=argument, remedy=remedy)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from metrifair.auditing.distribution import Floats
 from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
-from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded, levels_for
+from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for
 from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, BinnedScores, CellTable, Tally
 from metrifair.auditing.request import Request
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, Remedy
@@ -343,13 +343,12 @@ class StateRows:
         rows = np.bincount(counts.cell, counts.rows, cells).astype(np.int64)
         weight = (np.bincount(counts.cell, counts.weight, cells) if self.weighted else rows).astype(np.float64)
         table = np.array(self.parts.cells, dtype=object)
-        found, place = [], []
-        for level, column in zip(levels_for(self.shape.roles), table.T, strict=True):
-            values = sorted({value for value in column if value is not None}, key=rank_of)
-            number: dict[Any, int] = {value: code for code, value in enumerate(values, 1)}
-            found.append(ColumnLevels(level.role, level.name, level.most, list(values)))
-            place.append(np.array([number.get(value, 0) if value is not None else 0 for value in column]))
-        arguments = decoded(self.shape.roles, found, place, is_text=self.shape.is_text)
+        levels, place = levels_for(self.shape.roles), []
+        for level, column in zip(levels, table.T, strict=True):
+            level.values = sorted({value for value in column if value is not None}, key=rank_of)
+            number = {value: code for code, value in enumerate(level.values, 1)}
+            place.append(np.array([number.get(value, 0) for value in column]))
+        arguments = decoded(self.shape.roles, levels, place, is_text=self.shape.is_text)
         ends = float(counts.low.min()), float(counts.high.max())
         left_out = {UNUSABLE: self.parts.left_out - self.parts.withheld, WITHHELD: self.parts.withheld}
         tally = Tally(rows, weight, self.parts.selected)
