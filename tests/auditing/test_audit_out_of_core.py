@@ -57,7 +57,7 @@ def out_of_core(scores, cell, weight=None, *, metrics=METRICS, chunk=1000, most_
     mass = np.ones(len(scores)) if weight is None else weight
     sides = CellSides(np.array([0]), np.array([1]), (mass[cell == 0].sum(), mass[cell == 1].sum()))
     finer, base = base_of(read, surveyed(scores, chunk), int(cell.max()) + 1, most_bins, weighted=weight is not None)
-    binned = BinnedScores(base, finer.scale, finer, tolerance=tolerance)
+    binned = BinnedScores(base, finer.grid.scale, finer, tolerance=tolerance)
     return bracket_distances(binned, [sides], metrics, **limits), len(count)
 
 
@@ -165,7 +165,7 @@ def test_several_comparisons_share_the_passes():
     pairs = [(cells[0], cells[1]), (cells[0], cells[2]), (cells[1], cells[2])]
     sides = [CellSides(u, v, (np.isin(cell, u).sum(), np.isin(cell, v).sum())) for u, v in pairs]
     finer, base = base_of(read, surveyed(scores), 4, 64)
-    binned = BinnedScores(base, finer.scale, finer, tolerance=1e-4)
+    binned = BinnedScores(base, finer.grid.scale, finer, tolerance=1e-4)
     found = bracket_distances(binned, sides, METRICS, exact_rows=3000)
     assert found.complete
     assert len(count) <= 10

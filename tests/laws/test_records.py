@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from metrifair import AuditState, audit, audit_file, compare, frontier, monitor
 
 # Names of sets, bands and intersections join the user's names and values by these.
-JOINTS = {"x", "probability", "of"}
+JOINTS = {"x"}
 DATA = {"everyone", "sex", "region", "age", "y", "f", "m", "north", "south", "west"}
 TYPED = {"call", "time", "source"}  # code, a time stamp, and what was read
 
@@ -114,6 +114,12 @@ def test_no_record_holds_a_sentence(name: str, tmp_path: Path) -> None:
 
 
 def test_a_sentence_would_be_found() -> None:
-    sentences = ["The gap is largest at score 0.4.", "not by chance", "the rest", "without a label"]
+    sentences = [
+        "The gap is largest at score 0.4.",
+        "not by chance",
+        "the rest",
+        "without a label",
+        "probability of north",
+    ]
     assert not any(map(is_name, sentences))
-    assert all(map(is_name, ["y=1,region=north", "sex x region", "everyone, probability of north", "f x north"]))
+    assert all(map(is_name, ["y=1,region=north", "sex x region", "f x north"]))

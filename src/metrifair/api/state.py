@@ -15,7 +15,7 @@ from metrifair.api.audit_result import Audit
 from metrifair.auditing.decisions import at_or_above, number_or_default
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.bins import StateCounts, StateGrid
-from metrifair.auditing.request import CountedOptions, Request
+from metrifair.auditing.request import CountedOptions, Request, range_ends
 from metrifair.auditing.source import BinnedSource, audit_source
 from metrifair.auditing.state_file import (
     Shape,
@@ -28,7 +28,6 @@ from metrifair.auditing.state_file import (
     check_last,
     check_within,
     content_of,
-    ends_of,
     parts_of,
     plain,
     warn_of_the_same,
@@ -82,7 +81,7 @@ class AuditState:
     ) -> None:
         given = (criteria,) if isinstance(criteria, str) else criteria
         self.criteria = None if given is None else tuple(criterion_named(one).name for one in given)
-        self.range = ends_of(range)
+        self.range = range_ends("range", range)
         if threshold != "auto" and not is_number(threshold):
             raise DataError(f"threshold must be a finite number or 'auto', got {threshold!r}")
         self.threshold: Threshold = threshold if threshold == "auto" else float(threshold)  # type: ignore[arg-type]

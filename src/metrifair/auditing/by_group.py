@@ -22,6 +22,7 @@ from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import wilson_interval
 from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.values import canonical_values
 
 BINS = 10
 """Of the reliability curve: of equal width, as in scikit-learn's calibration_curve."""
@@ -49,30 +50,33 @@ def by_group_of(sample: AuditSample, selection: Selection | None, *, confidence:
     ``selection`` is None where nothing is decided. Scores that are decisions are no probabilities: they have no log
     loss and no calibration.
     """
-    positive = sample.scored.is_positive
-    if positive is None or len(sample.problem.scheme.classes) > 2 or "" not in sample.predicted:
+    positive, labels = sample.scored.is_positive, sample.problem.is_positive
+    if positive is None or labels is None or len(sample.problem.scheme.classes) > 2 or None not in sample.predicted:
         return []
-    probabilities = sample.probabilities and not are_decisions(sample.predicted[""].values)
+    probabilities = sample.probabilities and not are_decisions(sample.predicted[None].values)
     found = []
-    for within, inside in sets_of(STATISTICAL_PARITY, sample.problem):
+    for within, conditions, inside in sets_of(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             units, codes, present = members_of(sample.problem, inside, place)
             if not 2 <= len(present) <= _MOST_GROUPS:
                 continue
-            groups = []
+            groups, values = [], canonical_values(attribute.values)
             for one in present:
                 own = units[codes == one]
                 scores = _labelled(sample, own, positive)
-                right = None if selection is None else _right(sample, own, selection.amount)
+                right = None
+                if selection is not None:
+                    chosen, total = selection.amount[own], sample.amount[own]
+                    right = float(np.where(labels[own], chosen, total - chosen).sum() / total.sum())
                 name, size = str(attribute.groups[one]), sample.size(own)
                 found_of = _figures(scores, right, confidence, probabilities=probabilities)
-                groups.append(GroupFigures(name, size, **found_of))
-            found.append(ByGroup(attribute.name, within, groups, dict(_gaps(groups, confidence))))
+                groups.append(GroupFigures(name, size, **found_of, group_value=values[one]))
+            found.append(ByGroup(attribute.name, within, groups, dict(_gaps(groups, confidence)), conditions))
     return found
 
 
 def _labelled(sample: AuditSample, units: Integers, positive: NDArray[Any]) -> LabelledScores:
-    counted = sample.predicted[""]
+    counted = sample.predicted[None]
     sides = [units[positive[units]], units[~positive[units]]]
     weights = [counted.at(own).astype(np.float64) for own in sides]
     squares = weights
@@ -89,14 +93,6 @@ def _labelled(sample: AuditSample, units: Integers, positive: NDArray[Any]) -> L
         (squares[0][used], squares[1][used]),
         sampled=not sample.weighted or counted.starts is None,
     )
-
-
-def _right(sample: AuditSample, units: Integers, selected: NDArray[Any]) -> float:
-    """The share of right decisions."""
-    own, chosen = sample.amount[units], selected[units]
-    labels = sample.problem.is_positive
-    right = chosen if labels is None else np.where(labels[units], chosen, own - chosen)
-    return float(right.sum() / own.sum())
 
 
 def _figures(scores: LabelledScores, right: float | None, confidence: float, *, probabilities: bool) -> dict[str, Any]:

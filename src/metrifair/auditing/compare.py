@@ -16,7 +16,7 @@ from metrifair.auditing.differences import (
     change,
 )
 from metrifair.auditing.paired import correlations
-from metrifair.auditing.records import AuditRecord, Conditions, Difference, DifferenceRecord, Finding, Pairing
+from metrifair.auditing.records import AuditRecord, Conditions, Difference, DifferenceRecord, Pairing
 from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
 from metrifair.figures.selection_rates import HIGHEST
@@ -36,25 +36,16 @@ def compared_figures(record: AuditRecord) -> dict[Key, ComparedFigure]:
     """The figures of an audit that others may have as well. Distances have no direction."""
     figures: dict[Key, ComparedFigure] = {}
     for one in record.findings:
-        figure = ComparedFigure(
-            one.attribute,
-            one.criterion,
-            one.within,
-            one.groups,
-            one.metric,
-            one.value,
-            one.interval,
-            group_values=one.group_values,
-            conditions=one.conditions,
-            sizes=one.sizes,
-        )
-        figures[_key(figure, _compared_groups(one))] = figure
+        names: Names = one.attribute, one.criterion, one.within, one.groups, one.metric
+        compared = one.group_values, one.conditions, one.sizes
+        figure = ComparedFigure(*names, one.value, one.interval, False, *compared)
+        figures[_key(figure, worst=one.cuts > 0)] = figure
     for table in record.decisions:
         if table.selection_ratio is not None:
-            names: Names = table.attribute, DECISIONS, table.within, (), "selection_ratio"
+            names = table.attribute, DECISIONS, table.within, (), "selection_ratio"
             measured = table.selection_ratio, table.selection_ratio_interval
             figure = ComparedFigure(*names, *measured, larger_is_better=True, conditions=table.conditions)
-            figures[_key(figure, frozenset())] = figure
+            figures[_key(figure)] = figure
     for by_group in record.by_group:
         for group in by_group.groups:
             values = (group.group_value,), by_group.conditions
@@ -63,20 +54,16 @@ def compared_figures(record: AuditRecord) -> dict[Key, ComparedFigure]:
                 if measure is not None:
                     names = by_group.attribute, BY_GROUP, by_group.within, (group.group,), metric
                     figure = ComparedFigure(*names, measure.value, measure.interval, more_is_better, *values)
-                    figures[_key(figure, frozenset(values[0]))] = figure
+                    figures[_key(figure)] = figure
     return figures
 
 
-def _key(figure: ComparedFigure, groups: frozenset[Value]) -> Key:
+def _key(figure: ComparedFigure, *, worst: bool = False) -> Key:
+    """``worst``: each audit picks its own groups, the worst of all cuts of a number or of all groups."""
+    groups = frozenset(figure.group_values)
+    if worst:
+        groups = frozenset([_WORST_CUT if groups == {None} else _WORST_GROUP])
     return figure.attribute, figure.criterion, figure.conditions, groups, figure.metric
-
-
-def _compared_groups(finding: Finding) -> frozenset[Value]:
-    """The groups of a finding, unless each audit picks the worst: of all cuts of a number, or of all groups."""
-    if not finding.cuts:
-        return frozenset(finding.group_values)
-    is_number = all(value is None for value in finding.group_values)
-    return frozenset([_WORST_CUT if is_number else _WORST_GROUP])
 
 
 def check_settings(audits: Mapping[str, AuditRecord], keys: Collection[Key]) -> None:
@@ -99,7 +86,8 @@ def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) ->
     """The settings of both audits that change one of these figures, in the order in which they are checked."""
     mine, theirs = first.settings, second.settings
     found: dict[str, tuple[object, object]] = {"confidence": (first.confidence, second.confidence)}
-    if any(map(_depends_on_outcome, keys)):
+    # A distance between predictions is the same whatever label they predict.
+    if any(key[1] not in CRITERIA or CRITERIA[key[1]].score != "prediction" for key in keys):
         found["favourable"] = mine.favourable, theirs.favourable
         if None not in (mine.pos_label, theirs.pos_label):
             found["pos_label"] = mine.pos_label, theirs.pos_label
@@ -116,11 +104,6 @@ def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) ->
     if any(key[0] in cut for key in keys):  # which cuts and bands of a numeric attribute there are
         found["least_count"] = mine.least_count, theirs.least_count
     return found
-
-
-def _depends_on_outcome(key: Key) -> bool:
-    """True unless a figure is a distance between predictions, which is the same whatever label they predict."""
-    return key[1] not in CRITERIA or CRITERIA[key[1]].score != "prediction"
 
 
 def _threshold(record: AuditRecord) -> float | str | None:
@@ -168,8 +151,10 @@ def compare_audits(
         pairings.add(pairing)
         for before, after in matches.values():
             correlation = common.get(before.names) if pairing == "rows" else 0.0 if pairing == "independent" else None
-            directions.append(change(before, after, correlation, confidence))
-            differences.append(_difference(name, before, after, directions[-1]))
+            found = change(before, after, correlation, confidence)
+            directions.append(found)
+            difference = Difference(name, *after.names, before.value, after.value, *found[:3])
+            differences.append(replace(difference, group_values=after.group_values, conditions=after.conditions))
     if not differences:
         raise DataError(
             f"{baseline} and {', '.join(name for name, _ in others)} have no finding in common",
@@ -191,24 +176,6 @@ def compare_audits(
         can_pair=paired is None and first.rows is not None and any(one.rows is not None for _, one in others),
         provenance=sources,
         origin=replace(origin or sources[0], files=files_of(sources)),
-    )
-
-
-def _difference(name: str, before: ComparedFigure, after: ComparedFigure, found: Change) -> Difference:
-    return Difference(
-        name,
-        after.attribute,
-        after.criterion,
-        after.within,
-        after.groups,
-        after.metric,
-        before.value,
-        after.value,
-        found.difference,
-        found.interval,
-        found.p_value,
-        group_values=after.group_values,
-        conditions=after.conditions,
     )
 
 

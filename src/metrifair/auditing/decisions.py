@@ -13,10 +13,10 @@ from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.bins import Bins, Refiner
 from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
-from metrifair.auditing.sample import AuditSample, members_of, sets_of
+from metrifair.auditing.sample import AuditSample, AuditSet, everyone_in, members_of, sets_of
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, rated
-from metrifair.problem.criteria import EVERYONE, STATISTICAL_PARITY
+from metrifair.problem.criteria import STATISTICAL_PARITY
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
 _ROUNDING = 1e-12  # of sums of weights
@@ -102,7 +102,7 @@ def middle_of(upto: NDArray[Any], share: float = 0.5, total: float | None = None
 
 def selection_of(sample: AuditSample, request: Request) -> Selection | None:
     """Who is selected; None where nothing is decided."""
-    if "" not in sample.predicted:
+    if None not in sample.predicted:
         if request.standard:
             raise DataError(
                 "needs one score for each row",
@@ -112,7 +112,7 @@ def selection_of(sample: AuditSample, request: Request) -> Selection | None:
             )
         return None
     exact = sample.binned is None or bool(sample.binned.bins.single.all())
-    decisions = exact and are_decisions(sample.predicted[""].values)
+    decisions = exact and are_decisions(sample.predicted[None].values)
     found = threshold_for(request, decisions=decisions, probabilities=sample.probabilities)
     if found is None:
         return None
@@ -129,7 +129,7 @@ def _beyond_median(sample: AuditSample, *, low: bool) -> tuple[float, Floats, tu
     if sample.binned is not None:
         threshold, amount, between = median_cut(sample.binned.bins, sample.binned.refiner, low=low)
         return threshold, np.clip(amount, 0, sample.amount), between
-    scores = sample.predicted[""]
+    scores = sample.predicted[None]
     first, last = middle_of(np.cumsum(scores.at(np.arange(scores.units))))
     chosen = scores.place < last if low else scores.place > first
     return float(scores.values[first] / 2 + scores.values[last] / 2), chosen * sample.amount, None
@@ -200,20 +200,20 @@ def decisions_of(sample: AuditSample, selection: Selection, request: Request) ->
     problem = sample.rated or sample.problem
     sets = sets_of(STATISTICAL_PARITY, problem)
     if request.standard and problem.strata is not None:
-        sets = [(EVERYONE.names[0], np.arange(len(problem))), *sets]
+        sets = [everyone_in(problem), *sets]
     found = [
-        _decisions(sample, selection, request, (within, inside), place)
-        for within, inside in sets
+        _decisions(sample, selection, request, one, place)
+        for one in sets
         for place in range(len(problem.scheme.attributes))
     ]
     return [one for one in found if one is not None]
 
 
 def _decisions(
-    sample: AuditSample, selection: Selection, request: Request, within: tuple[str, Integers], place: int
+    sample: AuditSample, selection: Selection, request: Request, audited: AuditSet, place: int
 ) -> Decisions | None:
-    """Those of one attribute within a set, named and given by its units; None where there are no two groups."""
-    problem, (name, inside) = sample.rated or sample.problem, within
+    """Those of one attribute within a set; None where there are no two groups."""
+    problem, inside = sample.rated or sample.problem, audited.units
     attribute, (units, code, present) = problem.scheme.attributes[place], members_of(problem, inside, place)
     if len(present) < 2:
         return None
@@ -246,7 +246,7 @@ def _decisions(
     lost = inside[problem.groups[inside, place] < 0] if len(units) < len(inside) else inside[:0]
     return Decisions(
         attribute.name,
-        name,
+        audited.within,
         selection.threshold,
         rates,
         selection_difference=_range([rate.selection_rate for rate in rates]) or 0.0,
@@ -260,6 +260,7 @@ def _decisions(
         selected_by=selection.by,
         favourable=request.favourable,
         standard=request.standard or "",
+        conditions=audited.conditions,
     )
 
 
@@ -290,7 +291,7 @@ def _scored(
 
     Of rows that were counted, scores are those at the upper ends of bins.
     """
-    names, counted = [rate.group for rate in rates], sample.predicted[""]
+    names, counted = [rate.group for rate in rates], sample.predicted[None]
     if rule.reference not in names:
         return list(rates)
     at, everyone = names.index(rule.reference), counted.at(inside).astype(np.float64)

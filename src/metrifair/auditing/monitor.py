@@ -140,11 +140,7 @@ def _look(baseline: _Pooled, number: int, now: ComparedFigure, known: int, confi
     named = now if is_cut else before
     return Look(
         "",
-        before.attribute,
-        before.criterion,
-        before.within,
-        named.groups,
-        before.metric,
+        *before._replace(groups=named.groups).names,
         _aligned_sizes(now, before),
         now.value,
         interval,

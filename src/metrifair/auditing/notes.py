@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.distribution import Floats, Integers, stand_ins
+from metrifair.auditing.decisions import Selection
+from metrifair.auditing.distribution import Floats, stand_ins
 from metrifair.auditing.out_of_core.formats import LIKE_MISSING
+from metrifair.auditing.out_of_core.rows import WITHHELD
 from metrifair.auditing.records import Decisions, Favourable, Finding, Note
 from metrifair.auditing.request import Plan
 from metrifair.auditing.resampling import spread_of
@@ -17,7 +19,6 @@ from metrifair.auditing.sample import AuditSample, Part, members_of
 from metrifair.figures.certificates import dkw_radius, generalisation_bounds
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
-from metrifair.problem.cells import Attribute
 from metrifair.problem.problem import attributes_equal_to_label, is_evident_positive
 from metrifair.problem.values import canonical
 
@@ -34,22 +35,22 @@ def audit_notes(
     parts: Sequence[Part],
     findings: Sequence[Finding],
     decisions: Sequence[Decisions],
-    plan: Plan,
     *,
-    decided: bool,
-    between: tuple[float, float] | None,
-    assumed: bool,
+    plan: Plan,
+    selection: Selection | None,
     complete: bool | None,
 ) -> list[Note]:
-    """All notes. ``assumed``: the user named no positive label; ``between``: the bracket of the median score.
+    """All notes.
 
     ``complete`` says of binned counts whether every bracket is narrow enough; None: rows are in memory.
     """
     problem, scheme = sample.problem, sample.problem.scheme
-    notes = left_out_notes(sum(sample.left_out.values()), sample.withheld) + constant_notes(sample, decisions)
-    if not decided:
+    withheld = sample.left_out.get(WITHHELD, 0)
+    rows = {"left_out_rows": sum(sample.left_out.values()) - withheld, "withheld_rows": withheld}
+    notes = [Note(kind, {"rows": count}) for kind, count in rows.items() if count] + constant_notes(sample, decisions)
+    if selection is None and plan.threshold == "auto" and None in sample.predicted:
         notes.append(Note("undecided"))
-    if assumed and not is_evident_positive(scheme.classes, scheme.positive):
+    if plan.pos_label is None and not is_evident_positive(scheme.classes, scheme.positive):
         classes = [canonical(label) for label in scheme.classes]
         notes.append(Note("positive_label", {"classes": classes, "positive": classes[scheme.positive]}))
     notes += _direction_notes(sample) + missing_notes(sample)
@@ -65,17 +66,12 @@ def audit_notes(
         notes.append(Note("weighted_rows", {"in_memory": complete is None}))
         notes += _effective_notes(findings) if plan.resamples else []
     notes += _parity_notes(sample)
-    if between is not None:
-        notes.append(Note("median_bracket", {"low": between[0], "high": between[1]}))
+    if selection is not None and selection.between is not None:
+        low, high = selection.between
+        notes.append(Note("median_bracket", {"low": low, "high": high}))
     if plan.vc_dimension is not None:
         notes.append(training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
     return notes
-
-
-def left_out_notes(left_out: int, withheld: int = 0) -> list[Note]:
-    """Rows that could not be used, and rows that were withheld when counts were saved."""
-    rows = {"left_out_rows": left_out - withheld, "withheld_rows": withheld}
-    return [Note(kind, {"rows": count}) for kind, count in rows.items() if count]
 
 
 def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[Note]:
@@ -97,7 +93,7 @@ def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[
 
 def _direction_notes(sample: AuditSample) -> list[Note]:
     """The note on a reversed score, where there is one score and two labels."""
-    scores, outcome = sample.predicted.get(""), sample.outcome
+    scores, outcome = sample.predicted.get(None), sample.outcome
     if scores is None or outcome is None or not sample.problem.scheme.classes:
         return []
     positive, negative = (np.flatnonzero(outcome == label) for label in (1, 0))
@@ -215,21 +211,17 @@ def _distinct(entries: Iterable[Sequence[str | int]]) -> list[list[str | int]]:
 
 
 def _parity_notes(sample: AuditSample) -> list[Note]:
-    """The note on parity, where there is one score and an outcome; of very many rows by some that stand for all."""
-    scores, outcome, problem = sample.predicted.get(""), sample.outcome, sample.problem
+    """Groups whose score is uncorrelated with the outcome, while that of others is not (the paper's Example 1).
+
+    Equal distributions then assign scores to such a group at random. Only where there is one score and an outcome; of
+    very many rows by some that stand for all.
+    """
+    scores, outcome, problem = sample.predicted.get(None), sample.outcome, sample.problem
     if scores is None or outcome is None:
         return []
     score, unit = stand_ins(scores, _STAND_INS)
-    return parity_notes(score, outcome[unit], problem.groups[unit], problem.scheme.attributes)
-
-
-def parity_notes(score: Floats, outcome: Floats, codes: Integers, attributes: Sequence[Attribute]) -> list[Note]:
-    """Groups whose score is uncorrelated with the outcome, while that of others is not (the paper's Example 1).
-
-    ``codes`` are (n, attributes). Equal distributions then assign scores to such a group at random.
-    """
-    notes = []
-    for attribute, code in zip(attributes, codes.T, strict=True):
+    outcome, notes = outcome[unit], []
+    for attribute, code in zip(problem.scheme.attributes, problem.groups[unit].T, strict=True):
         correlations = {}
         order = np.argsort(code, kind="stable")
         starts = np.searchsorted(code[order], np.arange(len(attribute.groups) + 1))

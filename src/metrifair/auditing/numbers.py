@@ -25,7 +25,7 @@ from metrifair.figures.curves import curves_of
 from metrifair.figures.intervals import FEWEST_DEPENDENT, Interval
 from metrifair.metrics.dependence import distance_correlation, energy_dependence
 from metrifair.problem.bands import cuts_of, quantile_cuts
-from metrifair.problem.values import band_names, number_name
+from metrifair.problem.values import Value, band_names, canonical_values, number_name
 
 _TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
 _SHARES = np.concatenate(
@@ -52,6 +52,8 @@ class Bands(NamedTuple):
     at: Integers  # the last band on the first side of each cut; of names, the only one
     attribute: str
     named: bool
+    group_values: Sequence[Value]  # of the first side of each cut: canonical; None: a number
+    amounts: Floats | None  # rows or weight of each unit; None: one row
     cuts: Floats | Sequence[float] = ()  # of a number
 
     @classmethod
@@ -64,34 +66,40 @@ class Bands(NamedTuple):
         codes = problem.groups[part.units, place]
         units, codes = part.units[codes >= 0], codes[codes >= 0]
         rows = None if sample.rows is None else sample.rows[units]
+        amounts = rows if sample.weight is None else sample.weight[units]
+        amounts = None if amounts is None else amounts.astype(np.float64)
         if problem.numbers is not None and attribute.cuts:
             values = problem.numbers[units, place]
-            cuts = cuts_of(values, _amounts(sample, units)) if len(units) else np.zeros(0)
+            cuts = cuts_of(values, amounts) if len(units) else np.zeros(0)
             upto = np.cumsum(np.bincount(np.searchsorted(cuts, values), rows, len(cuts) + 1))
             cuts = cuts[_enough(upto[:-1], upto[-1], least_count)]
             sides = [(f"≤{name}", f">{name}") for name in map(number_name, cuts)]
             band, at = np.searchsorted(cuts, values), np.arange(len(cuts))
-            return cls(part, units, values, band, sides, at, attribute.name, named=False, cuts=cuts)
+            none = [None] * len(cuts)
+            return cls(part, units, values, band, sides, at, attribute.name, False, none, amounts, cuts)
         present, band = np.unique(codes, return_inverse=True)
         size = np.bincount(band, rows)
         at = _enough(size, size.sum(), least_count) if len(present) > 1 else present[:0]
         sides = [(str(attribute.groups[one]), REST) for one in present[at]]
-        return cls(part, units, band.astype(np.float64), band, sides, at, attribute.name, named=True)
+        groups = canonical_values(attribute.values)
+        first = [groups[one] for one in present[at]]
+        return cls(part, units, band.astype(np.float64), band, sides, at, attribute.name, True, first, amounts)
 
     @property
     def size(self) -> int:
         """How many bands there are."""
         return int(self.band.max()) + 1
 
-    def levels(self, amounts: Floats | None) -> tuple[Floats, Floats]:
+    def levels(self) -> tuple[Floats, Floats]:
         """How many rows each band has, or how much weight, and the mean of the attribute there."""
-        rows = np.bincount(self.band, amounts, self.size).astype(np.float64)
-        return rows, np.bincount(self.band, self.values if amounts is None else self.values * amounts, self.size) / rows
+        rows = np.bincount(self.band, self.amounts, self.size).astype(np.float64)
+        values = self.values if self.amounts is None else self.values * self.amounts
+        return rows, np.bincount(self.band, values, self.size) / rows
 
-    def with_tails(self, amounts: Floats | None) -> Bands:
+    def with_tails(self) -> Bands:
         """Other bands of the number, narrower at both ends: of a heavy tail a few people decide how far it spreads."""
         found, place = np.unique(self.values, return_inverse=True)
-        upto = np.cumsum(np.bincount(place, amounts))
+        upto = np.cumsum(np.bincount(place, self.amounts))
         at = np.unique(np.searchsorted(upto, _SHARES * upto[-1] * (1 - 1e-12)))
         cuts = found[at[at < len(found) - 1]]
         if self.named or not len(cuts):
@@ -117,11 +125,6 @@ def _enough(own: NDArray[Any], everyone: float, least_count: int) -> Integers:
     """Which sides, of so many rows, have enough rows and leave enough on the other one; all where none does."""
     found = np.flatnonzero(np.minimum(own, everyone - own) >= least_count)
     return found if len(found) else np.arange(len(own))
-
-
-def _amounts(sample: AuditSample, units: Integers) -> Floats | None:
-    of_each = sample.weight if sample.weight is not None else sample.rows
-    return None if of_each is None else of_each[units].astype(np.float64)
 
 
 class _Cut(NamedTuple):
@@ -179,7 +182,7 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
     if not bands.sides:
         return WorstCut([], None)
     part, name, units, everyone = bands.part, bands.attribute, bands.units, sample.size(bands.units)
-    rows, levels = bands.levels(_amounts(sample, units))
+    rows, levels = bands.levels()
     cut, table = _scanned(bands, levels)
     at = {"kolmogorov": cut, "wasserstein": _at(bands, int(table.gaps().wasserstein.argmax())), "energy": cut}
     sizes = {
@@ -223,15 +226,17 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
             span=span,
             cut=None if bands.named else float(bands.cuts[at[metric].number]),
             correlation=correlation if metric == "energy" else None,
+            group_values=(bands.group_values[at[metric].number], None),
+            conditions=part.conditions,
         )
-        for metric in plan.metrics
+        for metric in plan.named_metrics()
         if metric in METRICS
     ]
     if bands.named or not part.of_predictions:
         return WorstCut(findings, None)
     groups = bands.sides[cut.number]
     halves, counts = dict(zip(groups, cut.sides[1:], strict=True)), dict(zip(groups, sizes["kolmogorov"], strict=True))
-    curves = curves_of(scores, halves, counts, plan.ends or sample.ends)
+    curves = curves_of(scores, halves, counts, plan.score_range or sample.ends)
     return WorstCut(findings, Distribution(name, part.within, curves))
 
 
@@ -251,12 +256,11 @@ def _proven(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> tuple[float, f
         return Interval(max(0.0, low), min(1.0, high))
 
     own = 2 * len(bands.sides)
-    return bounds(own, plan.confidence).high, bounds(plan.cdfs, plan.confidence).high, bounds(own, _jointly(plan))
-
-
-def _jointly(plan: Plan) -> float:
-    """The confidence of each of all comparisons, under which they hold at once."""
-    return 1 - (1 - plan.confidence) / plan.comparisons
+    return (
+        bounds(own, plan.confidence).high,
+        bounds(plan.cdfs, plan.confidence).high,
+        bounds(own, plan.joint_confidence),
+    )
 
 
 def _dependence_intervals(
@@ -271,10 +275,13 @@ def _dependence_intervals(
     """Intervals of the dependence, of this comparison and of all at once; None where rows are too few."""
     if not plan.resamples or sample.size(bands.units) < FEWEST_DEPENDENT:
         return None, None
-    amounts = _amounts(sample, bands.units)
-    fine = bands.with_tails(amounts)
-    table = _scanned(fine, fine.levels(amounts)[1])[1]
-    resampled = table.resampled(_effective(sample, bands.units), plan.resamples, generator)
+    fine = bands.with_tails()
+    table = _scanned(fine, fine.levels()[1])[1]
+    effective = float(sample.size(bands.units))  # rows of equal weight that say as much
+    if sample.weight is not None and sample.rows is None:
+        weight = sample.weight[bands.units]
+        effective = float(weight.sum() ** 2 / (weight**2).sum())
+    resampled = table.resampled(effective, plan.resamples, generator)
     # Where no p-value can be small enough for the higher confidence, the smallest that can be has to do.
     return [
         resampled.interval(
@@ -282,13 +289,13 @@ def _dependence_intervals(
             confidence=own,
             by_chance=chances.get("energy", 0.0) > max(1 - own, 1 / (1 + plan.permutations)),
         )
-        for own in (plan.confidence, _jointly(plan))
+        for own in (plan.confidence, plan.joint_confidence)
     ]
 
 
 def _observed(sample: AuditSample, bands: Bands, cut: _Cut, table: BandTable) -> tuple[dict[str, float], float | None]:
     """The figures by metric, and the distance correlation where rows are held and have no weights."""
-    units, values, amounts = bands.units, bands.values, _amounts(sample, bands.units)
+    units, values, amounts = bands.units, bands.values, bands.amounts
     observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {"kolmogorov": cut.size}
     correlation = None
     if sample.prediction is None:  # there are not many levels of the attribute: they were counted
@@ -300,14 +307,6 @@ def _observed(sample: AuditSample, bands: Bands, cut: _Cut, table: BandTable) ->
         observed["energy"] = energy_dependence(own, attribute, weights=amounts)
         correlation = distance_correlation(own, attribute) if amounts is None else None
     return observed, correlation
-
-
-def _effective(sample: AuditSample, units: Integers) -> float:
-    """How many rows of equal weight say as much."""
-    if sample.weight is None or sample.rows is not None:
-        return float(sample.size(units))
-    weight = sample.weight[units]
-    return float(weight.sum() ** 2 / (weight**2).sum())
 
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -325,8 +324,7 @@ def along_number(
     units, values, scores = bands.units, bands.values, bands.part.scores
     if bands.named or not bands.part.of_predictions or not len(units):
         return None
-    of_each = _amounts(sample, units)
-    amounts = np.ones(len(units)) if of_each is None else of_each
+    amounts = np.ones(len(units)) if bands.amounts is None else bands.amounts
     rows = None if sample.rows is None else sample.rows[units]
     cuts = quantile_cuts(values, amounts, _MOST_BANDS, rows=rows, least=_FEWEST_ROWS)
     if not len(cuts):

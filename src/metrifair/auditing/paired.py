@@ -21,7 +21,6 @@ from metrifair.auditing.distribution import Floats, Integers, utility_of
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
 from metrifair.auditing.source import AuditedRows, AuditResult
-from metrifair.auditing.values import group_values
 from metrifair.metrics.registry import facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
@@ -89,7 +88,7 @@ def _columns(audited: AuditedRows) -> dict[str, tuple[Sequence[Value], Any]]:
         masks = [tuple(compress(scheme.strata.names, inside)) for inside in scheme.strata.member]
         strata = masks if scheme.strata.values is None else scheme.strata.conditions
     columns: dict[str, tuple[Sequence[Value], Any]] = {
-        f"group {one.name}": (tuple(group_values(one).values()), problem.groups[:, at])
+        f"group {one.name}": (canonical_values(one.values), problem.groups[:, at])
         for at, one in enumerate(scheme.attributes)
     }
     columns["label"] = canonical_values(scheme.classes), problem.labels
@@ -142,7 +141,7 @@ def _group_influences(audited: AuditedRows, order: Any) -> dict[Names, _Influenc
         return {}
     selection = selection_of(sample, audited.request)
     found: dict[Names, _Influences] = {}
-    for within, inside in sets_of(STATISTICAL_PARITY, sample.problem):
+    for within, _, inside in sets_of(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             for code, rows, weight in _groups(sample, sample.problem, (inside, place), order):
                 names = attribute.name, BY_GROUP, within, (str(attribute.groups[code]),)
@@ -171,7 +170,7 @@ def _ratio_influences(audited: AuditedRows, record: AuditRecord, order: Any) -> 
     """The influences of each group's rows on the smallest ratio of selection rates: only two groups have any."""
     sample, selection = audited.sample, selection_of(audited.sample, audited.request)
     problem = sample.rated or sample.problem
-    sets = dict(sets_of(STATISTICAL_PARITY, problem))
+    sets = {one.within: one.units for one in sets_of(STATISTICAL_PARITY, problem)}
     places = {attribute.name: place for place, attribute in enumerate(problem.scheme.attributes)}
     found: dict[Names, _Influences] = {}
     for table in record.decisions:

@@ -23,7 +23,7 @@ from metrifair.auditing.distribution import (
 )
 from metrifair.auditing.notes import audit_notes
 from metrifair.auditing.numbers import Bands, along_number, worst_cut
-from metrifair.auditing.records import AuditRecord, Distribution, Finding, WitnessCurve
+from metrifair.auditing.records import AuditRecord, AuditSettings, Distribution, Finding, WitnessCurve
 from metrifair.auditing.request import MOST_PAIRED, Plan, Request
 from metrifair.auditing.resampling import (
     RESOLUTION,
@@ -43,11 +43,12 @@ from metrifair.auditing.sample import (
     members_of,
     parts_of,
 )
-from metrifair.auditing.values import with_values
 from metrifair.figures.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.figures.curves import curves_of
 from metrifair.figures.intervals import Interval
+from metrifair.figures.selection_rates import HIGHEST
 from metrifair.metrics.registry import facts
+from metrifair.problem.values import Value, canonical_values
 from metrifair.support.provenance import Provenance
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
@@ -86,35 +87,49 @@ def audit_record(
     worst = [worst_cut(sample, bands, plan, generator) for bands in dependent]
     findings = tested([*found, *(one for cut in worst for one in cut.findings)], plan.confidence, plan.permutations)
     decisions = [] if selection is None else decisions_of(sample, selection, request)
-    notes = audit_notes(
-        sample,
-        parts,
-        findings,
-        decisions,
-        plan,
-        decided=selection is not None or request.threshold != "auto" or "" not in sample.predicted,
-        between=None if selection is None else selection.between,
-        assumed=request.pos_label is None,
-        complete=complete,
-    )
     selected = None if selection is None else selection.amount
     along = [along_number(sample, *one, selected) for one in zip(dependent, worst, strict=True)]
-    record = AuditRecord(
+    return AuditRecord(
         **_rows_of(sample),
-        score_range=plan.ends or sample.ends,
+        score_range=plan.score_range or sample.ends,
         confidence=plan.confidence,
         findings=findings,
         decisions=decisions,
         distributions=[
-            *_distributions(sample, parts, plan.ends),
+            *_distributions(sample, parts, plan.score_range),
             *(cut.distribution for cut in worst if cut.distribution is not None),
         ],
         along=[one for one in along if one is not None],
-        notes=notes,
+        notes=audit_notes(sample, parts, findings, decisions, plan=plan, selection=selection, complete=complete),
         permutations=plan.permutations,
         by_group=by_group_of(sample, selection, confidence=plan.confidence),
+        settings=_settings(sample, request, selection),
     )
-    return with_values(record, sample, request, selection)
+
+
+def _settings(sample: AuditSample, request: Request, selection: Selection | None) -> AuditSettings:
+    """The settings that change figures, with canonical values."""
+    scheme, references = sample.problem.scheme, dict[str, Value]()
+    rules = {} if selection is None else selection.rules
+    for attribute in (sample.rated or sample.problem).scheme.attributes:
+        names = list(map(str, attribute.groups))
+        if attribute.name in rules and (reference := rules[attribute.name].reference) != HIGHEST:
+            references[attribute.name] = canonical_values(attribute.values)[names.index(reference)]
+    return AuditSettings(
+        threshold=request.threshold,
+        selected_by=None if selection is None else selection.by,
+        reference=references,
+        least_count=request.least_count,
+        least_share=request.least_share,
+        favourable=request.favourable,
+        pos_label=canonical_values(scheme.classes)[scheme.positive] if scheme.classes else None,
+        criteria=[one.name for one in request.named_criteria()],
+        metrics=request.named_metrics(),
+        contrast=request.contrast,
+        intersectional=request.intersectional,
+        standard=request.standard,
+        loss=request.loss,
+    )
 
 
 def _rows_of(sample: AuditSample) -> dict[str, Any]:
@@ -136,19 +151,14 @@ def _plan_of(request: Request, compared: Sequence[Compared], bands: Sequence[Ban
         for side in ((one.left, None), (one.right, one.left if one.right is None else None))
     }
     enough = sum(min(one.sizes) >= request.least_count for one in compared)
+    resampled = {} if sampled else {"resamples": 0, "permutations": 0}
     return Plan(
-        metrics=request.named_metrics(),
-        confidence=request.confidence,
-        resamples=request.resamples if sampled else 0,
-        permutations=request.permutations if sampled else 0,
+        **vars(request) | resampled,
         # So that many comparisons take minutes, not hours.
         resolution=int(np.clip(_DRAWS // max(1, len(compared)), _COARSEST, RESOLUTION)),
         witnesses=len(compared) <= _MOST_CURVES,
         cdfs=len(functions) + 2 * sum(len(one.sides) for one in bands),
         comparisons=max(1, enough + len(bands)),
-        least_count=request.least_count,
-        ends=request.score_range,
-        vc_dimension=request.vc_dimension,
     )
 
 
@@ -212,7 +222,9 @@ def findings_of(
     exact = len(found.values) <= plan.resolution
     (intervals, joint), p_values = _sampled(*fine, values, plan, generator, dealt=dealt, exact=exact)
     alone, jointly, paper = (None, None, None) if sample.weighted else _radii(sizes, plan)
-    span, width = float(found.values[-1] - found.values[0]), plan.width if compared.part.of_predictions else None
+    span, width = float(found.values[-1] - found.values[0]), None
+    if plan.score_range is not None and compared.part.of_predictions:
+        width = plan.score_range[1] - plan.score_range[0]
     decided = compared.part.of_predictions and are_decisions(compared.part.scores.values)
     if plan.vc_dimension is not None:  # of others than these rows, resamples of them tell nothing
         joint = {}
@@ -249,6 +261,8 @@ def findings_of(
             means=(left, right),
             span=span,
             decided=decided,
+            group_values=compared.group_values,
+            conditions=compared.part.conditions,
         )
         for metric, value in values.items()
     ]
@@ -274,7 +288,7 @@ def _sampled(
     if not plan.resamples and not plan.permutations:
         return intervals, p_values
     few, few_rows = thinned(found, rows, plan.resolution)
-    metrics = [metric for metric in plan.metrics if exact or facts(metric).survives_bins]
+    metrics = [metric for metric in plan.named_metrics() if exact or facts(metric).survives_bins]
     if plan.resamples and metrics:
         drawn = bootstrap(
             few,
@@ -320,7 +334,7 @@ def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float | None, float | No
 
 def _proven_interval(bracket: Interval | None, value: float, sizes: tuple[int, int], plan: Plan) -> dict[str, Interval]:
     """What holds for all comparisons at once whatever the distributions are, where nothing was resampled."""
-    at_once = replace(plan, confidence=1 - (1 - plan.confidence) / plan.comparisons)
+    at_once = replace(plan, confidence=plan.joint_confidence)
     alone, _, paper = _radii(sizes, at_once)
     radius = paper if plan.vc_dimension is not None else alone
     least, most = (value, value) if bracket is None else (bracket.low, bracket.high)

@@ -161,11 +161,12 @@ class Request:
     def completed(self, problem: Problem, low: float, high: float, *, probabilities: bool) -> Request:
         """With criteria and a range of scores, by default those that the data allow; they lie from low to high."""
         ends = (0.0, 1.0) if self.score_range is None and probabilities else self.score_range
-        return replace(
-            self,
-            criteria=default_criteria(problem) if self.criteria is None else self.named_criteria(),
-            score_range=None if ends is None else _range(ends, low, high),
-        )
+        ends = None if ends is None else range_ends("score_range", ends)
+        if ends is not None and (low < ends[0] or high > ends[1]):
+            given = self.score_range or ends
+            raise DataError(f"score_range must hold all scores, got {given!r} for scores from {low} to {high}")
+        criteria = default_criteria(problem) if self.criteria is None else self.named_criteria()
+        return replace(self, criteria=criteria, score_range=ends)
 
     @property
     def numbers(self) -> Continuous:
@@ -178,48 +179,37 @@ class Request:
         if given is not None and not isinstance(given, Criterion | Iterable):
             raise DataError("must be a name, or a sequence of names", argument="criteria", received=given)
         several = (given,) if isinstance(given, str | Criterion) else () if given is None else tuple(given)
-        if not several:
-            raise DataError(
-                "must name at least one criterion, got none",
-                argument="criteria",
-                remedy=Remedy("criteria", leave_out=True, detail=" for all that the data allow"),
-            )
+        _check_named("criteria", several, "criterion", " for all that the data allow")
         return tuple(dict.fromkeys(map(criterion_named, several)))
 
     def named_metrics(self) -> tuple[str, ...]:
         """The metrics that were asked for, each once."""
         names = USUAL if self.metrics is None else names_of("metrics", self.metrics)
-        if not names:
-            raise DataError(
-                "must name at least one metric, got none",
-                argument="metrics",
-                remedy=Remedy("metrics", leave_out=True, detail=" for the default ones"),
-            )
+        _check_named("metrics", names, "metric", " for the default ones")
         for name in names:
             check_known("metrics", name, METRICS)
         return tuple(dict.fromkeys(names))
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is asked of every comparison of an audit."""
+def _check_named(argument: str, names: Sequence[object], kind: str, default: str) -> None:
+    if not names:
+        remedy = Remedy(argument, leave_out=True, detail=default)
+        raise DataError(f"must name at least one {kind}, got none", argument=argument, remedy=remedy)
 
-    metrics: tuple[str, ...]
-    confidence: float
-    resamples: int  # 0: no intervals
-    permutations: int  # 0: no p-values
-    resolution: int  # how many scores resampling tells apart
-    witnesses: bool  # whether the utilities that show the gaps are drawn
-    cdfs: int  # distribution functions of the whole audit
-    comparisons: int  # that have enough rows: joint intervals hold for all of them at once
-    least_count: int  # rows that are enough
-    ends: tuple[float, float] | None  # of the interval that holds all predictions, seen or not; None: not known
-    vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
+
+@dataclass(frozen=True)
+class Plan(Request):
+    """What is asked of every comparison of an audit: a request, and what follows from the number of comparisons."""
+
+    resolution: int = 0  # how many scores resampling tells apart
+    witnesses: bool = True  # whether the utilities that show the gaps are drawn
+    cdfs: int = 2  # distribution functions of the whole audit
+    comparisons: int = 1  # that have enough rows: joint intervals hold for all of them at once
 
     @property
-    def width(self) -> float | None:
-        """Of the interval that holds all predictions."""
-        return None if self.ends is None else self.ends[1] - self.ends[0]
+    def joint_confidence(self) -> float:
+        """The confidence of each of all comparisons, under which they hold at once."""
+        return 1 - (1 - self.confidence) / self.comparisons
 
 
 def default_criteria(problem: Problem) -> tuple[str, ...]:
@@ -231,16 +221,14 @@ def default_criteria(problem: Problem) -> tuple[str, ...]:
     return (parity, "equalized_odds") if classes > 2 else (parity,)
 
 
-def _range(given: tuple[float, float], least: float, most: float) -> tuple[float, float]:
-    """The interval that holds all scores, seen or not; those seen lie from ``least`` to ``most``."""
+def range_ends(argument: str, given: tuple[float, float]) -> tuple[float, float]:
+    """Both ends of a range that a user passes as this argument."""
     try:
         low, high = (float(end) for end in given)
     except (TypeError, ValueError):
-        raise DataError(f"score_range must be two numbers, lowest and highest, got {given!r}") from None
+        raise DataError("must be two numbers, lowest and highest", argument=argument, received=given) from None
     if not (np.isfinite(high - low) and low < high):
-        raise DataError(f"score_range must be two finite numbers, the lower one first, got {given!r}")
-    if least < low or most > high:
-        raise DataError(f"score_range must hold all scores, got {given!r} for scores from {least} to {most}")
+        raise DataError("must be two finite numbers, the lower one first", argument=argument, received=given)
     return low, high
 
 

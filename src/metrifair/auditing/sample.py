@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,7 +23,7 @@ from metrifair.auditing.distribution import (
 )
 from metrifair.auditing.out_of_core.brackets import Brackets, CellSides, bracket_distances
 from metrifair.auditing.out_of_core.rows import BinnedScores
-from metrifair.auditing.records import REST, Favourable
+from metrifair.auditing.records import REST, Conditions, Favourable
 from metrifair.auditing.request import MOST_PAIRED
 from metrifair.auditing.resampling import Rows
 from metrifair.auditing.rest import Everyone, is_known
@@ -32,6 +33,7 @@ from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import EVERYONE, Criterion
 from metrifair.problem.predictions import scores_of
 from metrifair.problem.problem import Problem
+from metrifair.problem.values import Value, canonical, canonical_values
 
 _NOBODY = Attribute("nobody", ("one", "other"))
 
@@ -42,14 +44,13 @@ class AuditSample:
 
     problem: Problem  # one row for each unit
     ends: tuple[float, float]  # the smallest and the largest score
-    predicted: Mapping[str, CountedScores]  # by the class whose probability it is; by "" where there is one score
+    predicted: Mapping[object, CountedScores]  # by the class whose probability it is; by None where there is one score
     selected: Floats  # rows, or weight, of each unit at or above the threshold; 0.5 where a request names none
     binned: BinnedScores | None = None  # the bins of scores that are out of core; None: units are rows in memory
     rows: Integers | None = None  # in each unit; None: one
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
     left_out: Mapping[str, int] = field(default_factory=dict)  # rows that could not be used at all, by why
-    withheld: int = 0  # of those, rows of cells that whoever counted them found too small to show
     levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
     rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
     favourable: Favourable = "high"  # whether high scores are, or low ones
@@ -67,7 +68,7 @@ class AuditSample:
     @property
     def score(self) -> Floats | None:
         """The one prediction of each row; None for several classes, and out of core."""
-        return self.prediction if "" in self.predicted else None
+        return self.prediction if None in self.predicted else None
 
     @property
     def amount(self) -> Floats:
@@ -98,7 +99,7 @@ class AuditSample:
         """How many rows some units hold."""
         return len(units) if self.rows is None else int(self.rows[units].sum())
 
-    def scores(self, criterion: Criterion, problem: Problem, loss: str | None) -> Mapping[str, CountedScores]:
+    def scores(self, criterion: Criterion, problem: Problem, loss: str | None) -> Mapping[object, CountedScores]:
         """What a criterion compares; ``problem`` holds outcomes as the criterion takes them."""
         if criterion.score == "prediction":
             return self.predicted
@@ -111,14 +112,12 @@ class AuditSample:
         return scores_by_class(scores, self.classes, self.weight)
 
 
-def scores_by_class(scores: Floats, classes: Sequence[object], weight: Floats | None) -> dict[str, CountedScores]:
-    """The scores of rows in memory, by the class whose probability they are; by "" where there is one score."""
+def scores_by_class(scores: Floats, classes: Sequence[object], weight: Floats | None) -> dict[object, CountedScores]:
+    """The scores of rows in memory, by the class whose probability they are; by None where there is one score."""
     if scores.ndim == 1:
-        return {"": counted_rows(scores, weight)}
+        return {None: counted_rows(scores, weight)}
     names = classes if len(classes) == scores.shape[1] else range(scores.shape[1])
-    return {
-        f"probability of {name}": counted_rows(column, weight) for name, column in zip(names, scores.T, strict=True)
-    }
+    return {name: counted_rows(column, weight) for name, column in zip(names, scores.T, strict=True)}
 
 
 def problem_of_scores(problem: Problem, favourable: Favourable) -> Problem:
@@ -133,6 +132,7 @@ class Part(NamedTuple):
 
     criterion: str
     within: str
+    conditions: Conditions  # what ``within`` names
     units: Integers  # that are in the set
     scores: CountedScores
     of_predictions: bool = True  # False: of losses or another score, whose range is not that of the predictions
@@ -143,10 +143,17 @@ def parts_of(sample: AuditSample, criteria: Sequence[Criterion], loss: str | Non
     for criterion in criteria:
         problem = _as_taken_by(criterion, sample.problem, loss)
         scores = sample.scores(criterion, problem, loss if criterion.score == "loss" else None)
-        for name, units in sets_of(criterion, problem):
-            for of_class, counted in scores.items():
-                within = ", ".join(text for text in (name, of_class) if text)
-                yield Part(criterion.name, within, units, counted, criterion.score == "prediction")
+        values = canonical_values(list(scores))
+        for within, conditions, units in sets_of(criterion, problem):
+            for (of_class, counted), value in zip(scores.items(), values, strict=True):
+                part = Part(criterion.name, within, conditions, units, counted, criterion.score == "prediction")
+                if of_class is not None:
+                    name = f"p({of_class})"
+                    part = part._replace(
+                        within=name if within in EVERYONE.names else f"{within},{name}",
+                        conditions=(*conditions, ("probability", value)),
+                    )
+                yield part
 
 
 def _as_taken_by(criterion: Criterion, problem: Problem, loss: str | None) -> Problem:
@@ -165,16 +172,39 @@ def _as_taken_by(criterion: Criterion, problem: Problem, loss: str | None) -> Pr
     return replace(problem, scheme=replace(problem.scheme, classes=(), positive=-1), labels=numbers)
 
 
-def sets_of(criterion: Criterion, problem: Problem) -> list[tuple[str, Integers]]:
+class AuditSet(NamedTuple):
+    """A set of a criterion: its name, the conditions that the name stands for, and the units in it."""
+
+    within: str
+    conditions: Conditions
+    units: Integers
+
+
+def everyone_in(problem: Problem) -> AuditSet:
+    """The set of all units."""
+    return AuditSet(EVERYONE.names[0], (), np.arange(len(problem)))
+
+
+def sets_of(criterion: Criterion, problem: Problem) -> list[AuditSet]:
     """Who is in which set: as in training, by cells, of an attribute that tells nobody apart."""
     everyone = criterion.labels is None and criterion.sets is None and problem.strata is None
     if everyone and not criterion.strata:  # finding the cells of a million samples would take longer than counting them
-        return [(name, np.arange(len(problem))) for name in EVERYONE.names]
+        return [everyone_in(problem)]
     scheme = replace(problem.scheme, criterion=criterion, attributes=(_NOBODY,), intersectional=False, contrast="pairs")
     alone = replace(problem, scheme=scheme, groups=np.zeros((len(problem), 1), np.int64))
-    return [
-        (comparison.within, np.flatnonzero(np.isin(alone.cell, comparison.left))) for comparison in alone.comparisons
-    ]
+    found: list[AuditSet] = []
+    # Values that coincide in canonical form keep their text, as those of groups do.
+    alike = Counter(_canonical(one.conditions) for one in alone.comparisons)
+    for one in alone.comparisons:
+        conditions = _canonical(one.conditions)
+        if alike[conditions] > 1:
+            conditions = tuple((column, str(value)) for column, value in one.conditions)
+        found.append(AuditSet(one.within, conditions, np.flatnonzero(np.isin(alone.cell, one.left))))
+    return found
+
+
+def _canonical(conditions: tuple[tuple[str, object], ...]) -> Conditions:
+    return tuple((column, canonical(value)) for column, value in conditions)
 
 
 class Members(NamedTuple):
@@ -210,6 +240,7 @@ class Compared:
     left: int
     right: int | None  # None: the rest
     sizes: tuple[int, int]  # rows of both sides
+    group_values: tuple[Value, Value]  # canonical; None: the rest
 
     @property
     def attribute(self) -> Attribute:
@@ -251,9 +282,11 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
         size = np.bincount(codes, None if sample.rows is None else sample.rows[units]).astype(np.int64)
         paired = len(present) <= 2 or (contrast == "pairs" and len(attribute.groups) <= MOST_PAIRED)
         pairs = combinations(present, 2) if paired else product(present, [None])
+        values = canonical_values(attribute.values)
         for left, right in pairs:
             sizes = int(size[left]), int(size.sum() - size[left] if right is None else size[right])
-            found.append(Compared(sample.problem, part, place, left, right, sizes))
+            both = values[left], None if right is None else values[right]
+            found.append(Compared(sample.problem, part, place, left, right, sizes, both))
     return found
 
 

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from metrifair.auditing.distribution import Floats
 from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
-from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded, levels_for
+from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for
 from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, BinnedScores, CellTable, Tally
 from metrifair.auditing.request import Request
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, Remedy
@@ -106,8 +106,8 @@ Scalar = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Name |
 class ShapeRecord(Record):
     """The columns of a state."""
 
-    groups: Annotated[list[Name], Meta(min_length=1, max_length=100)]
-    controls: Annotated[list[Name], Meta(max_length=100)] = msgspec.field(default_factory=list)
+    groups: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100)]
+    controls: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
     label: Name | None = None
     weighted: bool = False
     is_text: bool = False
@@ -141,16 +141,7 @@ def content_of(parts: StateParts) -> Content:
         names=list(parts.names),
         left_out=parts.left_out,
         withheld=parts.withheld,
-        shape=None
-        if shape is None
-        else ShapeRecord(
-            groups=list(shape.groups),
-            controls=list(shape.controls),
-            label=shape.label,
-            weighted=shape.weighted,
-            is_text=shape.is_text,
-            of_last=shape.of_last,
-        ),
+        shape=None if shape is None else ShapeRecord(**vars(shape)),
         cells=[list(cell) for cell in parts.cells],
         exact=counts is None or counts.exact,
     )
@@ -194,7 +185,7 @@ def parts_of(content: Content) -> StateParts:
 
 def _cells(record: StateRecord, own: ShapeRecord) -> tuple[Shape, list[tuple[Value, ...]]]:
     """The columns, and the cells, each of them one combination of their values."""
-    shape = Shape(tuple(own.groups), tuple(own.controls), own.label, own.weighted, own.is_text, own.of_last)
+    shape = Shape(**msgspec.structs.asdict(own))
     if len(set(shape.roles.keys)) < len(shape.roles.keys):
         raise ModelFileError("a column stands twice among groups, controls and label")
     cells = [tuple(cell) for cell in record.cells]
@@ -232,16 +223,12 @@ def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float
         raise ModelFileError("scores do not lie in the bins that they are counted in")
     if record.exact and len(np.unique(counts.low)) > MOST_ATOMS:
         raise ModelFileError(f"there are more than {MOST_ATOMS} distinct scores")
-    _check_order(counts)
-    _check_cells(counts, selected, len(record.cells), weighted=shape.weighted)
-    return counts, selected
-
-
-def _check_order(counts: StateCounts) -> None:
     order = np.lexsort([counts.low, counts.bin, counts.cell])
     same = (np.diff(counts.cell) == 0) & (np.diff(counts.bin) == 0) & ((np.diff(counts.low) == 0) | (not counts.exact))
     if (order != np.arange(len(order))).any() or same.any():
         raise ModelFileError("counts must be in ascending order of cells and bins, each of them once")
+    _check_cells(counts, selected, len(record.cells), weighted=shape.weighted)
+    return counts, selected
 
 
 def _check_cells(counts: StateCounts, selected: Floats, cells: int, *, weighted: bool) -> None:
@@ -274,17 +261,6 @@ def plain(value: object) -> Value:
     if isinstance(item, int | float):
         return int(item) if float(item).is_integer() else float(item)
     return str(item)
-
-
-def ends_of(given: tuple[float, float]) -> tuple[float, float]:
-    """The range that a user named."""
-    try:
-        low, high = (float(end) for end in given)
-    except (TypeError, ValueError):
-        raise DataError("must be two numbers, lowest and highest", argument="range", received=given) from None
-    if not (low < high and np.isfinite(high - low)):
-        raise DataError("must be two finite numbers, the lower one first", argument="range", received=given)
-    return low, high
 
 
 def check_within(scores: Floats, ends: tuple[float, float]) -> None:
@@ -367,17 +343,16 @@ class StateRows:
         rows = np.bincount(counts.cell, counts.rows, cells).astype(np.int64)
         weight = (np.bincount(counts.cell, counts.weight, cells) if self.weighted else rows).astype(np.float64)
         table = np.array(self.parts.cells, dtype=object)
-        found, place = [], []
-        for level, column in zip(levels_for(self.shape.roles), table.T, strict=True):
-            values = sorted({value for value in column if value is not None}, key=rank_of)
-            number: dict[Any, int] = {value: code for code, value in enumerate(values, 1)}
-            found.append(ColumnLevels(level.role, level.name, level.most, list(values)))
-            place.append(np.array([number.get(value, 0) if value is not None else 0 for value in column]))
-        arguments = decoded(self.shape.roles, found, place, is_text=self.shape.is_text)
+        levels, place = levels_for(self.shape.roles), []
+        for level, column in zip(levels, table.T, strict=True):
+            level.values = sorted({value for value in column if value is not None}, key=rank_of)
+            number = {value: code for code, value in enumerate(level.values, 1)}
+            place.append(np.array([number.get(value, 0) for value in column]))
+        arguments = decoded(self.shape.roles, levels, place, is_text=self.shape.is_text)
         ends = float(counts.low.min()), float(counts.high.max())
         left_out = {UNUSABLE: self.parts.left_out - self.parts.withheld, WITHHELD: self.parts.withheld}
         tally = Tally(rows, weight, self.parts.selected)
-        return CellTable(arguments, tally, ends, left_out, withheld=self.parts.withheld)
+        return CellTable(arguments, tally, ends, left_out)
 
     def count(self) -> BinnedScores:
         """The bins; nobody can look into them any more."""

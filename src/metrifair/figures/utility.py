@@ -326,22 +326,8 @@ def _scored(name: str, scorer: Callable[..., float], *, coded: bool = False) -> 
     return Utility(name, measure=measure)
 
 
-class PredictedNumbers(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A fitted regressor, for scorers, whose predictions are given."""
-
-    def __init__(self, predictions: Predictions, problem: Problem, *, coded: bool = False) -> None:
-        self.predictions, self.problem, self.coded = predictions, problem, coded
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002  # a scorer passes the rows of the predictions
-        """The given numbers."""
-        return self.predictions.score
-
-
-class PredictedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A fitted classifier, for scorers, whose predictions are given; it has only the methods that they come from.
+class _Predicted(BaseEstimator):  # type: ignore[misc]
+    """A fitted model, for scorers, whose predictions are given.
 
     ``coded``: of two classes the positive one is called 1 and the other 0.
     """
@@ -353,6 +339,18 @@ class PredictedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+
+class PredictedNumbers(RegressorMixin, _Predicted):  # type: ignore[misc]
+    """A regressor."""
+
+    def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002  # a scorer passes the rows of the predictions
+        """The given numbers."""
+        return self.predictions.score
+
+
+class PredictedClasses(ClassifierMixin, _Predicted):  # type: ignore[misc]
+    """A classifier; it has only the methods that the predictions come from."""
 
     def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002
         """The given decisions."""

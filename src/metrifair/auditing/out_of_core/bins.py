@@ -239,6 +239,7 @@ BINS = 2**16  # at most, and one more for the end of the range
 MOST_ATOMS = 2**12  # distinct scores up to which each is an entry of its own
 FINE = 28  # bits of a position within its bin: sums of integers are the same in any order
 MOST_ROWS = 2**34  # whose sum of positions an integer holds
+_PARTS = ("cell", "bin", "low", "high", "rows", "within", "weight", "moment")  # of the counts of a state
 
 
 class StateGrid(NamedTuple):
@@ -325,29 +326,15 @@ class StateCounts:
 
     def joined(self, other: StateCounts) -> StateCounts:
         """The counts of both, whose cells have the same numbers."""
-        parts = [
-            np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("cell", "bin", "low", "high", "rows", "within", "weight", "moment")
-        ]
-        cell, bins, low, high, rows, within, weight, moment = parts
-        both = self.exact and other.exact
-        return StateCounts(cell, bins, low, high, rows, within, weight, moment, both).grouped()
+        parts = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _PARTS}
+        return StateCounts(**parts, exact=self.exact and other.exact).grouped()
 
     def renumbered(self, cell: Integers) -> StateCounts:
         """The same with other numbers of the cells, and without those whose number is -1."""
         kept = cell[self.cell] >= 0
-        weight, moment = (part[kept] if len(part) else part for part in (self.weight, self.moment))
-        return StateCounts(
-            cell[self.cell][kept],
-            self.bin[kept],
-            self.low[kept],
-            self.high[kept],
-            self.rows[kept],
-            self.within[kept],
-            weight,
-            moment,
-            self.exact,
-        ).grouped()
+        parts = {name: getattr(self, name) for name in _PARTS} | {"cell": cell[self.cell]}
+        some = {name: part[kept] if len(part) else part for name, part in parts.items()}
+        return StateCounts(**some, exact=self.exact).grouped()
 
     def bins(self, grid: StateGrid, cells: int, *, weighted: bool) -> Bins:
         """All rows in bins; fewer of them where there are very many cells."""

@@ -20,7 +20,6 @@ from metrifair.auditing.distribution import Booleans, Floats, Integers
 from metrifair.auditing.out_of_core.bins import Bins, Counter, Scale, Steps, bins_for, steps_of
 from metrifair.auditing.out_of_core.columns import (
     ColumnLevels,
-    ManyNumbers,
     Roles,
     UsedRows,
     levels_for,
@@ -28,7 +27,7 @@ from metrifair.auditing.out_of_core.columns import (
     used_rows,
 )
 from metrifair.auditing.out_of_core.files import FileTable
-from metrifair.auditing.out_of_core.rows import MOST_CELLS, BinnedScores, CellTable, Tally, cells_of, too_many_cells
+from metrifair.auditing.out_of_core.rows import MOST_CELLS, BinnedScores, CellRows, CellTable, too_many_cells
 from metrifair.auditing.request import MOST_LEVELS
 
 Keys: TypeAlias = NDArray[np.uint64]
@@ -134,6 +133,10 @@ class Block(NamedTuple):
     cell: Integers
     weight: Floats | None = None
 
+    def at(self, rows: slice | Booleans) -> Block:
+        """Some of the rows."""
+        return Block(self.scores[rows], self.cell[rows], None if self.weight is None else self.weight[rows])
+
 
 Pass: TypeAlias = Callable[[], Iterator[Block]]
 """Reads all rows once; every call begins anew."""
@@ -142,8 +145,7 @@ Pass: TypeAlias = Callable[[], Iterator[Block]]
 def slices(block: Block) -> Iterator[Block]:
     """A block in pieces that fit the processor's cache."""
     for start in range(0, len(block.scores), _SLICE):
-        part = slice(start, start + _SLICE)
-        yield Block(block.scores[part], block.cell[part], None if block.weight is None else block.weight[part])
+        yield block.at(slice(start, start + _SLICE))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,11 +155,6 @@ class FilePasses:
     read: Pass
     grid: Grid
     most_held: ClassVar[int] = 2**20
-
-    @property
-    def scale(self) -> Scale:
-        """On which positions are."""
-        return self.grid.scale
 
     @property
     def most(self) -> int:
@@ -184,8 +181,8 @@ class FilePasses:
         tops, parent = _cuts(parents, most)
         counter = Counter(len(tops), parents.counts.shape[1], weighted=parents.weighted)
         for block, number in self._rows_under(tops, parents.low[parent]):
-            counter.add(number, self.scale.positions(block.scores), *block)
-        return counter.bins(self.scale, parents, parent)
+            counter.add(number, self.grid.scale.positions(block.scores), *block)
+        return counter.bins(self.grid.scale, parents, parent)
 
     def held(self, parents: Bins) -> Steps:
         """The rows of some bins, held in memory."""
@@ -194,14 +191,14 @@ class FilePasses:
         weights = [part.weight for part in kept if part.weight is not None]
         weight = np.concatenate(weights) if weights else None
         kept.clear()
-        return steps_of(scores, cell, weight, parents, self.scale)
+        return steps_of(scores, cell, weight, parents, self.grid.scale)
 
     def _rows_under(self, tops: Floats, bottoms: Floats) -> Iterator[tuple[Block, Integers]]:
         """The rows between a bottom and its top, with the number of that pair: disjoint, in ascending order."""
         for block in self._near(tops, bottoms):
             number = np.searchsorted(tops, block.scores)
             inside = (number < len(tops)) & (block.scores >= bottoms.take(number, mode="clip"))
-            yield _chosen(block, inside), number[inside]
+            yield block.at(inside), number[inside]
 
     def _near(self, tops: Floats, bottoms: Floats) -> Iterator[Block]:
         """The rows in the same pieces of the grid as some stretches: found faster than those in the stretches."""
@@ -214,11 +211,7 @@ class FilePasses:
                 place = grid.pieces(part.scores, grid.scale.positions(part.scores))
                 near = inside.take(place, mode="clip")
                 if near.any():
-                    yield _chosen(part, near)
-
-
-def _chosen(block: Block, which: Booleans) -> Block:
-    return Block(block.scores[which], block.cell[which], None if block.weight is None else block.weight[which])
+                    yield part.at(near)
 
 
 def _cuts(parents: Bins, most: int) -> tuple[Floats, Integers]:
@@ -251,7 +244,7 @@ def _sums(place: NDArray[Any], selected: Booleans, weight: Floats | None) -> Flo
 
 
 @dataclass
-class FileRows:
+class FileRows(CellRows):
     """The rows of a file that can be used, as scores and cells."""
 
     source: FileTable
@@ -264,27 +257,16 @@ class FileRows:
     def __post_init__(self) -> None:
         self.levels = levels_for(self.roles, most_groups=self.most_groups)
 
-    @property
-    def weighted(self) -> bool:
-        """True where rows have weights."""
-        return self.roles.weight is not None
+    def cut_number(self, level: ColumnLevels) -> None:
+        """A sample of the number says where to cut it."""
+        self.seen, seen = Survey(), Survey()
+        for batch in self.source.batches((level.name,)):
+            values = numbers("group", level.name, batch[level.name])
+            seen.add(values[np.isfinite(values)])
+        level.cut_into_levels(seen.sample, None, rows=seen.rows, ends=(seen.low, seen.high))
 
-    def survey(self, threshold: float) -> CellTable:
-        """Read all rows once: the cells there are, what they hold, and a sample of the scores.
-
-        A number with very many values shows itself on the way: a sample of it then says where to cut it into levels.
-        """
-        while True:
-            try:
-                return self._survey_once(threshold)
-            except ManyNumbers as many:
-                level, self.seen, seen = many.level, Survey(), Survey()
-                for batch in self.source.batches((level.name,)):
-                    values = numbers("group", level.name, batch[level.name])
-                    seen.add(values[np.isfinite(values)])
-                level.cut_into_levels(seen.sample, None, rows=seen.rows, ends=(seen.low, seen.high))
-
-    def _survey_once(self, threshold: float) -> CellTable:
+    def survey_once(self, threshold: float) -> CellTable:
+        """Read all rows once, and keep a sample of the scores."""
         tally, left_out = dict[tuple[int, ...], Floats](), collections.Counter[str]()
         precision = self.source.precision(self.roles.score)
         for scores, codes, weight, not_used in self._batches():
@@ -306,17 +288,9 @@ class FileRows:
             if len(tally) > MOST_CELLS:
                 raise too_many_cells(self.roles)
         self.cells = sorted(tally)
-        found = np.array([tally[key] for key in self.cells]).reshape(-1, 3).T
-        return cells_of(
-            self.source.name,
-            self.roles,
-            self.levels,
-            self.cells,
-            Tally(found[0].astype(np.int64), *found[1:]),
-            ends=(self.seen.low, self.seen.high),
-            left_out=left_out,
-            is_text=self.source.is_text,
-        )
+        sums = np.array([tally[key] for key in self.cells]).reshape(-1, 3).T
+        ends = self.seen.low, self.seen.high
+        return self.cell_table(self.source.name, list(sums), ends, left_out, is_text=self.source.is_text)
 
     def count(self) -> BinnedScores:
         """Read all rows once more, and count them in the bins of a grid that the survey suggests."""

@@ -158,16 +158,14 @@ class FileOptions:
 
     def check(self, name: str, kind: str) -> None:
         """Raise a DataError for what a file of this kind does not have."""
-        if not self.header and kind not in ("csv", "tsv", "excel"):
-            raise DataError(
-                f"{name} is {kind}, which always names its columns", remedy=Remedy("header", leave_out=True)
-            )
-        if not self.utf8 and kind not in TEXT:
-            raise DataError(
-                f"{name} is {kind}, which has no encoding of its own", remedy=Remedy("encoding", leave_out=True)
-            )
-        if self.sheet is not None and kind != "excel":
-            raise DataError(f"{name} is {kind}, which has no sheets", remedy=Remedy("sheet", leave_out=True))
+        asked = (
+            ("header", not self.header, ("csv", "tsv", "excel"), "always names its columns"),
+            ("encoding", not self.utf8, TEXT, "has no encoding of its own"),
+            ("sheet", self.sheet is not None, ("excel",), "has no sheets"),
+        )
+        for argument, passed, kinds, why in asked:
+            if passed and kind not in kinds:
+                raise DataError(f"{name} is {kind}, which {why}", remedy=Remedy(argument, leave_out=True))
 
     def separator_of(self, kind: str) -> str:
         """What stands between columns; a tab may be written as a shell writes it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -12,13 +13,14 @@ import numpy as np
 
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.bins import Bins, Refiner, Scale
-from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded
+from metrifair.auditing.out_of_core.columns import ColumnLevels, ManyNumbers, Roles, decoded
 from metrifair.errors import DataError
 
 MOST_CELLS = 2**18
 UNUSABLE = "unusable"
 """Why rows are left out, where nobody told one reason from another."""
 WITHHELD = "withheld"
+"""Why rows are left out whose cells whoever counted them found too small to show."""
 
 
 class Tally(NamedTuple):
@@ -37,7 +39,6 @@ class CellTable(NamedTuple):
     ends: tuple[float, float]
     left_out: Mapping[str, int] = MappingProxyType({})  # rows, by why
     levels: Mapping[str, int] = {}  # into how many numbers were cut, by column
-    withheld: int = 0  # of the rows left out, those that whoever counted them keeps to themselves
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,24 +66,56 @@ class BinnedRows(Protocol):
         """Look at all rows once more, and count them in bins."""
 
 
-def cells_of(
-    name: str,
-    roles: Roles,
-    levels: Sequence[ColumnLevels],
-    cells: Sequence[tuple[int, ...]],
-    tally: Tally,
-    *,
-    ends: tuple[float, float],
-    left_out: Mapping[str, int],
-    is_text: bool,
-) -> CellTable:
-    """The cells of the file or table of this name, given as codes of the key columns; none at all are an error."""
-    check_some(name, roles, len(cells))
-    if not isfinite(ends[1] - ends[0]):
-        raise DataError(f"the column {roles.score!r} spans more than floating-point numbers can; scale the scores down")
-    columns = decoded(roles, levels, list(np.array(cells).T), is_text=is_text)
-    cut = {one.name: len(one.values) for one in levels if one.cuts is not None and one.name not in roles.cuts}
-    return CellTable(columns, tally, ends, left_out, cut)
+class CellRows(ABC):
+    """The rows of a file or table that can be used, by cell."""
+
+    roles: Roles
+    levels: list[ColumnLevels]
+    cells: list[tuple[int, ...]]  # codes of the key columns
+
+    @property
+    def weighted(self) -> bool:
+        """True where rows have weights."""
+        return self.roles.weight is not None
+
+    def survey(self, threshold: float) -> CellTable:
+        """Look at all rows once: the cells there are, what they hold, and where the scores lie.
+
+        A number with very many values shows itself on the way: it is then cut into levels.
+        """
+        while True:
+            try:
+                return self.survey_once(threshold)
+            except ManyNumbers as many:
+                self.cut_number(many.level)
+
+    @abstractmethod
+    def survey_once(self, threshold: float) -> CellTable:
+        """The survey, or ManyNumbers."""
+
+    @abstractmethod
+    def cut_number(self, level: ColumnLevels) -> None:
+        """Look at a number in all rows, and cut it into levels."""
+
+    def cell_table(
+        self,
+        name: str,
+        sums: Sequence[Floats],
+        ends: tuple[float, float],
+        left_out: Mapping[str, int],
+        *,
+        is_text: bool = False,
+    ) -> CellTable:
+        """The cells, with the sums of a tally, of the file or table of this name; none at all are an error."""
+        roles, levels = self.roles, self.levels
+        check_some(name, roles, len(self.cells))
+        if not isfinite(ends[1] - ends[0]):
+            raise DataError(
+                f"the column {roles.score!r} spans more than floating-point numbers can; scale the scores down"
+            )
+        columns = decoded(roles, levels, list(np.array(self.cells).T), is_text=is_text)
+        cut = {one.name: len(one.values) for one in levels if one.cuts is not None and one.name not in roles.cuts}
+        return CellTable(columns, Tally(sums[0].astype(np.int64), *sums[1:]), ends, left_out, cut)
 
 
 def check_some(name: str, roles: Roles, rows: int) -> None:

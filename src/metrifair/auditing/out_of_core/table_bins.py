@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import frexp
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.auditing.distribution import Booleans, Floats, Integers
 from metrifair.auditing.out_of_core.bins import Bins, Counter, Entries, Scale, Steps, bins_for, joined, steps_of
-from metrifair.errors import DataError
 
 if TYPE_CHECKING:
-    import polars as pl
+    from metrifair.auditing.out_of_core.tables import TableRows
 
 _MOST_BINS = 2**14  # engines group by few keys faster than by many, and few bins have to be looked into
 _MANY_ROWS = 2**24  # beyond, there are twice as many: too many rows to hold would lie in those that matter
@@ -31,45 +30,28 @@ _LARGEST_POWER = 1000  # of two, that numbers bins
 _LARGEST_NUMBER = 62  # of a bin, as a power of two
 
 
-class Asked(Protocol):
-    """Whoever asks the engine."""
-
-    def by_cell(
-        self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr]
-    ) -> tuple[pl.DataFrame, Integers]:
-        """Sums by cell and these columns, and the cell of each row of them."""
-
-    def changed(self) -> DataError:
-        """What is wrong where a second count is another than the first."""
-
-
 @dataclass(frozen=True, eq=False)
 class TableBins:
-    """The rows of a frame with columns score and weight, in bins of equal width and in parts of some of them."""
+    """The rows of a table that was surveyed, in bins of equal width and in parts of some of them."""
 
-    asked: Asked
-    frame: nw.LazyFrame[Any]
-    ends: tuple[float, float]
-    rows: int
-    cells: int
-    weighted: bool
+    table: TableRows
     most_held: ClassVar[int] = 2**22  # engines find few rows faster than they count many of them once more
 
     @property
     def most(self) -> int:
         """How many bins there may be."""
-        return min(_MOST_BINS << (self.rows > _MANY_ROWS), bins_for(self.cells))
+        return min(_MOST_BINS << (self.table.used > _MANY_ROWS), bins_for(len(self.table.cells)))
 
     @cached_property
     def scale(self) -> Scale:
         """On which positions are."""
-        return Scale.between(*self.ends)
+        return Scale.between(*self.table.ends)
 
     def counted(self) -> Bins:
         """All rows in bins of equal width; those that hold a large share of the rows are cut until none does."""
-        low, high = self.ends
-        width, rows = np.array([high - low]), np.array([self.rows])
-        bins = self._bins(self.frame, low, _power(self.most, width, rows, high - low))
+        low, high = self.table.ends
+        width, rows = np.array([high - low]), np.array([self.table.used])
+        bins = self._bins(self.table.counting, low, _power(self.most, width, rows, high - low))
         for _ in range(_HEAVY_PASSES):
             heavy = ~bins.single & (bins.rows > _HEAVY * bins.rows.sum())
             if not heavy.any():
@@ -95,16 +77,16 @@ class TableBins:
     def held(self, parents: Bins) -> Steps:
         """The rows of some bins, counted at each of their distinct scores."""
         found = [
-            self.asked.by_cell(self._under(parents[some]), ["score"], self._sums(moments=False))
+            self.table.by_cell(self._under(parents[some]), ["score"], self._sums(moments=False))
             for some in np.array_split(np.arange(len(parents)), -(-len(parents) // _MOST_RANGES))
         ]
         scores, amount = (
             np.concatenate([table[name].to_numpy() for table, _ in found])
-            for name in ("score", "total" if self.weighted else "rows")
+            for name in ("score", "total" if self.table.weighted else "rows")
         )
         rows = sum(int(table["rows"].sum()) for table, _ in found)
         if rows != int(parents.rows.sum()):
-            raise self.asked.changed()
+            raise self.table.changed()
         cell = np.concatenate([own for _, own in found])
         return steps_of(scores + 0.0, cell, amount, parents, self.scale)
 
@@ -113,26 +95,25 @@ class TableBins:
         scaled = (nw.col("score") - base) * float(np.ldexp(1.0, power))
         # Cut off before it is cast: casting rounds in some engines.
         position = nw.col("score") * self.scale.inverse - self.scale.low * self.scale.inverse
-        position = position * nw.col("weight") if self.weighted else position
+        position = position * nw.col("weight") if self.table.weighted else position
         frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), position=position)
         by = ["number"]
         if parents is not None:
-            frame = frame.with_columns(parent=_looked_up(parents.high, [nw.lit(own) for own in range(len(parents))]))
+            leaves = [nw.lit(own) for own in range(len(parents))]
+            frame = frame.with_columns(parent=first_upto(nw.col("score"), parents.high, leaves))
             by.append("parent")
-        found, cell = self.asked.by_cell(frame, by, self._sums(moments=True))
+        found, cell = self.table.by_cell(frame, by, self._sums(moments=True))
         keys = np.array([found[name].to_numpy().astype(np.int64) for name in reversed(by)])
         distinct, number = np.unique(keys, axis=1, return_inverse=True)
         number = number.ravel()
-        rows, low, high, moment, *weight = (
-            found[name].to_numpy() for name in ("rows", "low", "high", "moment", *(["total"] if self.weighted else []))
-        )
-        counter = Counter(distinct.shape[1], self.cells, weighted=self.weighted)
+        rows, low, high, moment, *weight = (found[name].to_numpy() for name in self._sums(moments=True))
+        counter = Counter(distinct.shape[1], len(self.table.cells), weighted=self.table.weighted)
         counter.add_counted(number, cell, Entries(rows.astype(np.int64), low + 0.0, high + 0.0, moment, *weight))
         if parents is None:
             return counter.bins(self.scale)
         parent: Integers = distinct[0]
         if not np.array_equal(np.bincount(parent[number], rows, len(parents)), parents.rows):
-            raise self.asked.changed()
+            raise self.table.changed()
         return counter.bins(self.scale, parents, parent)
 
     def _sums(self, *, moments: bool) -> dict[str, nw.Expr]:
@@ -140,7 +121,7 @@ class TableBins:
         if moments:
             score = nw.col("score")
             found |= {"low": score.min(), "high": score.max(), "moment": nw.col("position").sum()}
-        return found | ({"total": nw.col("weight").sum()} if self.weighted else {})
+        return found | ({"total": nw.col("weight").sum()} if self.table.weighted else {})
 
     def _under(self, parents: Bins) -> nw.LazyFrame[Any]:
         """The rows that lie in some bins. Neighbours are one stretch."""
@@ -148,20 +129,20 @@ class TableBins:
         low, high = parents.low[np.append(True, apart)], parents.high[np.append(apart, True)]
         score = nw.col("score")
         # First from end to end: most rows need no closer look.
-        between = self.frame.filter((score >= float(low[0])) & (score <= float(high[-1])))
-        return between.filter(_looked_up(high, [score >= float(one) for one in low]))
+        between = self.table.counting.filter((score >= float(low[0])) & (score <= float(high[-1])))
+        return between.filter(first_upto(score, high, [score >= float(one) for one in low]))
 
 
-def _looked_up(high: Floats, leaves: Sequence[nw.Expr]) -> nw.Expr:
-    """The leaf of the first stretch that ends at the score or above it.
+def first_upto(value: nw.Expr, high: Floats, leaves: Sequence[nw.Expr]) -> nw.Expr:
+    """The leaf of the first stretch that ends at the value or above it.
 
     A tree of questions: an engine asks few of them of each row, and follows no expression down very far.
     """
     middle = len(leaves) // 2
     if middle == 0:
         return leaves[0]
-    beyond = nw.when(nw.col("score") > float(high[middle - 1]))
-    return beyond.then(_looked_up(high[middle:], leaves[middle:])).otherwise(_looked_up(high[:middle], leaves[:middle]))
+    upper, lower = (first_upto(value, high[part], leaves[part]) for part in (slice(middle, None), slice(middle)))
+    return nw.when(value > float(high[middle - 1])).then(upper).otherwise(lower)
 
 
 def _is_next(parents: Bins, scale: Scale) -> Booleans:

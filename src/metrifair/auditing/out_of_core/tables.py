@@ -16,10 +16,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.auditing.decisions import at_or_above
-from metrifair.auditing.distribution import Floats, Integers
+from metrifair.auditing.distribution import Booleans, Floats, Integers
 from metrifair.auditing.out_of_core.columns import (
     ColumnLevels,
-    ManyNumbers,
     Roles,
     check_values,
     levels_for,
@@ -34,12 +33,11 @@ from metrifair.auditing.out_of_core.rows import (
     MOST_CELLS,
     UNUSABLE,
     BinnedScores,
+    CellRows,
     CellTable,
-    Tally,
-    cells_of,
     too_many_cells,
 )
-from metrifair.auditing.out_of_core.table_bins import TableBins
+from metrifair.auditing.out_of_core.table_bins import TableBins, first_upto
 from metrifair.auditing.request import MOST_LEVELS
 from metrifair.errors import DataError
 
@@ -47,22 +45,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MOST_VALUES = 2**21  # of a number that are looked at to cut it
-
-
-def _in_bands(value: nw.Expr, cuts: Floats) -> nw.Expr:
-    """Numbers as the largest of their band, one beyond the last cut above it.
-
-    By halves: one question for each cut in a row would nest too deeply for some engines.
-    """
-    beyond = float(cuts[-1]) + max(1.0, abs(float(cuts[-1])))
-
-    def among(low: int, high: int) -> nw.Expr:
-        if low == high:
-            return nw.lit(float(cuts[low]) if low < len(cuts) else beyond)
-        middle = (low + high) // 2
-        return nw.when(value <= float(cuts[middle])).then(among(low, middle)).otherwise(among(middle + 1, high))
-
-    return among(0, len(cuts))
 
 
 def _known(schema: Mapping[str, Any], missing: str | Sequence[str], column: str) -> nw.Expr:
@@ -77,7 +59,7 @@ def _known(schema: Mapping[str, Any], missing: str | Sequence[str], column: str)
 
 
 @dataclass
-class TableRows:
+class TableRows(CellRows):
     """The rows of a table that can be used, as cells and bins, which the table's engine counts."""
 
     name: str
@@ -144,16 +126,14 @@ class TableRows:
                 self._cut(level, level.cuts)
 
     def _cut(self, level: ColumnLevels, cuts: Floats) -> None:
+        """Take numbers for the largest of their band, and one beyond the last cut for those above it."""
         key = f"key_{self.levels.index(level)}"
         known = ~nw.col(key).is_null()
         if self.frame.collect_schema()[key].is_float() and self._knows_nan:
             known &= ~nw.col(key).is_nan()
-        self.frame = self.frame.with_columns(nw.when(known).then(_in_bands(nw.col(key), cuts)).alias(key))
-
-    @property
-    def weighted(self) -> bool:
-        """True where rows have weights."""
-        return self.roles.weight is not None
+        beyond = float(cuts[-1]) + max(1.0, abs(float(cuts[-1])))
+        band = first_upto(nw.col(key), cuts, [nw.lit(largest) for largest in (*cuts.tolist(), beyond)])
+        self.frame = self.frame.with_columns(nw.when(known).then(band).alias(key))
 
     @cached_property
     def rows(self) -> int:
@@ -179,11 +159,8 @@ class TableRows:
 
         As ``are_probabilities`` says it of rows; those of a first score that is the same everywhere tell nothing.
         """
-        frame, kinds = self.frame, ["score", *(f"beside_{place}" for place in range(len(self.beside)))]
-        for kind in kinds:
-            frame = frame.filter(~nw.col(kind).is_null())
-            frame = frame.filter(~nw.col(kind).is_nan()) if self._knows_nan else frame
-        frame = frame.with_columns(total=sum(map(nw.col, kinds[1:]), nw.col("score")))
+        kinds = ["score", *(f"beside_{place}" for place in range(len(self.beside)))]
+        frame = self._with(kinds).with_columns(total=sum(map(nw.col, kinds[1:]), nw.col("score")))
         ends = [nw.col(kind).min() for kind in kinds]
         ends += [nw.col("score").max().alias("most"), nw.col("total").min(), nw.col("total").max().alias("largest")]
         found = self.answer(frame.select(*ends)).row(0)
@@ -192,28 +169,21 @@ class TableRows:
         *least, most, low, high = found
         return bool(most > least[0] and min(least) >= -rounding and max(1 - low, high - 1) <= rounding)
 
-    def survey(self, threshold: float) -> CellTable:
-        """Ask for the cells there are, what they hold, and where the scores lie.
+    def cut_number(self, level: ColumnLevels) -> None:
+        """Ask for the values of the number; the engine cuts it."""
+        key = f"key_{self.levels.index(level)}"
+        found = self.answer(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
+        values, rows = numbers("group", level.name, found[key]), found["rows"].to_numpy()
+        known = np.isfinite(values)
+        values, rows = values[known], rows[known].astype(np.float64)
+        ends = float(values.min()), float(values.max())
+        self._cut(level, level.cut_into_levels(values, rows, rows=int(rows.sum()), ends=ends))
 
-        A number with very many values shows itself in the answer: it is then cut into levels, by the engine.
-        """
-        while True:
-            try:
-                return self._survey_once(threshold)
-            except ManyNumbers as many:
-                level, key = many.level, f"key_{self.levels.index(many.level)}"
-                found = self.answer(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
-                values, rows = numbers("group", level.name, found[key]), found["rows"].to_numpy()
-                known = np.isfinite(values)
-                values, rows = values[known], rows[known].astype(np.float64)
-                ends = float(values.min()), float(values.max())
-                cuts = level.cut_into_levels(values, rows, rows=int(rows.sum()), ends=ends)
-                self._cut(level, cuts)
-
-    def _survey_once(self, threshold: float) -> CellTable:
+    def survey_once(self, threshold: float) -> CellTable:
+        """Ask for the cells there are, what they hold, and where the scores lie."""
         above = at_or_above(nw.col("score"), threshold, precision_of([self.kinds["score"]]))
         selected = nw.when(above).then(1.0).otherwise(0.0)  # PostgreSQL casts no booleans
-        by, ends = list(self._keys), {"low": nw.col("score").min(), "high": nw.col("score").max()}
+        by, ends = list[str](), {"low": nw.col("score").min(), "high": nw.col("score").max()}
         sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum(), **ends}
         frame = self._usable.with_columns(chosen=selected)
         if self.weighted:  # rows of no weight are used, and do not count
@@ -221,11 +191,8 @@ class TableRows:
             frame = self._usable.with_columns(chosen=selected * weight, counts=weight != 0)
             by.append("counts")
             sums |= {"weight": weight.sum(), "least": weight.min(), "largest": weight.max()}
-        grouped = frame.group_by(by, drop_null_keys=False)
         # More combinations than can be told apart are not fetched.
-        found = self.answer(grouped.agg(*(one.alias(name) for name, one in sums.items())).head(4 * MOST_CELLS))
-        codes = self._codes(found)
-        used = used_codes(self.roles, codes)
+        found, codes, used = self._grouped(frame, by, sums, 4 * MOST_CELLS)
         left_out = self.rows - int(found["rows"].to_numpy()[used].sum())
         if used.any():
             low, high, *weights = (found[name].to_numpy()[used] for name in ("low", "high", *list(sums)[5:]))
@@ -249,16 +216,7 @@ class TableRows:
             self.ends = float(found["low"].to_numpy().min()), float(found["high"].to_numpy().max())
             # Scores of rows that do not count may lie anywhere.
             self.beyond = bool(((seen["low"] < self.ends[0]) | (seen["high"] > self.ends[1])).any())
-        return cells_of(
-            self.name,
-            self.roles,
-            self.levels,
-            self.cells,
-            Tally(held[0].astype(np.int64), *held[1:]),
-            ends=self.ends,
-            left_out={UNUSABLE: left_out},
-            is_text=False,
-        )
+        return self.cell_table(self.name, held, self.ends, {UNUSABLE: left_out})
 
     @property
     def counting(self) -> nw.LazyFrame[Any]:
@@ -270,17 +228,14 @@ class TableRows:
 
     def count(self) -> BinnedScores:
         """Ask for counts by cell and bin; the same bins can be looked into later."""
-        bins = TableBins(self, self.counting, self.ends, self.used, len(self.cells), weighted=self.weighted)
+        bins = TableBins(self)
         return BinnedScores(bins.counted(), bins.scale, bins)
 
     def by_cell(
         self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr]
     ) -> tuple[pl.DataFrame, Integers]:
         """Sums by cell and these columns, and the cell of each row of them."""
-        grouped = frame.group_by([*self._keys, *by], drop_null_keys=False)
-        found = self.answer(grouped.agg(*(one.alias(name) for name, one in sums.items())))
-        codes = self._codes(found)
-        known = used_codes(self.roles, codes)
+        found, codes, known = self._grouped(frame, by, sums)
         found, codes = found.filter(polars().Series(known)), [code[known] for code in codes]
         sizes = [len(level.values) + 1 for level in self.levels]
         number = np.ravel_multi_index([np.asarray(code, np.int64) for code in codes], sizes)
@@ -289,6 +244,16 @@ class TableRows:
         if (cells.take(place, mode="clip") != number).any():
             raise self.changed()
         return found, place
+
+    def _grouped(
+        self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr], most: int | None = None
+    ) -> tuple[pl.DataFrame, list[Any], Booleans]:
+        """Sums by keys and these columns, the codes of the keys, and which rows of the answer have a label."""
+        grouped = frame.group_by([*self._keys, *by], drop_null_keys=False)
+        sums_of = grouped.agg(*(one.alias(name) for name, one in sums.items()))
+        found = self.answer(sums_of if most is None else sums_of.head(most))
+        codes = [level.codes(found[name]) for level, name in zip(self.levels, self._keys, strict=True)]
+        return found, codes, used_codes(self.roles, codes)
 
     def changed(self) -> DataError:
         """What is wrong with a table whose second count is another than its first."""
@@ -301,8 +266,12 @@ class TableRows:
     @property
     def _usable(self) -> nw.LazyFrame[Any]:
         """The rows with a score and a weight; whether they have a label and a group is for the cells to say."""
+        return self._with(["score", *(["weight"] if self.weighted else [])])
+
+    def _with(self, names: Sequence[str]) -> nw.LazyFrame[Any]:
+        """The rows in which none of these columns is missing."""
         frame = self.frame
-        for name in ("score", *(["weight"] if self.weighted else [])):
+        for name in names:
             frame = frame.filter(~nw.col(name).is_null())
             frame = frame.filter(~nw.col(name).is_nan()) if self._knows_nan else frame
         return frame
@@ -317,9 +286,6 @@ class TableRows:
         except Exception as error:
             return "IsNan" not in str(error)
         return True
-
-    def _codes(self, found: pl.DataFrame) -> list[Any]:
-        return [level.codes(found[name]) for level, name in zip(self.levels, self._keys, strict=True)]
 
     def answer(self, query: nw.LazyFrame[Any]) -> pl.DataFrame:
         """What a query finds; keys other than numbers and booleans as text, as in files."""
