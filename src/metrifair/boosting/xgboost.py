@@ -98,11 +98,9 @@ class _FairXGB(FairBooster):
 
     def _risk_weight(self, problem: BoostingProblem) -> NDArray[np.float64] | None:
         of_positives = getattr(self, "scale_pos_weight", None)  # not looked at where there are several classes
-        return (
-            None
-            if of_positives is None or problem.task.vector
-            else np.where(problem.training.targets == 1, float(of_positives), 1.0)
-        )
+        if of_positives is None or problem.task.vector:
+            return None
+        return np.where(problem.training.targets == 1, float(of_positives), 1.0)
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         several, classes = plan.problem.task.vector, plan.problem.scheme.classes
