@@ -229,9 +229,9 @@ class ScorePostprocessor(Saved, Postprocessor):
             score = self._calibration_scores(given, folds, weight)
         known = np.flatnonzero(group != UNKNOWN)
         rows = Calibration(problem.take(known), score[known], group[known], weight[known], None)
-        return (
-            rows if self.needs_group else rows._replace(cells=self._fit_group_model(given, rows, known, folds[known]))
-        )
+        if self.needs_group:
+            return rows
+        return rows._replace(cells=self._fit_group_model(given, rows, known, folds[known]))
 
     def _calibration_scores(self, given: GivenRows, folds: Integers, weight: Floats) -> Floats:
         """Scores of the training rows, distributed as ``base_`` will score new rows."""
@@ -258,14 +258,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         if template is None:  # a logistic regression of ours, so that it can be saved; some columns give groups away
             seed = seed_of(self.random_state)
             template = FairClassifier(0.0, model="linear", weight_decay=1e-6, random_state=seed)
-        self.group_model_, cells = fitted_group_model(
-            lambda part: features.fit(template, part),
-            lambda model, part: np.asarray(model.predict_proba(rows_of(features.X, part))),
-            cell,
-            cells=len(self.groups_) * self._cells_per_group,
-            weight=rows.weight,
-            folds=folds,
-        )
+        count = len(self.groups_) * self._cells_per_group
+        self.group_model_, cells = fitted_group_model(features, template, cells=count, weight=rows.weight, folds=folds)
         return cells
 
     @property
