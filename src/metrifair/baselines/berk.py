@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from metrifair.baselines.stacked import FitGrid, Fitted, WeightedEstimator
-from metrifair.baselines.training_data import Floats, TrainingData, features_at_predict
+from metrifair.baselines.training_data import Floats, TrainingData, linear_scores
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_known, check_number
 
@@ -97,7 +97,7 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
         ndarray of shape (n_samples,)
             Predictions.
         """
-        return features_at_predict(self, X, "coef_") @ self.coef_ + self.intercept_
+        return linear_scores(self, X)
 
 
 def solutions(
@@ -135,7 +135,8 @@ def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
     if penalty == "group":
         return np.stack([v for _, v, _ in pairs])
     values, vectors = np.linalg.eigh(sum(m for m, *_ in pairs))
-    return np.sqrt(values.clip(min=0))[:, None] * vectors.T
+    root: Floats = np.sqrt(values.clip(min=0))[:, None] * vectors.T
+    return root
 
 
 def pair_moments(data: TrainingData, left: int, right: int) -> tuple[Floats, Floats, float]:

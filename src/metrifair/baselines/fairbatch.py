@@ -166,8 +166,8 @@ def batch_counts(shares: Floats, sizes: Floats, batch_size: int, *, half_to_even
     """
     of_label = batch_size * sizes.sum(-1) / sizes.sum((-2, -1), keepdims=True)[..., 0]
     exact = of_label[..., None] * np.stack([1 - shares, shares], -1)
-    rounded = np.rint(exact) if half_to_even else np.floor(exact + 0.5)
-    return rounded.astype(np.int64)
+    counts: Integers = (np.rint(exact) if half_to_even else np.floor(exact + 0.5)).astype(np.int64)
+    return counts
 
 
 def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Tensor:

@@ -186,4 +186,4 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
 
 def _member(data: TrainingData) -> NDArray[np.bool_]:
     """(n, groups)"""
-    return data.group[:, None] == np.arange(len(data.groups))
+    return np.equal.outer(data.group, np.arange(len(data.groups)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -73,6 +74,12 @@ class TwoClassMixin(ClassifierMixin):
 
 class LogOddsMixin(TwoClassMixin):
     """Two classes by the log-odds of the positive one, ``_log_odds``; it is decided for from one half upwards."""
+
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def _log_odds(self, X: Table) -> Floats:
+        """The log-odds of the positive class."""
 
     def decision_function(self, X: Table) -> Floats:
         """The score: log-odds of the positive class.
@@ -182,7 +189,14 @@ def groups_at_predict(estimator: Any, X: Table, sensitive_features: Table) -> In
 def features_at_predict(estimator: Any, X: Table, fitted: str) -> Floats:
     """The features of new rows, checked against those of ``fit``, which has left the attribute ``fitted``."""
     check_is_fitted(estimator, fitted)
-    return validate_data(estimator, X, dtype=np.float64, reset=False)
+    x: Floats = validate_data(estimator, X, dtype=np.float64, reset=False)
+    return x
+
+
+def linear_scores(estimator: Any, X: Table) -> Floats:
+    """The scores of new rows by a fitted linear model."""
+    scores: Floats = features_at_predict(estimator, X, "coef_") @ estimator.coef_ + estimator.intercept_
+    return scores
 
 
 def _known_groups(problem: Problem) -> tuple[Integers, tuple[object, ...]]:

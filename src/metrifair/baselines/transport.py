@@ -321,4 +321,5 @@ class Anderson:
         trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
         gram.diagonal(dim1=-2, dim2=-1).add_(trace * _RIDGE[gram.dtype] + torch.finfo(gram.dtype).tiny)
         shares: Tensor = torch.linalg.solve_ex(gram, products[..., :-1, -1:])[0].masked_fill_(grown, 0.0)
-        return led - (shares.mT @ to[..., :-1, :]).squeeze(-2)
+        change: Tensor = (shares.mT @ to[..., :-1, :]).squeeze(-2)
+        return led - change

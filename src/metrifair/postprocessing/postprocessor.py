@@ -76,6 +76,8 @@ class GivenRows:
 class Postprocessor(BaseEstimator):
     """A fitted base, stored in ``base_``, whose predictions are changed."""
 
+    classes_: NDArray[Any]
+
     def _check_wrapped(self, X: Table, y: Table, *, needs_labels: bool = False) -> None:
         """Raise a DataError unless the ``estimator`` can be wrapped, with these rows."""
         base = self.estimator
