@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 from sklearn.base import is_regressor
-from sklearn.utils import check_consistent_length, column_or_1d, indexable
+from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from metrifair.baselines.training_data import Floats, Integers, groups_at_fit, groups_at_predict
@@ -44,8 +44,7 @@ class PublishedPostprocessor(Postprocessor):
         if self.prefit:
             base, scores = self.estimator, self._scores(self.estimator, X, sensitive_features)
         else:
-            (X,), y = indexable(X), column_or_1d(y, warn=True)
-            check_consistent_length(X, y)
+            (X,), y = indexable(X), self._target_column(X, y)
             given = GivenRows(X, y, sensitive_features)
             base = given.fit(self._template(), np.arange(_num_samples(X)))
             labels = np.zeros_like(group) if is_regressor(self) else np.unique(y, return_inverse=True)[1]

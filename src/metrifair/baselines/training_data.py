@@ -126,7 +126,7 @@ class LogOddsMixin(TwoClassMixin):
             Labels.
         """
         accepted = self._accepted(X)  # first, since it says where nothing is fitted yet
-        return self.classes_[accepted.astype(int)]
+        return self.classes_[accepted.astype(np.int64)]
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
         return self._log_odds(X) >= 0

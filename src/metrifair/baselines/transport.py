@@ -111,7 +111,7 @@ class Sinkhorn:
             centre = torch.cat([u, v], -2).mean(-2, keepdim=True)
             x, y = (u - centre) / self.epsilon, (v - centre) / self.epsilon  # the unit of cost is now epsilon
             three = among_u, among_v, both = tuple(  # each problem is made when it is its turn: its matrices are large
-                solved(TransportProblem(*pair, self.block), begin, self.tolerance, self.max_iterations, sharp=sharp)
+                solved(TransportProblem(*pair, self.block), begin, self, sharp=sharp)
                 for pair, begin in zip(
                     ((x, x, a, a), (y, y, b, b), (x, y, a, b)), start or (None, None, None), strict=True
                 )
@@ -208,12 +208,10 @@ class Solved(NamedTuple):
     converged: Tensor
 
 
-def solved(
-    problem: TransportProblem, start: Potentials | None, tolerance: float, max_iterations: int, *, sharp: bool
-) -> Solved:
+def solved(problem: TransportProblem, start: Potentials | None, solver: Sinkhorn, *, sharp: bool) -> Solved:
     """Sweeps that scale the plan of the potentials so far, which take the scalings in where these grow too far."""
     f, g = start or problem.start()
-    tolerance = max(tolerance, _RESOLUTION[f.dtype])
+    tolerance, max_iterations = max(solver.tolerance, _RESOLUTION[f.dtype]), solver.max_iterations
     used, done = 0, False
     while True:
         plans = problem.plans(f, g)

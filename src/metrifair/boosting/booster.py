@@ -17,14 +17,7 @@ from numpy.typing import ArrayLike
 
 from metrifair.boosting.dask import is_dask
 from metrifair.boosting.objective import Descent, PenalizedRisk
-from metrifair.boosting.problem import (
-    BoostingProblem,
-    boosting_problem,
-    class_weights,
-    evaluation_rows,
-    evaluation_sets,
-    is_penalized,
-)
+from metrifair.boosting.problem import BoostingProblem, boosting_problem, evaluation_rows, evaluation_sets, is_penalized
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import SmallGroups
@@ -219,8 +212,9 @@ class FairBooster(Saved):
         """Raise a DataError that names the first parameter out of its range."""
         is_penalized(self)
 
-    def _risk_weight(self, problem: BoostingProblem) -> Any:
-        return class_weights(getattr(self, "class_weight", None), problem)
+    @abstractmethod
+    def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
+        """What the loss of each training row is multiplied by, besides its sample weight."""
 
     @abstractmethod
     def _check_names(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
@@ -282,15 +282,6 @@ def evaluation_sets(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[A
         Given(y, groups, strata, weight, rows={"eval_X": X}, label="eval_y", prefix="eval_")
         for (X, y), groups, strata, weight in zip(eval_set, *columns, strict=True)
     ]
-
-
-def class_weights(class_weight: Any, problem: BoostingProblem) -> Floats | None:
-    """What scikit-learn's ``class_weight`` multiplies the loss of each row by."""
-    if class_weight is None:
-        return None
-    labels = np.asarray(problem.scheme.classes)[problem.training.targets.astype(int)]
-    found: Floats = compute_sample_weight(class_weight, labels)
-    return found
 
 
 def _with_outcome(given: Given, *, labels: bool) -> Given:

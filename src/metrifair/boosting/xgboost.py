@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, OWN_PARAMETERS, FairBooster, FitPlan
 from metrifair.boosting.dask import fit_on_cluster, mapped
@@ -88,15 +87,14 @@ class _FairXGB(FairBooster):
             max_leaves=GROUP_LEAVES,
             **of_data,
         )
-        found: Floats = model.fit(X, kinds, sample_weight=weight).predict_proba(X)
-        return found
+        return np.asarray(model.fit(X, kinds, sample_weight=weight).predict_proba(X))
 
     def _pace(self) -> tuple[int, float]:
         params = self.get_params()
         given = [params[name] for name in ("learning_rate", "eta") if params.get(name) is not None]
         return int(self.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
 
-    def _risk_weight(self, problem: BoostingProblem) -> NDArray[np.float64] | None:
+    def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
         of_positives = getattr(self, "scale_pos_weight", None)  # not looked at where there are several classes
         if of_positives is None or problem.task.vector:
             return None

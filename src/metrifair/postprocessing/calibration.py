@@ -9,15 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
-from sklearn.utils import (
-    ClassifierTags,
-    RegressorTags,
-    assert_all_finite,
-    check_consistent_length,
-    column_or_1d,
-    get_tags,
-    indexable,
-)
+from sklearn.utils import ClassifierTags, RegressorTags, assert_all_finite, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -284,8 +276,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         self._check_wrapped(X, y, needs_labels=self._needs_labels)
         numeric, target = is_regressor(self), None
         if y is not None:
-            target = column_or_1d(y, warn=True)
-            check_consistent_length(X, target)
+            target = self._target_column(X, y)
             assert_all_finite(target, input_name="y")
             if not numeric:
                 check_classification_targets(target)
