@@ -94,21 +94,19 @@ class FairBatchClassifier(NetworkClassifier):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        rows = grid.rows
-        check_known("criterion", usual_name(self.criterion), _MOVED)
+        rows, criterion = grid.rows, usual_name(self.criterion)
+        check_known("criterion", criterion, _MOVED)
         check_number("step", self.step, low=0, high=1)
         network = self._network()
         for own in rows:
-            data.take(own).check_cells(_MOVED[usual_name(self.criterion)])
+            data.take(own).check_cells(_MOVED[criterion])
         batch_size = schedule_for(network, min(map(len, rows))).batch_size
         if batch_size < _SMALLEST_BATCH:
             raise DataError(
                 f"batch_size must be at least {_SMALLEST_BATCH} to hold two labels of two groups, got {batch_size}"
             )
         reference = self.variant == "reference"
-        sampler = Sampler(
-            data, rows, batch_size=batch_size, criterion=usual_name(self.criterion), step=self.step, reference=reference
-        )
+        sampler = Sampler(data, rows, batch_size=batch_size, criterion=criterion, step=self.step, reference=reference)
         model = model_for(network, data.x.shape[1], 1)
         trained = train_networks(
             network,

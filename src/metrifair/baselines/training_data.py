@@ -162,11 +162,10 @@ def training_data(
                 f"this method takes the labels 0 and 1, -1 and 1, or False and True in y, got the classes {classes}; "
                 "convert them so that the positive class is 1"
             )
+        estimator.classes_ = np.asarray(classes)
     group, groups = _known_groups(problem)
     if two_groups and len(groups) > 2:
         raise DataError(f"this method compares two groups, sensitive_features holds {len(groups)}: {list(groups)}")
-    if not numeric:
-        estimator.classes_ = np.asarray(problem.scheme.classes)
     estimator.groups_ = groups
     weight = np.ones(len(problem)) if problem.weight is None else problem.weight
     x = np.require(problem.of_kept(x), requirements="W")  # torch warns of memory it may not write to

@@ -83,13 +83,7 @@ def expected_shares(
 
 
 def _chances_of_groups(
-    group: Integers,
-    context: Integers,
-    *,
-    groups: int,
-    weight: Floats,
-    chances: Chances,
-    random: np.random.RandomState,
+    group: Integers, context: Integers, *, groups: int, weight: Floats, chances: Chances, random: np.random.RandomState
 ) -> Floats:
     """The chance (n, groups) of each group among rows of the same context, by models that have not seen the row."""
     counts = weight > 0

@@ -137,9 +137,6 @@ class BarycenterPostprocessor(ScorePostprocessor):
                 stacklevel=4,
             )
 
-    def _calibrate(self, rows: Calibration) -> None:
-        """Nothing is left to do: how far to go is decided when scores are asked for."""
-
     def _state(self) -> dict[str, Floats]:
         kept = {**super()._state(), "shares": self.shares_}
         for place, one in enumerate(self.distributions_):

@@ -198,7 +198,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         return made
 
     def _calibrate(self, rows: Calibration) -> None:
-        raise NotImplementedError
+        """Learn what depends on the tolerance; nothing where the tolerance counts at prediction only."""
 
     def _learned(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> Calibration:
         """Fit base and group model, store groups and classes, and score rows that the models have not seen."""
