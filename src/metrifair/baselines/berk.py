@@ -115,13 +115,11 @@ def solutions(
     penalised = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
     shrinking = np.sqrt(ridge) * np.eye(len(roots))
     zeros = np.zeros(len(penalised) + len(shrinking))
-    return [
-        basis
-        @ np.linalg.lstsq(
-            np.vstack([roots, np.sqrt(strength) * penalised, shrinking]), np.append(target, zeros), rcond=None
-        )[0]
-        for strength in strengths
-    ]
+    found = []
+    for strength in strengths:
+        rows = np.vstack([roots, np.sqrt(strength) * penalised, shrinking])
+        found.append(basis @ np.linalg.lstsq(rows, np.append(target, zeros), rcond=None)[0])
+    return found
 
 
 def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:

@@ -108,14 +108,10 @@ class FairBatchClassifier(NetworkClassifier):
         reference = self.variant == "reference"
         sampler = Sampler(data, rows, batch_size=batch_size, criterion=criterion, step=self.step, reference=reference)
         model = model_for(network, data.x.shape[1], 1)
-        trained = train_networks(
-            network,
-            samples_of(data),
-            Objective(BINARY, ()),
-            grid._replace(strengths=[0.0]),
-            source=EpochSource(sampler.size, (), sampler.draw),
-            model=Doubled(model) if reference else model,
-        )
+        model = Doubled(model) if reference else model
+        objective, source = Objective(BINARY, ()), EpochSource(sampler.size, (), sampler.draw)
+        unpenalized = grid._replace(strengths=[0.0])
+        trained = train_networks(network, samples_of(data), objective, unpenalized, source=source, model=model)
         return [
             [None if predictor is None else {"predictor_": predictor, "shares_": shares}]
             for (predictor,), shares in zip(trained, sampler.shares, strict=True)

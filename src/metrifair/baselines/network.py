@@ -117,14 +117,9 @@ def fit_weighted(
     model = model_for(network, data.x.shape[1], outputs)
     samples = samples_of(data, vector=task.vector)
     starts = ({name: value[0, 0] for name, value in old.predictor_.parameters.items()} for old in earlier)
-    trained = train_networks(
-        network,
-        samples,
-        Objective(task, ()),
-        grid,
-        source=weighted_epochs(grid.rows, weights, schedule.batch_size),
-        model=_Continued(model, starts) if earlier else model,
-    )
+    started: Model = _Continued(model, starts) if earlier else model
+    source = weighted_epochs(grid.rows, weights, schedule.batch_size)
+    trained = train_networks(network, samples, Objective(task, ()), grid, source=source, model=started)
     fitted = []
     for seed, (predictor,), own in zip(grid.seeds, trained, grid.rows, strict=True):
         if predictor is None:

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 from scipy.optimize import brentq
-from sklearn.exceptions import ConvergenceWarning
 
-from metrifair.baselines.logistic import ColumnScale, Logistic, merged
+from metrifair.baselines.logistic import ColumnScale, Logistic, merged, warn_unconverged
 from metrifair.baselines.stacked import FitGrid, Fitted, WeightedEstimator
 from metrifair.baselines.training_data import Floats, LogOddsMixin, TrainingData, linear_scores
 from metrifair.errors import DataError
@@ -258,10 +257,8 @@ def mistreatment_fit(loss: Logistic, measures: Sequence[Mistreatment], w0: Float
             return w
         price = min(GROWTH * price, HIGHEST_PRICE)
     excess = max(0.0, max(abs(measure.covariance(w)) for measure in measures) - bound)
-    warnings.warn(
-        f"the convex-concave procedure did not settle in {ROUNDS} rounds; the bound is exceeded by {excess:.3g}",
-        ConvergenceWarning,
-        stacklevel=2,
+    warn_unconverged(
+        f"the convex-concave procedure did not settle in {ROUNDS} rounds; the bound is exceeded by {excess:.3g}"
     )
     return w
 
@@ -313,4 +310,4 @@ def solve(problem: Any, rows: int) -> None:
             return
     if status != cp.OPTIMAL_INACCURATE:
         raise RuntimeError(f"the convex solver found no solution: {status}")
-    warnings.warn("the convex solver stopped short of its tolerance", ConvergenceWarning, stacklevel=2)
+    warn_unconverged("the convex solver stopped short of its tolerance")

@@ -50,7 +50,7 @@ def expected_shares(
     found: dict[int, Shares] = {}
     revealed = True  # whether features reveal the group of every row
     for column, attribute in enumerate(problem.scheme.attributes):
-        cells = []
+        group, cells = problem.groups[:, column], []
         for code in range(len(attribute.groups)):
             groups = problem.groups.copy()
             groups[:, column] = code
@@ -64,20 +64,17 @@ def expected_shares(
         if not sides:
             continue
         context = np.stack([(left | right).any(1) for left, right in sides.values()], 1).astype(np.float64)
-        counts = context.any(1) & (problem.groups[:, column] >= 0)
+        counts = context.any(1) & (group >= 0)
         if problem.scheme.criterion.score != "prediction":  # scores look at labels, of which the group tells more
             context = np.column_stack([context, np.asarray(problem.labels, dtype=np.float64)])
         _, context_code = np.unique(context, axis=0, return_inverse=True)
         weight = np.where(counts, 1.0 if problem.weight is None else problem.weight, 0.0)
+        weight *= counts.sum() / weight.sum()  # boosters feel the scale of weights
+        context_code = context_code.reshape(-1)
         chance = _chances_of_groups(
-            problem.groups[:, column],
-            context_code.reshape(-1),
-            groups=len(attribute.groups),
-            weight=weight * (counts.sum() / weight.sum()),  # boosters feel the scale of weights
-            chances=chances,
-            random=random,
+            group, context_code, groups=len(attribute.groups), weight=weight, chances=chances, random=random
         )
-        revealed = revealed and bool((chance.argmax(1) == problem.groups[:, column])[counts].all())
+        revealed = revealed and bool((chance.argmax(1) == group)[counts].all())
         found |= {place: ((chance * left).sum(1), (chance * right).sum(1)) for place, (left, right) in sides.items()}
     return None if revealed else tuple(found[place] for place in range(len(comparisons)))
 

@@ -22,6 +22,8 @@ xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier o
 _LEARNING_RATE = 0.3  # XGBoost's own, where none is given
 _FROM_3_1 = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)
 """Takes a constant to start from for each class, and names of metrics beside a function."""
+# Parameters that say how rows are read, and where they are computed.
+_OF_DATA = ("n_jobs", "device", "tree_method", "missing", "enable_categorical", "feature_types", "max_cat_to_onehot")
 _OF_CLASSES = "multi:softprob"  # which XGBoost makes of its default for more than two classes
 
 
@@ -70,16 +72,7 @@ class _FairXGB(FairBooster):
             raise DataError(f"objective must be {wanted} where strength > 0, got {self.objective!r}")
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:  # noqa: ARG002
-        names = (
-            "n_jobs",
-            "device",
-            "tree_method",
-            "missing",
-            "enable_categorical",
-            "feature_types",
-            "max_cat_to_onehot",
-        )
-        of_data = {name: value for name, value in self.get_params().items() if name in names}
+        of_data = {name: value for name, value in self.get_params().items() if name in _OF_DATA}
         model = xgboost.XGBClassifier(
             n_estimators=GROUP_ROUNDS,
             learning_rate=GROUP_RATE,
