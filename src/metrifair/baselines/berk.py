@@ -22,7 +22,6 @@ from metrifair.support.checks import check_known, check_number
 Penalty = Literal["individual", "group"]
 Loss = Literal["pooled", "group_balanced"]
 
-_EPSILON = np.finfo(np.float64).eps
 _BLOCK = 1 << 21  # similarities held in memory at a time
 
 
@@ -110,7 +109,7 @@ def solutions(
     # Square roots of the quadratic forms, on the span of the rows, in which the minimiser of least norm lies: forming
     # the matrices would square the condition number.
     left, values, right = np.linalg.svd(design * scale[:, None], full_matrices=False)
-    counts = values > values[0] * max(design.shape) * _EPSILON
+    counts = values > values[0] * max(design.shape) * np.finfo(np.float64).eps
     target, roots, basis = left.T[counts] @ (data.y * scale), np.diag(values[counts]), right[counts].T
     penalised = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
     shrinking = np.sqrt(ridge) * np.eye(len(roots))

@@ -149,11 +149,10 @@ def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_s
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         orders = [torch.randperm(len(part), generator=g)[:dealt] for part, g in zip(own, generators, strict=True)]
-        return Epoch(
-            *(
-                torch.stack([part[order].view(-1, size) for part, order in zip(values, orders, strict=True)])
-                for values in (own, weight)
-            )
-        )
+
+        def batches(values: Sequence[Tensor]) -> Tensor:
+            return torch.stack([part[order].view(-1, size) for part, order in zip(values, orders, strict=True)])
+
+        return Epoch(batches(own), batches(weight))
 
     return EpochSource(size, (), draw)

@@ -110,11 +110,10 @@ class Sinkhorn:
             a, b = weights
             centre = torch.cat([u, v], -2).mean(-2, keepdim=True)
             x, y = (u - centre) / self.epsilon, (v - centre) / self.epsilon  # the unit of cost is now epsilon
+            pairs = (x, x, a, a), (y, y, b, b), (x, y, a, b)
             three = among_u, among_v, both = tuple(  # each problem is made when it is its turn: its matrices are large
                 solved(TransportProblem(*pair, self.block), begin, self, sharp=sharp)
-                for pair, begin in zip(
-                    ((x, x, a, a), (y, y, b, b), (x, y, a, b)), start or (None, None, None), strict=True
-                )
+                for pair, begin in zip(pairs, start or (None, None, None), strict=True)
             )
             entropic = both.entropic - (among_u.entropic + among_v.entropic) / 2
             plain = both.sharp - (among_u.sharp + among_v.sharp) / 2

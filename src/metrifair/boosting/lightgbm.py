@@ -187,8 +187,7 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
 
 def _aliases(name: str) -> Sequence[str]:
     """All names that LightGBM knows a parameter by, in the order in which it prefers them."""
-    names: Sequence[str] = lightgbm.basic._ConfigAliases.get_sorted(name)
-    return names
+    return list(lightgbm.basic._ConfigAliases.get_sorted(name))
 
 
 def _check_usable(params: dict[str, Any], objectives: Sequence[str | None]) -> None:

@@ -45,7 +45,6 @@ _ADULT_COLUMNS = [
 _ADULT_NOT_FEATURES = ["fnlwgt", "education", "income"]
 _CATEGORIES = ["workclass", "marital-status", "occupation", "relationship", "race", "native-country"]
 _RELATIONSHIPS = ["Not-in-family", "Unmarried", "Other-relative", "Own-child", "Husband", "Wife"]
-_MISSING = "?"
 
 
 def load_adult(
@@ -78,7 +77,7 @@ def load_adult(
         for raw, skip in ((ADULT_TRAIN, 0), (ADULT_TEST, 1))
     ]
     if drop_missing:
-        parts = [part[(part[_CATEGORIES] != _MISSING).all(axis="columns")] for part in parts]
+        parts = [part[(part[_CATEGORIES] != "?").all(axis="columns")] for part in parts]
     table = pd.concat(parts, ignore_index=True)
     group = (table["sex"] == "Male").astype("int64").rename("sex")
     table["sex"] = group

@@ -92,9 +92,8 @@ def fitted_group_model(
     own = predict(model, np.arange(len(cell)))
     unseen = own if folds.max() == 0 else out_of_fold(fit, predict, folds)
     correction = Correction.learned(unseen, cell, weight)
-    return GroupModel(model, correction), correction(
-        unseen if overfits(own, unseen, np.eye(cells)[cell], weight) else own
-    )
+    chances = unseen if overfits(own, unseen, np.eye(cells)[cell], weight) else own
+    return GroupModel(model, correction), correction(chances)
 
 
 def _of_all_cells(model: Any, said: Floats, cells: int) -> Floats:
