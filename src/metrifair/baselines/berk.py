@@ -15,14 +15,13 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from metrifair.baselines.stacked import FitGrid, Fitted, WeightedEstimator
-from metrifair.baselines.training_data import Floats, TrainingData, features_at_predict
+from metrifair.baselines.training_data import Floats, TrainingData, linear_scores
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_known, check_number
 
 Penalty = Literal["individual", "group"]
 Loss = Literal["pooled", "group_balanced"]
 
-_EPSILON = np.finfo(np.float64).eps
 _BLOCK = 1 << 21  # similarities held in memory at a time
 
 
@@ -97,7 +96,7 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
         ndarray of shape (n_samples,)
             Predictions.
         """
-        return features_at_predict(self, X, "coef_") @ self.coef_ + self.intercept_
+        return linear_scores(self, X)
 
 
 def solutions(
@@ -110,18 +109,16 @@ def solutions(
     # Square roots of the quadratic forms, on the span of the rows, in which the minimiser of least norm lies: forming
     # the matrices would square the condition number.
     left, values, right = np.linalg.svd(design * scale[:, None], full_matrices=False)
-    counts = values > values[0] * max(design.shape) * _EPSILON
+    counts = values > values[0] * max(design.shape) * np.finfo(np.float64).eps
     target, roots, basis = left.T[counts] @ (data.y * scale), np.diag(values[counts]), right[counts].T
     penalised = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
     shrinking = np.sqrt(ridge) * np.eye(len(roots))
     zeros = np.zeros(len(penalised) + len(shrinking))
-    return [
-        basis
-        @ np.linalg.lstsq(
-            np.vstack([roots, np.sqrt(strength) * penalised, shrinking]), np.append(target, zeros), rcond=None
-        )[0]
-        for strength in strengths
-    ]
+    found = []
+    for strength in strengths:
+        rows = np.vstack([roots, np.sqrt(strength) * penalised, shrinking])
+        found.append(basis @ np.linalg.lstsq(rows, np.append(target, zeros), rcond=None)[0])
+    return found
 
 
 def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
@@ -135,7 +132,8 @@ def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
     if penalty == "group":
         return np.stack([v for _, v, _ in pairs])
     values, vectors = np.linalg.eigh(sum(m for m, *_ in pairs))
-    return np.sqrt(values.clip(min=0))[:, None] * vectors.T
+    root: Floats = np.sqrt(values.clip(min=0))[:, None] * vectors.T
+    return root
 
 
 def pair_moments(data: TrainingData, left: int, right: int) -> tuple[Floats, Floats, float]:

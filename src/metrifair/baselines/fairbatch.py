@@ -94,30 +94,24 @@ class FairBatchClassifier(NetworkClassifier):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        rows = grid.rows
-        check_known("criterion", usual_name(self.criterion), _MOVED)
+        rows, criterion = grid.rows, usual_name(self.criterion)
+        check_known("criterion", criterion, _MOVED)
         check_number("step", self.step, low=0, high=1)
         network = self._network()
         for own in rows:
-            data.take(own).check_cells(_MOVED[usual_name(self.criterion)])
+            data.take(own).check_cells(_MOVED[criterion])
         batch_size = schedule_for(network, min(map(len, rows))).batch_size
         if batch_size < _SMALLEST_BATCH:
             raise DataError(
                 f"batch_size must be at least {_SMALLEST_BATCH} to hold two labels of two groups, got {batch_size}"
             )
         reference = self.variant == "reference"
-        sampler = Sampler(
-            data, rows, batch_size=batch_size, criterion=usual_name(self.criterion), step=self.step, reference=reference
-        )
+        sampler = Sampler(data, rows, batch_size=batch_size, criterion=criterion, step=self.step, reference=reference)
         model = model_for(network, data.x.shape[1], 1)
-        trained = train_networks(
-            network,
-            samples_of(data),
-            Objective(BINARY, ()),
-            grid._replace(strengths=[0.0]),
-            source=EpochSource(sampler.size, (), sampler.draw),
-            model=Doubled(model) if reference else model,
-        )
+        model = Doubled(model) if reference else model
+        objective, source = Objective(BINARY, ()), EpochSource(sampler.size, (), sampler.draw)
+        unpenalized = grid._replace(strengths=[0.0])
+        trained = train_networks(network, samples_of(data), objective, unpenalized, source=source, model=model)
         return [
             [None if predictor is None else {"predictor_": predictor, "shares_": shares}]
             for (predictor,), shares in zip(trained, sampler.shares, strict=True)
@@ -166,8 +160,8 @@ def batch_counts(shares: Floats, sizes: Floats, batch_size: int, *, half_to_even
     """
     of_label = batch_size * sizes.sum(-1) / sizes.sum((-2, -1), keepdims=True)[..., 0]
     exact = of_label[..., None] * np.stack([1 - shares, shares], -1)
-    rounded = np.rint(exact) if half_to_even else np.floor(exact + 0.5)
-    return rounded.astype(np.int64)
+    counts: Integers = (np.rint(exact) if half_to_even else np.floor(exact + 0.5)).astype(np.int64)
+    return counts
 
 
 def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Tensor:

@@ -141,14 +141,8 @@ class FairKDEClassifier(NetworkClassifier):
             cell=cell.to(device),
             member=member.to(device),
         )
-        trained = train_networks(
-            network,
-            samples_of(data, cell),
-            objective,
-            grid,
-            source=source,
-            path=self.warm_start_path,
-        )
+        samples = samples_of(data, cell)
+        trained = train_networks(network, samples, objective, grid, source=source, path=self.warm_start_path)
         return [[None if one is None else {"predictor_": one} for one in seed] for seed in trained]
 
     def _check(self, strengths: Sequence[float]) -> None:

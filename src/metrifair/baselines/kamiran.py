@@ -31,8 +31,8 @@ def independence_weights(y: Integers, group: Integers, weight: Floats | None = N
     if not counts.all():
         label, code = np.argwhere(counts == 0)[0]
         raise DataError(f"no row has label {label} in group {code}; weights would be infinite")
-    ratio = counts.sum(1, keepdims=True) * counts.sum(0) / (counts.sum() * counts)
-    return weight * ratio[y, group]
+    ratio: Floats = (counts.sum(1, keepdims=True) * counts.sum(0) / (counts.sum() * counts))[y, group]
+    return weight * ratio
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -15,8 +15,6 @@ from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
 from metrifair.support.checks import check_integer, check_known, check_number, check_switches
 
-_SMALLEST_WEIGHT = 1e-12
-
 
 def tilted_weights(y: Integers, member: NDArray[np.bool_], multipliers: Floats, *, scale: float = 2.0) -> Floats:
     """Weights that undo an exponential tilt of the labels, before they are scaled to mean 1.
@@ -29,7 +27,7 @@ def tilted_weights(y: Integers, member: NDArray[np.bool_], multipliers: Floats, 
     exponent = scale * (member @ multipliers.T)  # (n, 2)
     signed = np.where(y == 1, exponent[:, 0], -exponent[:, 1])
     weights: Floats = np.exp(-np.logaddexp(0.0, -signed))  # the logistic function, without overflow
-    return weights.clip(min=_SMALLEST_WEIGHT)
+    return weights.clip(min=1e-12)
 
 
 def violations(
@@ -152,8 +150,7 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
             weights = tilted
             seen = [self._judged(*each) for each in zip(parts, learners, multipliers, strict=True)]
             if kept and self.keep == "best":
-                pairs = zip(kept, seen, strict=True)
-                kept = [min(pair, key=lambda one: one[:2]) for pair in pairs]
+                kept = [min(pair, key=lambda one: one[:2]) for pair in zip(kept, seen, strict=True)]
             else:
                 kept = seen
             multipliers = [one.multipliers + self.step * one.violations for one in seen]
@@ -186,4 +183,4 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
 
 def _member(data: TrainingData) -> NDArray[np.bool_]:
     """(n, groups)"""
-    return data.group[:, None] == np.arange(len(data.groups))
+    return np.equal.outer(data.group, np.arange(len(data.groups)))

@@ -95,21 +95,15 @@ class Logistic:
             w, value = self._searched(w, step, value, decrease)
             if decrease <= _SMALL * value or self._separates(w, value):
                 return w
-        warnings.warn(
-            f"the logistic fit did not converge in {_STEPS} Newton steps; scale X, or give a ridge",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        warn_unconverged(f"the logistic fit did not converge in {_STEPS} Newton steps; scale X, or give a ridge")
         return w
 
     def unconstrained(self) -> Floats:
         """The minimiser; warns where the classes can be separated, so that there is none."""
         w = self.minimised(np.zeros(self.design.shape[1]))
         if self._separates(w, self.value(w)):
-            warnings.warn(
-                "a linear score separates the classes exactly: the unpenalised fit has no optimum; give a ridge",
-                ConvergenceWarning,
-                stacklevel=2,
+            warn_unconverged(
+                "a linear score separates the classes exactly: the unpenalised fit has no optimum; give a ridge"
             )
         return w
 
@@ -117,11 +111,9 @@ class Logistic:
         """A feature that separates a few rows exactly can carry them anywhere at no loss, and so meet any bound."""
         farthest = float(np.abs(self.design @ w).max())
         if farthest > _FAR:
-            warnings.warn(
+            warn_unconverged(
                 f"some rows get scores as far out as {farthest:.0f}: a feature separates them exactly, and the bound "
-                "is met by moving them at no loss; raise ridge, or leave that feature out",
-                ConvergenceWarning,
-                stacklevel=3,
+                "is met by moving them at no loss; raise ridge, or leave that feature out"
             )
 
     def _searched(self, w: Floats, step: Floats, value: float, decrease: float) -> tuple[Floats, float]:
@@ -137,6 +129,11 @@ class Logistic:
 
     def _separates(self, w: Floats, value: float) -> bool:
         return value < _SEPARATED * self.weight.sum() or float(np.linalg.norm(w)) > 1 / _SEPARATED
+
+
+def warn_unconverged(message: str) -> None:
+    """Warn, at the caller of the function that calls this one."""
+    warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
 def merged(rows: Floats, weight: Floats) -> tuple[Floats, Floats]:

@@ -117,14 +117,9 @@ def fit_weighted(
     model = model_for(network, data.x.shape[1], outputs)
     samples = samples_of(data, vector=task.vector)
     starts = ({name: value[0, 0] for name, value in old.predictor_.parameters.items()} for old in earlier)
-    trained = train_networks(
-        network,
-        samples,
-        Objective(task, ()),
-        grid,
-        source=weighted_epochs(grid.rows, weights, schedule.batch_size),
-        model=_Continued(model, starts) if earlier else model,
-    )
+    started: Model = _Continued(model, starts) if earlier else model
+    source = weighted_epochs(grid.rows, weights, schedule.batch_size)
+    trained = train_networks(network, samples, Objective(task, ()), grid, source=source, model=started)
     fitted = []
     for seed, (predictor,), own in zip(grid.seeds, trained, grid.rows, strict=True):
         if predictor is None:
@@ -154,11 +149,10 @@ def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_s
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         orders = [torch.randperm(len(part), generator=g)[:dealt] for part, g in zip(own, generators, strict=True)]
-        return Epoch(
-            *(
-                torch.stack([part[order].view(-1, size) for part, order in zip(values, orders, strict=True)])
-                for values in (own, weight)
-            )
-        )
+
+        def batches(values: Sequence[Tensor]) -> Tensor:
+            return torch.stack([part[order].view(-1, size) for part, order in zip(values, orders, strict=True)])
+
+        return Epoch(batches(own), batches(weight))
 
     return EpochSource(size, (), draw)

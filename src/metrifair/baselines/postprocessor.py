@@ -6,10 +6,10 @@ from typing import Self
 
 import numpy as np
 from sklearn.base import is_regressor
-from sklearn.utils import check_consistent_length, column_or_1d, indexable
+from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from metrifair.baselines.training_data import Floats, Integers, groups_at_fit, groups_at_predict
+from metrifair.baselines.training_data import Integers, groups_at_fit, groups_at_predict
 from metrifair.postprocessing.cross_fitting import assign_folds
 from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor
 from metrifair.problem.tables import Table
@@ -17,7 +17,10 @@ from metrifair.support.checks import seed_of
 
 
 class PublishedPostprocessor(Postprocessor):
-    """A fitted base, stored in ``base_``; new rows need the group of each row, in one column."""
+    """A fitted base, stored in ``base_``; new rows need the group of each row, in one column.
+
+    A method defines ``_check_parameters()`` and ``_learn(X, scores, group)``, which learns the map of the scores.
+    """
 
     needs_group = True  # at prediction
 
@@ -44,8 +47,7 @@ class PublishedPostprocessor(Postprocessor):
         if self.prefit:
             base, scores = self.estimator, self._scores(self.estimator, X, sensitive_features)
         else:
-            (X,), y = indexable(X), column_or_1d(y, warn=True)
-            check_consistent_length(X, y)
+            (X,), y = indexable(X), self._target_column(X, y)
             given = GivenRows(X, y, sensitive_features)
             base = given.fit(self._template(), np.arange(_num_samples(X)))
             labels = np.zeros_like(group) if is_regressor(self) else np.unique(y, return_inverse=True)[1]
@@ -58,12 +60,6 @@ class PublishedPostprocessor(Postprocessor):
         if not is_regressor(self):
             self.classes_ = base.classes_
         return self
-
-    def _check_parameters(self) -> None:
-        raise NotImplementedError
-
-    def _learn(self, X: Table, scores: Floats, group: Integers) -> None:
-        raise NotImplementedError
 
     def _groups(self, X: Table, sensitive_features: Table) -> Integers:
         """Codes of the groups of new rows; the base checks the features."""

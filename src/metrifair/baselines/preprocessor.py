@@ -78,7 +78,7 @@ class Preprocessor(ClassifierMixin, WeightedEstimator):
             The base learner's decision function.
         """
         x = features_at_predict(self, X, "estimator_")
-        return self.estimator_.decision_function(x)
+        return np.asarray(self.estimator_.decision_function(x))
 
 
 def class_probabilities(learner: Any, x: Floats) -> Floats:

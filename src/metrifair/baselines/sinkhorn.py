@@ -213,13 +213,10 @@ class AlignmentObjective:
 
 
 def _objective(
-    estimator: SinkhornClassifier,
-    solver: Sinkhorn,
-    parts: Sequence[SeedPart],
-    strengths: Sequence[float],
-    network: Network,
+    estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[SeedPart], strengths: Sequence[float]
 ) -> AlignmentObjective:
     """All seeds' and strengths' networks in one stack: the measures of the seeds are brought to one size."""
+    network = Network(parts[0].scaling.mean.shape[1], tuple(estimator.hidden) if estimator.model == "mlp" else ())
     compared = zip(*(part.sides for part in parts), strict=True) if any(strengths) else ()
     (table, weight), *sides = map(stacked_points, ([part.everyone for part in parts], *compared))
     scaling = Scaling(*map(torch.cat, zip(*(part.scaling for part in parts), strict=True)))
@@ -245,8 +242,8 @@ def _descended(
     estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[SeedPart], strengths: Sequence[float]
 ) -> list[list[Fitted]]:
     """Gradient descent of some seeds' networks, one for each strength, all at once."""
-    network = Network(parts[0].scaling.mean.shape[1], tuple(estimator.hidden) if estimator.model == "mlp" else ())
-    objective = _objective(estimator, solver, parts, strengths, network)
+    objective = _objective(estimator, solver, parts, strengths)
+    network = objective.network
     start = stacked([network.initial(part.seed) for part in parts], len(strengths))
     parameters = {name: value.to(objective.x).requires_grad_() for name, value in start.items()}
     rate = estimator.learning_rate
@@ -256,16 +253,15 @@ def _descended(
     short = lost.clone()  # networks one of whose transport problems was not solved
     for step in range(estimator.epochs):
         loss, found = objective(parameters, before, sharp=step == estimator.epochs - 1)
-        before = found
         if found is not None:
             short |= ~found.converged
         slopes = torch.autograd.grad(loss.sum(), list(parameters.values()))
         with torch.no_grad():
             for value, slope in zip(parameters.values(), slopes, strict=True):
                 value.sub_(rate * slope)
-        if bool((diverged := _diverged(parameters)).any()):
-            lost |= diverged
-            before = None  # the potentials may be lost, too
+        diverged = _diverged(parameters)
+        lost |= diverged
+        before = None if bool(diverged.any()) else found  # the potentials may be lost, too
         rate *= estimator.learning_rate_decay
     if bool((short & ~lost).any()):
         warnings.warn(
@@ -277,15 +273,10 @@ def _descended(
     if found is not None:
         values = found.sharp if estimator.variant == "reference" else found.value.detach()
     final = {name: value.detach().double().cpu() for name, value in parameters.items()}
-    fits: list[list[Fitted]] = []
-    for s, (part, gone, divergences) in enumerate(zip(parts, lost.tolist(), values.tolist(), strict=True)):
-        predictors = [Predictor(network, member(final, s, k), part.scaling) for k in range(len(strengths))]
-        fits.append(
-            [
-                None if diverged else {"predictor_": predictor, "divergence_": divergence}
-                for diverged, predictor, divergence in zip(gone, predictors, divergences, strict=True)
-            ]
-        )
+    fits: list[list[Fitted]] = [[None] * len(strengths) for _ in parts]
+    for s, k in (~lost).nonzero().tolist():
+        predictor = Predictor(network, member(final, s, k), parts[s].scaling)
+        fits[s][k] = {"predictor_": predictor, "divergence_": float(values[s, k])}
     return fits
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 
 from metrifair.baselines.training_data import Integers, TrainingData, training_data
@@ -34,6 +34,7 @@ class StackedEstimator(BaseEstimator):
 
     _two_groups = False
     _two_classes = True
+    classes_: NDArray[Any]
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
         """Fit on these samples, from scratch.

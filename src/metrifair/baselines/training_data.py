@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -73,6 +74,12 @@ class TwoClassMixin(ClassifierMixin):
 class LogOddsMixin(TwoClassMixin):
     """Two classes by the log-odds of the positive one, ``_log_odds``; it is decided for from one half upwards."""
 
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def _log_odds(self, X: Table) -> Floats:
+        """The log-odds of the positive class."""
+
     def decision_function(self, X: Table) -> Floats:
         """The score: log-odds of the positive class.
 
@@ -118,7 +125,7 @@ class LogOddsMixin(TwoClassMixin):
             Labels.
         """
         accepted = self._accepted(X)  # first, since it says where nothing is fitted yet
-        return self.classes_[accepted.astype(int)]
+        return self.classes_[accepted.astype(np.int64)]
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
         return self._log_odds(X) >= 0
@@ -154,11 +161,10 @@ def training_data(
                 f"this method takes the labels 0 and 1, -1 and 1, or False and True in y, got the classes {classes}; "
                 "convert them so that the positive class is 1"
             )
+        estimator.classes_ = np.asarray(classes)
     group, groups = _known_groups(problem)
     if two_groups and len(groups) > 2:
         raise DataError(f"this method compares two groups, sensitive_features holds {len(groups)}: {list(groups)}")
-    if not numeric:
-        estimator.classes_ = np.asarray(problem.scheme.classes)
     estimator.groups_ = groups
     weight = np.ones(len(problem)) if problem.weight is None else problem.weight
     x = np.require(problem.of_kept(x), requirements="W")  # torch warns of memory it may not write to
@@ -181,7 +187,14 @@ def groups_at_predict(estimator: Any, X: Table, sensitive_features: Table) -> In
 def features_at_predict(estimator: Any, X: Table, fitted: str) -> Floats:
     """The features of new rows, checked against those of ``fit``, which has left the attribute ``fitted``."""
     check_is_fitted(estimator, fitted)
-    return validate_data(estimator, X, dtype=np.float64, reset=False)
+    x: Floats = validate_data(estimator, X, dtype=np.float64, reset=False)
+    return x
+
+
+def linear_scores(estimator: Any, X: Table) -> Floats:
+    """The scores of new rows by a fitted linear model."""
+    scores: Floats = features_at_predict(estimator, X, "coef_") @ estimator.coef_ + estimator.intercept_
+    return scores
 
 
 def _known_groups(problem: Problem) -> tuple[Integers, tuple[object, ...]]:

@@ -110,11 +110,10 @@ class Sinkhorn:
             a, b = weights
             centre = torch.cat([u, v], -2).mean(-2, keepdim=True)
             x, y = (u - centre) / self.epsilon, (v - centre) / self.epsilon  # the unit of cost is now epsilon
+            pairs = (x, x, a, a), (y, y, b, b), (x, y, a, b)
             three = among_u, among_v, both = tuple(  # each problem is made when it is its turn: its matrices are large
-                solved(TransportProblem(*pair, self.block), begin, self.tolerance, self.max_iterations, sharp=sharp)
-                for pair, begin in zip(
-                    ((x, x, a, a), (y, y, b, b), (x, y, a, b)), start or (None, None, None), strict=True
-                )
+                solved(TransportProblem(*pair, self.block), begin, self, sharp=sharp)
+                for pair, begin in zip(pairs, start or (None, None, None), strict=True)
             )
             entropic = both.entropic - (among_u.entropic + among_v.entropic) / 2
             plain = both.sharp - (among_u.sharp + among_v.sharp) / 2
@@ -208,12 +207,10 @@ class Solved(NamedTuple):
     converged: Tensor
 
 
-def solved(
-    problem: TransportProblem, start: Potentials | None, tolerance: float, max_iterations: int, *, sharp: bool
-) -> Solved:
+def solved(problem: TransportProblem, start: Potentials | None, solver: Sinkhorn, *, sharp: bool) -> Solved:
     """Sweeps that scale the plan of the potentials so far, which take the scalings in where these grow too far."""
     f, g = start or problem.start()
-    tolerance = max(tolerance, _RESOLUTION[f.dtype])
+    tolerance, max_iterations = max(solver.tolerance, _RESOLUTION[f.dtype]), solver.max_iterations
     used, done = 0, False
     while True:
         plans = problem.plans(f, g)
@@ -321,4 +318,5 @@ class Anderson:
         trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
         gram.diagonal(dim1=-2, dim2=-1).add_(trace * _RIDGE[gram.dtype] + torch.finfo(gram.dtype).tiny)
         shares: Tensor = torch.linalg.solve_ex(gram, products[..., :-1, -1:])[0].masked_fill_(grown, 0.0)
-        return led - (shares.mT @ to[..., :-1, :]).squeeze(-2)
+        change: Tensor = (shares.mT @ to[..., :-1, :]).squeeze(-2)
+        return led - change

@@ -134,7 +134,8 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
                 chance = self.drawn_.get(_key(code, score))
                 if chance is not None:  # on the margin
                     chosen[row] = self.generator_.choice(len(chance), p=chance)
-        return self.classes_[chosen]
+        labels: NDArray[Any] = self.classes_[chosen]
+        return labels
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

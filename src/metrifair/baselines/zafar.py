@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 from scipy.optimize import brentq
-from sklearn.exceptions import ConvergenceWarning
 
-from metrifair.baselines.logistic import ColumnScale, Logistic, merged
+from metrifair.baselines.logistic import ColumnScale, Logistic, merged, warn_unconverged
 from metrifair.baselines.stacked import FitGrid, Fitted, WeightedEstimator
-from metrifair.baselines.training_data import Floats, LogOddsMixin, TrainingData, features_at_predict
+from metrifair.baselines.training_data import Floats, LogOddsMixin, TrainingData, linear_scores
 from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
 from metrifair.problem.tables import Table
@@ -152,7 +151,7 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
             raise DataError(f"gamma is defined for statistical_parity, not for {self.criterion}; give tau instead")
 
     def _log_odds(self, X: Table) -> Floats:
-        return features_at_predict(self, X, "coef_") @ self.coef_ + self.intercept_
+        return linear_scores(self, X)
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
         return self._log_odds(X) > 0  # as its authors decide
@@ -208,7 +207,7 @@ def within_all(loss: Logistic, c: Floats, w0: Floats, tau: float) -> Floats:
     cp = require("cvxpy", extra="baselines", purpose="ZafarClassifier with more than two groups")
     w = cp.Variable(len(w0))
     solve(cp.Problem(cp.Minimize(loss.convex(cp, w)), [cp.abs(c @ w) <= tau]), len(loss.sign))
-    return w.value
+    return np.asarray(w.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,10 +257,8 @@ def mistreatment_fit(loss: Logistic, measures: Sequence[Mistreatment], w0: Float
             return w
         price = min(GROWTH * price, HIGHEST_PRICE)
     excess = max(0.0, max(abs(measure.covariance(w)) for measure in measures) - bound)
-    warnings.warn(
-        f"the convex-concave procedure did not settle in {ROUNDS} rounds; the bound is exceeded by {excess:.3g}",
-        ConvergenceWarning,
-        stacklevel=2,
+    warn_unconverged(
+        f"the convex-concave procedure did not settle in {ROUNDS} rounds; the bound is exceeded by {excess:.3g}"
     )
     return w
 
@@ -313,4 +310,4 @@ def solve(problem: Any, rows: int) -> None:
             return
     if status != cp.OPTIMAL_INACCURATE:
         raise RuntimeError(f"the convex solver found no solution: {status}")
-    warnings.warn("the convex solver stopped short of its tolerance", ConvergenceWarning, stacklevel=2)
+    warn_unconverged("the convex solver stopped short of its tolerance")

@@ -17,14 +17,7 @@ from numpy.typing import ArrayLike
 
 from metrifair.boosting.dask import is_dask
 from metrifair.boosting.objective import Descent, PenalizedRisk
-from metrifair.boosting.problem import (
-    BoostingProblem,
-    boosting_problem,
-    class_weights,
-    evaluation_rows,
-    evaluation_sets,
-    is_penalized,
-)
+from metrifair.boosting.problem import BoostingProblem, boosting_problem, evaluation_rows, evaluation_sets, is_penalized
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import SmallGroups
@@ -55,14 +48,6 @@ class FitPlan:
         """The penalized risk of outputs for the evaluation sets in turn, the order in which boosters ask for it."""
         turns = cycle(self.evaluations)
         return lambda output: self.descent.report(next(turns), output)
-
-
-@contextmanager
-def _eval_set_allowed() -> Iterator[None]:
-    """LightGBM 4.7 would rather be given eval_X and eval_y, but does not translate labels in these."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")
-        yield
 
 
 @as_in(FairClassifier)
@@ -189,16 +174,17 @@ class FairBooster(Saved):
             self._fit_on_cluster(given, eval_set or (), lists, booster)
             return self
         booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
-        if not is_penalized(self):
-            with _eval_set_allowed(), _text_explained(self):
-                super().fit(X, y, **booster)  # type: ignore[misc]
-            return self
-        self._plan = self._penalized(given, () if eval_set is None else evaluation_sets(eval_set, **lists), booster)
-        try:
-            with _eval_set_allowed(), _text_explained(self):
-                self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
-        finally:
-            del self._plan
+        fit = partial(super().fit, X, y)  # type: ignore[misc]
+        with _booster_messages(self):
+            if not is_penalized(self):
+                fit(**booster)
+                return self
+            evaluated = () if eval_set is None else evaluation_sets(eval_set, **lists)
+            self._plan = self._penalized(given, evaluated, booster)
+            try:
+                self._fit_booster(fit, self._plan)
+            finally:
+                del self._plan
         return self
 
     def _penalized(self, given: Given, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
@@ -210,8 +196,7 @@ class FairBooster(Saved):
         shares = None
         if self.expected_groups:
             seed = np.random.RandomState(seed_of(getattr(self, "random_state", None) or 0))
-            with _text_explained(self):
-                shares = problem.shares(partial(self._group_chances, given.rows["X"], arguments), seed)
+            shares = problem.shares(partial(self._group_chances, given.rows["X"], arguments), seed)
         objective = problem.objective_of(problem.training, self._risk_weight(problem), shares)
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
         evaluations = tuple(problem.objective_of(evaluation_rows(problem, own)) for own in evaluated)
@@ -227,8 +212,9 @@ class FairBooster(Saved):
         """Raise a DataError that names the first parameter out of its range."""
         is_penalized(self)
 
-    def _risk_weight(self, problem: BoostingProblem) -> Any:
-        return class_weights(getattr(self, "class_weight", None), problem)
+    @abstractmethod
+    def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
+        """What the loss of each training row is multiplied by, besides its sample weight."""
 
     @abstractmethod
     def _check_names(self) -> None:
@@ -253,10 +239,15 @@ OWN_PARAMETERS = frozenset(signature(FairBooster.__init__).parameters) - {"self"
 
 
 @contextmanager
-def _text_explained(booster: Any) -> Iterator[None]:
-    """Where columns are text, which the plain booster refuses, the error says what to do about it."""
+def _booster_messages(booster: Any) -> Iterator[None]:
+    """Where columns are text, which the plain booster refuses, the error says what to do about it.
+
+    LightGBM 4.7 prefers eval_X and eval_y, but does not translate labels in these: its warning is not shown.
+    """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")
+            yield
     except ValueError as error:
         if "dtypes" not in str(error):
             raise

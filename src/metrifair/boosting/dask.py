@@ -11,14 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.boosting.objective import METRIC_NAME, Descent
-from metrifair.boosting.problem import (
-    BoostingProblem,
-    BoostingRows,
-    boosting_problem,
-    evaluation_rows,
-    evaluation_sets,
-    is_penalized,
-)
+from metrifair.boosting.problem import BoostingProblem, boosting_problem, evaluation_rows, evaluation_sets, is_penalized
 from metrifair.boosting.summed import LocalRows, SummedRisk, check_summable, xgboost_together
 from metrifair.errors import DataError
 from metrifair.metrics.registry import warn_without_estimate
@@ -42,15 +35,23 @@ def mapped(function: Callable[..., Any], X: Table, *, like: NDArray[Any], **name
     """
     if not is_dask(X):
         return function(X, **named)
-    dask: Any = require("dask", extra="distributed", purpose="Dask collections")
-    array: Any = require("dask.array", extra="distributed", purpose="Dask collections")
-    parts = _partitions("X", X)
-    lengths = X.chunks[0] if isinstance(X, array.Array) else [np.nan] * len(parts)
+    delayed = _dask("dask").delayed(function)
+    lengths = X.chunks[0] if isinstance(X, _dask("dask.array").Array) else None
+    return _joined([delayed(part, **named) for part in _partitions("X", X)], like, lengths)
+
+
+def _joined(parts: Sequence[Any], like: NDArray[Any], lengths: Sequence[float] | None = None) -> Any:
+    """A Dask array of delayed parts, with the columns and the type of ``like``."""
+    array, shape = _dask("dask.array"), like.shape[1:]
     whole = [
-        array.from_delayed(dask.delayed(function)(part, **named), shape=(length, *like.shape[1:]), dtype=like.dtype)
-        for part, length in zip(parts, lengths, strict=True)
+        array.from_delayed(part, shape=(length, *shape), dtype=like.dtype)
+        for part, length in zip(parts, lengths or [np.nan] * len(parts), strict=True)
     ]
     return array.concatenate(whole, allow_unknown_chunksizes=True)
+
+
+def _dask(module: str) -> Any:
+    return require(module, extra="distributed", purpose="Dask collections")
 
 
 class Partitions(NamedTuple):
@@ -63,7 +64,7 @@ class Partitions(NamedTuple):
 
     def with_all(self, function: Callable[..., Any], *more: Any) -> list[Any]:
         """The function of every partition, as delayed values."""
-        delayed = require("dask", extra="distributed", purpose="Dask collections").delayed
+        delayed = _dask("dask").delayed
         empty: list[Any] = [None] * len(self.y)
         return [delayed(function)(*part, *more) for part in zip(*(table or empty for table in self), strict=True)]
 
@@ -79,7 +80,7 @@ def fit_on_cluster(
 
     ``lists`` are groups, strata and weights, with one entry for each set of ``eval_set``.
     """
-    xgboost_dask: Any = require("xgboost.dask", extra="distributed", purpose="Dask collections")
+    xgboost_dask = _dask("xgboost.dask")
     client = _client()
     known = {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
     if others := sorted(name for name in arguments if name not in known):
@@ -192,9 +193,8 @@ class ClusterPlan:
 
 
 def _client() -> Any:
-    distributed: Any = require("distributed", extra="distributed", purpose="Dask collections")
     try:
-        return distributed.get_client()
+        return _dask("distributed").get_client()
     except ValueError:
         raise DataError(
             "X is a Dask collection, and there is no cluster; make one first: client = dask.distributed.Client()"
@@ -234,11 +234,10 @@ def _stand_in(booster: Any, parts: Partitions) -> Given:
     Of each combination that occurs it holds two rows, or the only one, with the weight of all; numbers are replaced by
     two with their mean and deviation.
     """
-    dask: Any = require("dask", extra="distributed", purpose="Dask collections")
     labels = hasattr(booster, "predict_proba")
     if not labels and criterion_named(booster.criterion).needs_labels:
         raise DataError("criteria that look at a numeric target are not trained on a cluster; use arrays")
-    tallies = [tally for tally in dask.compute(*parts.with_all(_tally, labels)) if tally is not None]
+    tallies = [tally for tally in _dask("dask").compute(*parts.with_all(_tally, labels)) if tally is not None]
     if not tallies:
         raise DataError("y holds no rows that count; pass at least one of each class")
     names = tallies[0].names
@@ -298,7 +297,7 @@ def _prepared(y: Table, groups: Table, strata: Table, weight: Table, problem: Bo
     if _is_weightless(weight):
         idle = 1 + max(max(one.left + one.right) for one in problem.scheme.comparisons)
         return np.tile(np.array([0, idle, 0], dtype=np.float32), (len(one_column("y", y)), 1))
-    rows: BoostingRows = evaluation_rows(problem, Given(y, groups, strata, weight, rows={}))
+    rows = evaluation_rows(problem, Given(y, groups, strata, weight, rows={}))
     return np.stack([rows.targets, rows.cell, rows.weight], 1).astype(np.float32)
 
 
@@ -309,8 +308,6 @@ def _is_weightless(weight: Table | None) -> bool:
 
 def _columns_of(prepared: Sequence[Any], parts: Partitions) -> dict[str, Any]:
     """The three as collections; cells travel as a bound of the label, which no objective of ours looks at."""
-    dask_array: Any = require("dask.array", extra="distributed", purpose="Dask collections")
-    whole = [dask_array.from_delayed(part, shape=(np.nan, 3), dtype=np.float32) for part in prepared]
-    table = dask_array.concatenate(whole, allow_unknown_chunksizes=True).persist()
+    table = _joined(prepared, np.zeros((0, 3), dtype=np.float32)).persist()
     found = {"label": table[:, 0], "label_lower_bound": table[:, 1]}
     return found if parts.sample_weight is None else {**found, "weight": table[:, 2]}

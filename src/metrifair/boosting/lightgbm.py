@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import compute_sample_weight
 
 from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, OWN_PARAMETERS, FairBooster, FitPlan
 from metrifair.boosting.objective import METRIC_NAME
+from metrifair.boosting.problem import BoostingProblem
 from metrifair.errors import DataError
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_names, require
@@ -67,15 +69,16 @@ class _FairLGBM(FairBooster):
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
         model = lightgbm.LGBMClassifier(
-            n_estimators=GROUP_ROUNDS,
-            learning_rate=GROUP_RATE,
-            num_leaves=GROUP_LEAVES,
-            n_jobs=self.n_jobs,
-            verbose=-1,
+            n_estimators=GROUP_ROUNDS, learning_rate=GROUP_RATE, num_leaves=GROUP_LEAVES, n_jobs=self.n_jobs, verbose=-1
         )
         columns = {name: arguments[name] for name in ("feature_name", "categorical_feature") if name in arguments}
-        found: Floats = model.fit(X, kinds, sample_weight=weight, **columns).predict_proba(X)
-        return found
+        return np.asarray(model.fit(X, kinds, sample_weight=weight, **columns).predict_proba(X))
+
+    def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
+        if self.class_weight is None:
+            return None
+        labels = np.asarray(problem.scheme.classes)[problem.training.targets.astype(int)]
+        return np.asarray(compute_sample_weight(self.class_weight, labels))
 
     def _pace(self) -> tuple[int, float]:
         params = self.get_params()
@@ -184,8 +187,7 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
 
 def _aliases(name: str) -> Sequence[str]:
     """All names that LightGBM knows a parameter by, in the order in which it prefers them."""
-    names: Sequence[str] = lightgbm.basic._ConfigAliases.get_sorted(name)
-    return names
+    return list(lightgbm.basic._ConfigAliases.get_sorted(name))
 
 
 def _check_usable(params: dict[str, Any], objectives: Sequence[str | None]) -> None:

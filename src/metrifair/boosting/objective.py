@@ -64,8 +64,15 @@ class LossTerms(NamedTuple):
     unit: float  # of that scale, times which the unfairness counts
 
 
-def loss_terms(task: Task, output: Tensor, y: Tensor, spread: float) -> LossTerms:
-    """Those of log-odds and labels, or of standardized outputs and targets of this ``spread``."""
+def loss_terms(task: Task, output: Tensor, y: Tensor, spread: float, class_curvature: float = 2.0) -> LossTerms:
+    """Those of log-odds and labels, of one class or several, or of standardized outputs and targets of this ``spread``.
+
+    The curvature of each of several classes is ``class_curvature`` times p (1 - p).
+    """
+    if task.vector:
+        prediction = torch.softmax(output, 1)
+        wrong = prediction - torch.nn.functional.one_hot(y.long(), prediction.shape[1])
+        return LossTerms(prediction, wrong, class_curvature * prediction * (1 - prediction), 1.0)
     if task.name == BINARY.name:  # by name: a task from another process is another object
         prediction = torch.sigmoid(output)
         return LossTerms(prediction, prediction - y, prediction * (1 - prediction), 1.0)
@@ -100,39 +107,25 @@ class PenalizedRisk:
 
     def at(self, output: ArrayLike) -> Expansion:
         """Both terms for outputs (n,), or (n, classes), of the booster."""
-        standard, samples = self._standard(output), self.batch.samples
+        standard, samples, task = self._standard(output), self.batch.samples, self.objective.task
         share = self.total_weight / len(samples)
-        risk = float(samples.weight @ self.objective.task.loss(standard, samples.y)) / len(samples)
-        if self.objective.task.vector:
-            return self._of_classes(standard, risk)
-        prediction, risk_slope, curvature, unit = loss_terms(self.objective.task, standard, samples.y, self.spread)
-        if self._by_counting:
-            unfairness, slope = self._counted(prediction.numpy())
-            slope = slope * curvature  # which is the slope of the link
-        else:
+        weight = samples.weight.unsqueeze(1) if task.vector else samples.weight
+        loss = loss_terms(task, standard, samples.y, self.spread, self.class_curvature)
+        if not self._by_counting:
             unfairness, slope = self._by_autograd(standard)
-        return Expansion(
-            risk,
-            unfairness,
-            (risk_slope * (samples.weight * share)).numpy(),
-            (curvature * samples.weight * share).numpy(),
-            (slope * (self.total_weight * unit)).numpy(),
-        )
-
-    def _of_classes(self, output: Tensor, risk: float) -> Expansion:
-        """The same for outputs (n, classes)."""
-        samples = self.batch.samples
-        weight = (samples.weight * (self.total_weight / len(samples))).unsqueeze(1)
-        prediction = torch.softmax(output, 1)
-        wrong = prediction - torch.nn.functional.one_hot(samples.y.long(), prediction.shape[1])
-        if self._by_counting:
-            unfairness, slope = self._sliced(prediction)
-            slope = prediction * (slope - (prediction * slope).sum(1, keepdim=True))  # from probabilities to outputs
+        elif task.vector:
+            unfairness, slope = self._sliced(loss.prediction)
+            mean = (loss.prediction * slope).sum(1, keepdim=True)
+            slope = loss.prediction * (slope - mean)  # from probabilities to outputs
         else:
-            unfairness, slope = self._by_autograd(output)
-        curvature = self.class_curvature * prediction * (1 - prediction) * weight
+            unfairness, slope = self._counted(loss.prediction.numpy())
+            slope = slope * loss.curvature  # which is the slope of the link
         return Expansion(
-            risk, unfairness, (wrong * weight).numpy(), curvature.numpy(), (slope * self.total_weight).numpy()
+            float(samples.weight @ task.loss(standard, samples.y)) / len(samples),
+            unfairness,
+            (loss.slope * (weight * share)).numpy(),
+            (loss.curvature * weight * share).numpy(),
+            (slope * (self.total_weight * loss.unit)).numpy(),
         )
 
     def _by_autograd(self, output: Tensor) -> tuple[float, Tensor]:
@@ -171,11 +164,7 @@ class PenalizedRisk:
     def _by_counting(self) -> bool:
         """True for what is asked for most: the energy distance of predictions that have no weights."""
         objective, sides = self.objective, self.batch.sides
-        usual = (objective.criterion.score, objective.compare, objective.metric) == (
-            "prediction",
-            "prediction",
-            "energy",
-        )
+        usual = objective.metric == "energy" and objective.criterion.score == objective.compare == "prediction"
         return usual and all(
             one.dependence is not None or (one.weights is None and min(one.counts) >= objective.fewest) for one in sides
         )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
@@ -50,7 +50,7 @@ def expected_shares(
     found: dict[int, Shares] = {}
     revealed = True  # whether features reveal the group of every row
     for column, attribute in enumerate(problem.scheme.attributes):
-        cells = []
+        group, cells = problem.groups[:, column], []
         for code in range(len(attribute.groups)):
             groups = problem.groups.copy()
             groups[:, column] = code
@@ -64,32 +64,23 @@ def expected_shares(
         if not sides:
             continue
         context = np.stack([(left | right).any(1) for left, right in sides.values()], 1).astype(np.float64)
-        counts = context.any(1) & (problem.groups[:, column] >= 0)
+        counts = context.any(1) & (group >= 0)
         if problem.scheme.criterion.score != "prediction":  # scores look at labels, of which the group tells more
             context = np.column_stack([context, np.asarray(problem.labels, dtype=np.float64)])
         _, context_code = np.unique(context, axis=0, return_inverse=True)
         weight = np.where(counts, 1.0 if problem.weight is None else problem.weight, 0.0)
+        weight *= counts.sum() / weight.sum()  # boosters feel the scale of weights
+        context_code = context_code.reshape(-1)
         chance = _chances_of_groups(
-            problem.groups[:, column],
-            context_code.reshape(-1),
-            groups=len(attribute.groups),
-            weight=weight * (counts.sum() / weight.sum()),  # boosters feel the scale of weights
-            chances=chances,
-            random=random,
+            group, context_code, groups=len(attribute.groups), weight=weight, chances=chances, random=random
         )
-        revealed = revealed and bool((chance.argmax(1) == problem.groups[:, column])[counts].all())
+        revealed = revealed and bool((chance.argmax(1) == group)[counts].all())
         found |= {place: ((chance * left).sum(1), (chance * right).sum(1)) for place, (left, right) in sides.items()}
     return None if revealed else tuple(found[place] for place in range(len(comparisons)))
 
 
 def _chances_of_groups(
-    group: Integers,
-    context: Integers,
-    *,
-    groups: int,
-    weight: Floats,
-    chances: Chances,
-    random: np.random.RandomState,
+    group: Integers, context: Integers, *, groups: int, weight: Floats, chances: Chances, random: np.random.RandomState
 ) -> Floats:
     """The chance (n, groups) of each group among rows of the same context, by models that have not seen the row."""
     counts = weight > 0
@@ -122,31 +113,30 @@ class BoostingRows:
     @classmethod
     def of(cls, problem: Problem) -> BoostingRows:
         """Those of a problem, and those that it left out in their places."""
-        count = len(problem) if problem.kept is None else len(problem.kept)
-        kept = slice(None) if problem.kept is None else problem.kept
-        targets, weight = np.zeros(count), np.zeros(count)
-        targets[kept] = problem.labels
-        weight[kept] = 1.0 if problem.weight is None else problem.weight
-        return cls(problem, targets, weight)
+        weight = np.ones(len(problem)) if problem.weight is None else problem.weight
+        targets = np.asarray(problem.labels, dtype=np.float64)
+        return cls(problem, in_all_rows(problem, targets), in_all_rows(problem, weight))
 
     @property
     def cell(self) -> NDArray[np.int64]:
         """The cell of each row; rows without weight are in one that nobody is compared with."""
-        kept = slice(None) if self.problem.kept is None else self.problem.kept
         unnamed = 1 + max((max(one.left + one.right) for one in self.problem.comparisons), default=0)
-        cell = np.full(len(self.weight), unnamed)
-        cell[kept] = self.problem.cell
-        return cell
+        return in_all_rows(self.problem, self.problem.cell, otherwise=unnamed)
 
     @property
     def values(self) -> Floats | None:
         """What scores may depend on, as the problem has it; 0 in rows without weight."""
         known = self.problem.attribute_values
-        if known is None:
-            return None
-        values = np.zeros((len(self.weight), known.shape[1]))
-        values[slice(None) if self.problem.kept is None else self.problem.kept] = known
-        return values
+        return None if known is None else in_all_rows(self.problem, known)
+
+
+def in_all_rows(problem: Problem, values: NDArray[Any], *, otherwise: int = 0) -> NDArray[Any]:
+    """Values of the rows that count, in their places among all rows; ``otherwise`` in rows without weight."""
+    if problem.kept is None:
+        return values.copy()  # which torch may write to
+    found = np.full((len(problem.kept), *values.shape[1:]), otherwise, dtype=values.dtype)
+    found[problem.kept] = values
+    return found
 
 
 def is_penalized(booster: Any) -> bool:
@@ -193,25 +183,19 @@ class BoostingProblem:
         That is where the score looks at a numeric target, where a user's own metric might not take weights, and where
         scores should not depend on a number.
         """
-        problem, count = self.training.problem, len(self.training.weight)
+        problem = self.training.problem
         looks_at_numbers = problem.scheme.criterion.score != "prediction" and not problem.scheme.classes
         dependent = any(isinstance(one, Dependence) for one in self.trainable.comparisons)
         if looks_at_numbers or callable(self.booster.metric) or dependent:
             return None
-        kept = np.arange(count) if problem.kept is None else np.flatnonzero(problem.kept)
 
-        def of_all(values: NDArray[Any]) -> NDArray[Any]:
-            every = np.zeros(count, dtype=values.dtype)
-            every[kept] = values
-            return every
+        def of_kept(kinds: Integers, weight: Floats) -> Floats:
+            return problem.of_kept(chances(in_all_rows(problem, kinds), in_all_rows(problem, weight)))
 
-        found = expected_shares(
-            problem,
-            self.trainable.comparisons,
-            lambda kinds, weight: chances(of_all(kinds), of_all(weight))[kept],
-            random,
-        )
-        return None if found is None else tuple((of_all(left), of_all(right)) for left, right in found)
+        found = expected_shares(problem, self.trainable.comparisons, of_kept, random)
+        if found is None:
+            return None
+        return tuple((in_all_rows(problem, left), in_all_rows(problem, right)) for left, right in found)
 
     def objective(self) -> Objective:
         """The objective of the comparisons that are made."""
@@ -289,15 +273,6 @@ def evaluation_sets(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[A
         Given(y, groups, strata, weight, rows={"eval_X": X}, label="eval_y", prefix="eval_")
         for (X, y), groups, strata, weight in zip(eval_set, *columns, strict=True)
     ]
-
-
-def class_weights(class_weight: Any, problem: BoostingProblem) -> Floats | None:
-    """What scikit-learn's ``class_weight`` multiplies the loss of each row by."""
-    if class_weight is None:
-        return None
-    labels = np.asarray(problem.scheme.classes)[problem.training.targets.astype(int)]
-    found: Floats = compute_sample_weight(class_weight, labels)
-    return found
 
 
 def _with_outcome(given: Given, *, labels: bool) -> Given:

@@ -88,11 +88,6 @@ class SummedRisk:
     def _cells(self) -> int:
         return 1 + max(max(one.left + one.right) for one in self.objective.comparisons)
 
-    @cached_property
-    def _first_place(self) -> NDArray[np.int64]:
-        """Where on the grid of all cells that of a row's cell begins."""
-        return np.minimum(self.rows.cell, self._cells) * PLACES
-
     def at(self, output: ArrayLike) -> Expansion:
         """Both terms of all rows, and their slopes by the outputs (n,) of the rows here."""
         moving = self._standard(output).requires_grad_()
@@ -137,7 +132,8 @@ class SummedRisk:
         points = points / (1 - np.abs(points)) if bent else points
         cells = self._cells
         # Rows without weight, and of groups that nobody is compared with, lie beyond.
-        flat = np.bincount(self._first_place + place, self.rows.weight, (cells + 1) * PLACES)[: cells * PLACES]
+        on_grid = np.minimum(self.rows.cell, cells) * PLACES + place
+        flat = np.bincount(on_grid, self.rows.weight, (cells + 1) * PLACES)[: cells * PLACES]
         summed = self.together.sum(np.append(flat, own_risk))
         grid, risk = summed[:-1].reshape(cells, PLACES), float(summed[-1]) / self.total_weight
         value, slope = 0.0, np.zeros(len(score))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, OWN_PARAMETERS, FairBooster, FitPlan
 from metrifair.boosting.dask import fit_on_cluster, mapped
@@ -23,6 +22,8 @@ xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier o
 _LEARNING_RATE = 0.3  # XGBoost's own, where none is given
 _FROM_3_1 = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)
 """Takes a constant to start from for each class, and names of metrics beside a function."""
+# Parameters that say how rows are read, and where they are computed.
+_OF_DATA = ("n_jobs", "device", "tree_method", "missing", "enable_categorical", "feature_types", "max_cat_to_onehot")
 _OF_CLASSES = "multi:softprob"  # which XGBoost makes of its default for more than two classes
 
 
@@ -71,16 +72,7 @@ class _FairXGB(FairBooster):
             raise DataError(f"objective must be {wanted} where strength > 0, got {self.objective!r}")
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:  # noqa: ARG002
-        names = (
-            "n_jobs",
-            "device",
-            "tree_method",
-            "missing",
-            "enable_categorical",
-            "feature_types",
-            "max_cat_to_onehot",
-        )
-        of_data = {name: value for name, value in self.get_params().items() if name in names}
+        of_data = {name: value for name, value in self.get_params().items() if name in _OF_DATA}
         model = xgboost.XGBClassifier(
             n_estimators=GROUP_ROUNDS,
             learning_rate=GROUP_RATE,
@@ -88,21 +80,18 @@ class _FairXGB(FairBooster):
             max_leaves=GROUP_LEAVES,
             **of_data,
         )
-        found: Floats = model.fit(X, kinds, sample_weight=weight).predict_proba(X)
-        return found
+        return np.asarray(model.fit(X, kinds, sample_weight=weight).predict_proba(X))
 
     def _pace(self) -> tuple[int, float]:
         params = self.get_params()
         given = [params[name] for name in ("learning_rate", "eta") if params.get(name) is not None]
         return int(self.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
 
-    def _risk_weight(self, problem: BoostingProblem) -> NDArray[np.float64] | None:
+    def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
         of_positives = getattr(self, "scale_pos_weight", None)  # not looked at where there are several classes
-        return (
-            None
-            if of_positives is None or problem.task.vector
-            else np.where(problem.training.targets == 1, float(of_positives), 1.0)
-        )
+        if of_positives is None or problem.task.vector:
+            return None
+        return np.where(problem.training.targets == 1, float(of_positives), 1.0)
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         several, classes = plan.problem.task.vector, plan.problem.scheme.classes

@@ -38,7 +38,6 @@ _COLUMNS = [
     "two_year_recid",
 ]  # fmt: skip
 _AGES = ["25 - 45", "Greater than 45", "Less than 25"]
-_PAIR = ["African-American", "Caucasian"]
 
 
 def load(
@@ -74,7 +73,7 @@ def load(
     kept = table["days_b_screening_arrest"].between(-30, 30) & (table["is_recid"] != -1)
     kept &= (table["c_charge_degree"] != "O") & table["score_text"].notna()
     if races == "pair":
-        kept &= table["race"].isin(_PAIR)
+        kept &= table["race"].isin(["African-American", "Caucasian"])
     table = table[kept].reset_index(drop=True)
     group = (table["race"] != "African-American").astype("int64").rename("race")
     priors = table["priors_count"].astype("float64")

@@ -45,7 +45,6 @@ _ADULT_COLUMNS = [
 _ADULT_NOT_FEATURES = ["fnlwgt", "education", "income"]
 _CATEGORIES = ["workclass", "marital-status", "occupation", "relationship", "race", "native-country"]
 _RELATIONSHIPS = ["Not-in-family", "Unmarried", "Other-relative", "Own-child", "Husband", "Wife"]
-_MISSING = "?"
 
 
 def load_adult(
@@ -78,14 +77,16 @@ def load_adult(
         for raw, skip in ((ADULT_TRAIN, 0), (ADULT_TEST, 1))
     ]
     if drop_missing:
-        parts = [part[(part[_CATEGORIES] != _MISSING).all(axis="columns")] for part in parts]
+        parts = [part[(part[_CATEGORIES] != "?").all(axis="columns")] for part in parts]
     table = pd.concat(parts, ignore_index=True)
     group = (table["sex"] == "Male").astype("int64").rename("sex")
     table["sex"] = group
     table["over_50K"] = table["income"].str.startswith(">50K").astype("int64")
     features = table.drop(columns=[*_ADULT_NOT_FEATURES, "over_50K"] + ([] if include_protected else ["sex"]))
+    levels = {name: sorted(table[name].unique()) for name in _CATEGORIES}  # "?" sorts before every letter
+    levels["relationship"] = _RELATIONSHIPS
     return Dataset(
-        X=_coded(features) if encoding == "codes" else _one_hot(features),
+        X=_coded(features, levels) if encoding == "codes" else _one_hot(features, levels),
         y=table["over_50K"],
         group_codes=group,
         task="classification",
@@ -95,26 +96,20 @@ def load_adult(
     )
 
 
-def _levels(column: pd.Series) -> list[str]:
-    """Categories in the order of their codes; "?" sorts before every letter."""
-    return _RELATIONSHIPS if column.name == "relationship" else sorted(column.unique())
+def _coded(features: pd.DataFrame, levels: dict[str, list[str]]) -> pd.DataFrame:
+    """The place of each category among its column's levels."""
+    places = {name: dict(zip(own, range(len(own)), strict=True)) for name, own in levels.items()}
+    return features.assign(**{name: features[name].map(own) for name, own in places.items()}).astype("float64")
 
 
-def _coded(features: pd.DataFrame) -> pd.DataFrame:
-    codes = {
-        name: features[name].map({level: code for code, level in enumerate(_levels(features[name]))})
-        for name in _CATEGORIES
-    }
-    return features.assign(**codes).astype("float64")
-
-
-def _one_hot(features: pd.DataFrame) -> pd.DataFrame:
+def _one_hot(features: pd.DataFrame, levels: dict[str, list[str]]) -> pd.DataFrame:
+    """One 0/1 column for each of these levels, in place of their columns."""
     import pandas as pd  # noqa: PLC0415  (an extra)
 
     columns: dict[str, pd.Series] = {}
     for name in features.columns:
-        if name in _CATEGORIES:
-            columns |= {f"{name}_{level}": features[name] == level for level in _levels(features[name])}
+        if name in levels:
+            columns |= {f"{name}_{level}": features[name] == level for level in levels[name]}
         else:
             columns[name] = features[name]
     return pd.DataFrame(columns).astype("float64")
@@ -294,14 +289,13 @@ def load_student(
     features = table.drop(columns=left_out)
     # strings have dtype str from pandas 3 on and object before; "not numeric" holds for both
     numeric = [name for name in features.columns if is_numeric_dtype(features[name])]
-    columns = {name: features[name] for name in numeric}
-    for name in features.columns.drop(numeric):
-        # the last level follows from the others
-        columns |= {f"{name}_{level}": features[name] == level for level in sorted(features[name].unique())[:-1]}
+    # the last level follows from the others
+    levels = {name: sorted(features[name].unique())[:-1] for name in features.columns.drop(numeric)}
+    X = _one_hot(features[[*numeric, *levels]], levels)
     if include_protected:
-        columns["sex"] = group
+        X["sex"] = group.astype("float64")
     return Dataset(
-        X=pd.DataFrame(columns).astype("float64"),
+        X=X,
         y=table["G3"].astype("float64"),
         group_codes=group,
         task="regression",

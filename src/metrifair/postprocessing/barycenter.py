@@ -120,14 +120,12 @@ class BarycenterPostprocessor(ScorePostprocessor):
         return rows
 
     def _warn_of_ties(self, rows: Calibration) -> None:
-        fair = self._fair(rows.score, rows.group)
-        left, before = (
-            max(
-                wasserstein_distance(score[own], score, rows.weight[own], rows.weight)
-                for own in (rows.group == code for code in range(len(self.groups_)))
-            )
-            for score in (fair, rows.score)
-        )
+        members = [rows.group == code for code in range(len(self.groups_))]
+
+        def farthest(score: Floats) -> float:
+            return max(wasserstein_distance(score[own], score, rows.weight[own], rows.weight) for own in members)
+
+        left, before = farthest(self._fair(rows.score, rows.group)), farthest(rows.score)
         # Groups of different sizes differ by a row even where nothing is tied.
         if left > _LEFT * before + 2 * float(np.ptp(rows.score)) / np.bincount(rows.group).min():
             warnings.warn(
@@ -136,9 +134,6 @@ class BarycenterPostprocessor(ScorePostprocessor):
                 MetrifairWarning,
                 stacklevel=4,
             )
-
-    def _calibrate(self, rows: Calibration) -> None:
-        """Nothing is left to do: how far to go is decided when scores are asked for."""
 
     def _state(self) -> dict[str, Floats]:
         kept = {**super()._state(), "shares": self.shares_}

@@ -9,15 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
-from sklearn.utils import (
-    ClassifierTags,
-    RegressorTags,
-    assert_all_finite,
-    check_consistent_length,
-    column_or_1d,
-    get_tags,
-    indexable,
-)
+from sklearn.utils import ClassifierTags, RegressorTags, assert_all_finite, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -205,7 +197,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         return made
 
     def _calibrate(self, rows: Calibration) -> None:
-        raise NotImplementedError
+        """Learn what depends on the tolerance; nothing where the tolerance counts at prediction only."""
 
     def _learned(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> Calibration:
         """Fit base and group model, store groups and classes, and score rows that the models have not seen."""
@@ -228,9 +220,9 @@ class ScorePostprocessor(Saved, Postprocessor):
             score = self._calibration_scores(given, folds, weight)
         known = np.flatnonzero(group != UNKNOWN)
         rows = Calibration(problem.take(known), score[known], group[known], weight[known], None)
-        return (
-            rows if self.needs_group else rows._replace(cells=self._fit_group_model(given, rows, known, folds[known]))
-        )
+        if self.needs_group:
+            return rows
+        return rows._replace(cells=self._fit_group_model(given, rows, known, folds[known]))
 
     def _calibration_scores(self, given: GivenRows, folds: Integers, weight: Floats) -> Floats:
         """Scores of the training rows, distributed as ``base_`` will score new rows."""
@@ -257,14 +249,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         if template is None:  # a logistic regression of ours, so that it can be saved; some columns give groups away
             seed = seed_of(self.random_state)
             template = FairClassifier(0.0, model="linear", weight_decay=1e-6, random_state=seed)
-        self.group_model_, cells = fitted_group_model(
-            lambda part: features.fit(template, part),
-            lambda model, part: np.asarray(model.predict_proba(rows_of(features.X, part))),
-            cell,
-            cells=len(self.groups_) * self._cells_per_group,
-            weight=rows.weight,
-            folds=folds,
-        )
+        count = len(self.groups_) * self._cells_per_group
+        self.group_model_, cells = fitted_group_model(features, template, cells=count, weight=rows.weight, folds=folds)
         return cells
 
     @property
@@ -289,8 +275,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         self._check_wrapped(X, y, needs_labels=self._needs_labels)
         numeric, target = is_regressor(self), None
         if y is not None:
-            target = column_or_1d(y, warn=True)
-            check_consistent_length(X, target)
+            target = self._target_column(X, y)
             assert_all_finite(target, input_name="y")
             if not numeric:
                 check_classification_targets(target)

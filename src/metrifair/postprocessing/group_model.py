@@ -6,6 +6,8 @@ rates of a group are means over all rows by that probability, and the best rule 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +15,10 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import expit, log_softmax, softmax
 
-from metrifair.postprocessing.cross_fitting import Fit, Floats, Integers, Predict, out_of_fold, overfits
+from metrifair.postprocessing.cross_fitting import Floats, Integers, out_of_fold, overfits
+from metrifair.postprocessing.postprocessor import GivenRows
 from metrifair.postprocessing.rates import parity_program
-from metrifair.problem.tables import Table
+from metrifair.problem.tables import Table, rows_of
 
 _LEAST = 1e-12  # probability
 _LEVELS = 17  # values that a score may be moved to; 33 take five times as long and are no fairer on new rows
@@ -45,8 +48,8 @@ class Correction(NamedTuple):
 
         classes = chances.shape[1]
         start, bounds = np.append(1.0, np.zeros(classes)), [(0.0, 10.0), *[(None, None)] * classes]
-        best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
-        return cls(float(best.x[0]), best.x[1:] - best.x[1:].mean())
+        best = _minimizer(loss, start, bounds=bounds)
+        return cls(float(best[0]), best[1:] - best[1:].mean())
 
     def __call__(self, chances: Floats) -> Floats:
         """The calibrated probabilities."""
@@ -65,8 +68,14 @@ class GroupModel(NamedTuple):
         return self.correction(_of_all_cells(self.model, said, len(self.correction.bias)))
 
 
+def _minimizer(function: Callable[[Floats], tuple[float, Floats]], start: Floats, **settings: Any) -> Floats:
+    """Where a smooth function, which returns its value and its gradient, is least."""
+    found: Floats = minimize(function, start, jac=True, method="L-BFGS-B", **settings).x
+    return found
+
+
 def fitted_group_model(
-    fit: Fit, probable: Predict, cell: Integers, *, cells: int, weight: Floats, folds: Integers
+    features: GivenRows, template: Any, *, cells: int, weight: Floats, folds: Integers
 ) -> tuple[GroupModel, Floats]:
     """The model of so many cells, and the probabilities of these rows as it will give them for others.
 
@@ -76,15 +85,15 @@ def fitted_group_model(
     """
 
     def predict(model: Any, rows: Integers) -> Floats:
-        return _of_all_cells(model, probable(model, rows), cells)
+        return _of_all_cells(model, np.asarray(model.predict_proba(rows_of(features.X, rows))), cells)
 
+    fit, cell = partial(features.fit, template), np.asarray(features.y)
     model = fit(np.arange(len(cell)))
     own = predict(model, np.arange(len(cell)))
     unseen = own if folds.max() == 0 else out_of_fold(fit, predict, folds)
     correction = Correction.learned(unseen, cell, weight)
-    return GroupModel(model, correction), correction(
-        unseen if overfits(own, unseen, np.eye(cells)[cell], weight) else own
-    )
+    chances = unseen if overfits(own, unseen, np.eye(cells)[cell], weight) else own
+    return GroupModel(model, correction), correction(chances)
 
 
 def _of_all_cells(model: Any, said: Floats, cells: int) -> Floats:
@@ -136,14 +145,8 @@ def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
         slopes = -((spread / sums[:, None] * share[:, None]).T @ away)
         return value * width**2, slopes.ravel()
 
-    found = minimize(
-        dual,
-        np.zeros(_LEVELS * chances.shape[1]),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 1_000, "gtol": 1e-4},
-    )
-    return BlindMap(levels, found.x.reshape(_LEVELS, -1) * span**2, shares, width * span)
+    prices = _minimizer(dual, np.zeros(_LEVELS * chances.shape[1]), options={"maxiter": 1_000, "gtol": 1e-4})
+    return BlindMap(levels, prices.reshape(_LEVELS, -1) * span**2, shares, width * span)
 
 
 # --- decisions ------------------------------------------------------------------------------------------------------
@@ -180,15 +183,9 @@ def blind_coin(price: Floats, cells: Floats, weight: Floats, sets: Integers, tol
         rates = (share * expit(gain)) @ counted
         return width * float(share @ np.logaddexp(0, gain)) + tolerance * at.sum(), tolerance - differences @ rates
 
-    found = minimize(
-        dual,
-        np.zeros(len(one)),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0, None)] * len(one),
-        options={"maxiter": 5_000, "maxfun": 20_000, "gtol": 1e-7, "ftol": 0},
-    )
-    return BlindRule((found.x @ differences) / mass, 0.0, width)
+    options = {"maxiter": 5_000, "maxfun": 20_000, "gtol": 1e-7, "ftol": 0}
+    prices = _minimizer(dual, np.zeros(len(one)), bounds=[(0, None)] * len(one), options=options)
+    return BlindRule((prices @ differences) / mass, 0.0, width)
 
 
 def blind_cut(price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float) -> BlindRule:

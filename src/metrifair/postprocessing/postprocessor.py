@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import get_tags
+from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from metrifair.errors import DataError
@@ -76,6 +76,8 @@ class GivenRows:
 class Postprocessor(BaseEstimator):
     """A fitted base, stored in ``base_``, whose predictions are changed."""
 
+    classes_: NDArray[Any]
+
     def _check_wrapped(self, X: Table, y: Table, *, needs_labels: bool = False) -> None:
         """Raise a DataError unless the ``estimator`` can be wrapped, with these rows."""
         base = self.estimator
@@ -93,6 +95,13 @@ class Postprocessor(BaseEstimator):
         if y is None and (needs_labels or not self.prefit):
             only = "" if needs_labels else "; only a prefit estimator needs none"
             raise DataError(f"{type(self).__name__} requires y to be passed, but the target y is None{only}")
+
+    @staticmethod
+    def _target_column(X: Table, y: Table) -> NDArray[Any]:
+        """Labels or targets as one column; an error unless there is one for each row of X."""
+        target: NDArray[Any] = column_or_1d(y, warn=True)
+        check_consistent_length(X, target)
+        return target
 
     def _template(self) -> Any:
         """The estimator to fit; None is our network."""

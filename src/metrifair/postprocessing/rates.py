@@ -58,7 +58,8 @@ class EmpiricalDistribution:
         """The least value up to which so large a share of the weight lies."""
         # In floating point 7 / 25 x 25 is more than 7: a rank that ends with a value's weight is that value's.
         at = np.searchsorted(self.upto, rank * self.total - 1e-12 * self.total)
-        return self.values[at.clip(max=len(self.values) - 1)]
+        found: Floats = self.values[at.clip(max=len(self.values) - 1)]
+        return found
 
     def mean(self, below: Floats, upto: Floats) -> Floats:
         """The mean of the values that hold the ranks from one to another, or that of the one rank.
@@ -87,7 +88,8 @@ def barycenter(below: Floats, upto: Floats, groups: Sequence[EmpiricalDistributi
     >>> barycenter(*groups[0].ranks(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
     array([4.66666667])
     """
-    return sum(share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True))
+    found: Floats = sum(share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True))
+    return found
 
 
 _EXACT = 1e-10  # feasibility of linear programs

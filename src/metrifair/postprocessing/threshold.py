@@ -208,7 +208,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
 
     def _expected_price(self, score: Floats) -> Floats:
         """What accepting rows of these scores is expected to lose, by probabilities that are calibrated."""
-        return self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(self.prices_)
+        price: Floats = self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(self.prices_)
+        return price
 
     def _accepted(self, score: Floats, group: Integers) -> Floats:
         """The probability that each row is accepted."""
