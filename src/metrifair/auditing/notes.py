@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.distribution import Floats, Integers, stand_ins
+from metrifair.auditing.distribution import stand_ins
 from metrifair.auditing.out_of_core.formats import LIKE_MISSING
 from metrifair.auditing.records import Decisions, Favourable, Finding, Note
 from metrifair.auditing.request import Plan
@@ -21,6 +21,7 @@ from metrifair.problem.attributes import attributes_equal_to_label
 from metrifair.problem.cells import Attribute
 from metrifair.problem.problem import is_evident_positive
 from metrifair.problem.values import canonical
+from metrifair.support.arrays import Floats, Integers
 
 _NEARLY_ALL = 0.99  # selected
 _UNDETECTABLE = 0.2  # a gap this large should be detected

@@ -12,8 +12,6 @@ import numpy as np
 
 from metrifair.auditing.distribution import (
     CountedScores,
-    Floats,
-    Integers,
     LargestGap,
     TwoSamples,
     counted_rows,
@@ -32,6 +30,7 @@ from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import EVERYONE, Criterion
 from metrifair.problem.predictions import scores_of
 from metrifair.problem.problem import Problem
+from metrifair.support.arrays import Floats, Integers
 
 _NOBODY = Attribute("nobody", ("one", "other"))
 

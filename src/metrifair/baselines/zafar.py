@@ -20,10 +20,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from metrifair.baselines.logistic import ColumnScale, Logistic, merged
 from metrifair.baselines.stacked import FitGrid, Fitted, WeightedEstimator
-from metrifair.baselines.training_data import Floats, LogOddsMixin, TrainingData, features_at_predict
+from metrifair.baselines.training_data import LogOddsMixin, TrainingData, features_at_predict
 from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, check_number, check_switches, require
 
 Found: TypeAlias = tuple[Floats, Floats, Callable[[Floats], Floats]]

@@ -15,7 +15,6 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from metrifair.encoding.column_types import (
     LARGEST,
-    Floats,
     as_kind,
     categories,
     named_columns,
@@ -25,6 +24,7 @@ from metrifair.encoding.column_types import (
 )
 from metrifair.errors import DataError
 from metrifair.problem.tables import Column, Table
+from metrifair.support.arrays import Floats
 
 _ROWS_OF_AN_ID = 20  # fewer rows are numbered 0, 1, 2 by chance
 

@@ -16,7 +16,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.auditing.decisions import at_or_above
-from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.columns import (
     ColumnLevels,
     ManyNumbers,
@@ -42,6 +41,7 @@ from metrifair.auditing.out_of_core.rows import (
 from metrifair.auditing.out_of_core.table_bins import TableBins
 from metrifair.auditing.request import MOST_LEVELS
 from metrifair.errors import DataError
+from metrifair.support.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     import polars as pl
