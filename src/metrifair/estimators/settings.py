@@ -40,24 +40,9 @@ FEWEST = 2  # rows that have a distribution; one alone would draw everybody to i
 _PROJECTIONS_SEED = 0  # of vector scores; the same for all members of a stack, so that each equals a fit of its own
 
 
+@dataclass(eq=False, repr=False)
 class Aim(Protocol):
     """The parameters that say what is to be fair, and how much: those of every fair estimator."""
-
-    strength: float
-    criterion: str | Criterion
-    metric: MetricLike
-    estimate: Estimate
-    combine: Combine
-    compare: Compare
-    contrast: Contrast
-    intersectional: bool
-    continuous: Continuous
-    small_groups: SmallGroups
-
-
-@dataclass(eq=False, repr=False)
-class Settings:
-    """The parameters of every fair estimator; ``FairClassifier`` explains them."""
 
     strength: float = 1.0
     _: KW_ONLY
@@ -70,6 +55,13 @@ class Settings:
     intersectional: bool = False
     continuous: Continuous = "auto"
     small_groups: SmallGroups = "leave_out"
+
+
+@dataclass(eq=False, repr=False)
+class Settings(Aim):
+    """The parameters of every fair estimator; ``FairClassifier`` explains them."""
+
+    _: KW_ONLY
     model: str | torch.nn.Module = "mlp"
     solver: Solver = "auto"
     hidden: Sequence[int] = (16,)

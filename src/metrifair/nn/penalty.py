@@ -167,9 +167,9 @@ class UnfairnessPenalty(torch.nn.Module):
             problem = values.problem(self._compiled_with(values).scheme)
             self._strata = BatchStrata(sampler, problem)
             weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
-            known = problem.attribute_values
-            sides = sides_of(problem.comparisons, torch.as_tensor(problem.cell), weight)
-            self._with_scales(sides, None if known is None else torch.as_tensor(known))
+            if problem.attribute_values is not None:
+                sides = sides_of(problem.comparisons, torch.as_tensor(problem.cell), weight)
+                with_scales(sides, torch.as_tensor(problem.attribute_values), self._scales)
             self._declared = True, True  # the data set has shown them all
         self._number = number_of(self)
 
@@ -266,9 +266,8 @@ class UnfairnessPenalty(torch.nn.Module):
             objective = replace(objective, generator=self.generator)
             self._compiled = compiled._replace(objective=objective)
         try:
-            return objective.unfairness_of_scores(
-                scores, self._with_scales(sides, known), known, vector=scores.ndim == 2
-            )
+            scaled = sides if known is None else with_scales(sides, known, self._scales)
+            return objective.unfairness_of_scores(scores, scaled, known, vector=scores.ndim == 2)
         except TooFewSamples as error:
             raise _too_few(scheme.comparisons, sides, error) from error
 
@@ -279,12 +278,6 @@ class UnfairnessPenalty(torch.nn.Module):
                 f"each of {ranks} ranks drew a whole batch of the sampler; pass rank= and world_size= to "
                 "StratifiedBatchSampler, which then deals each batch out"
             )
-
-    def _with_scales(self, sides: Sequence[Sides], values: Tensor | None) -> Sequence[Sides]:
-        """The sides, whose dependences have the constants of the first rows that show different values."""
-        if values is None:
-            return sides
-        return with_scales(sides, values, self._scales)
 
     def _compiled_with(self, values: BatchValues) -> _Compiled:
         """What values stand for and what is compared, with all groups and labels known so far."""
