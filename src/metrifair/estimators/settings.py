@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.dependence import with_scale
-from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
+from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, least_samples
 from metrifair.problem.attributes import Continuous, warn_of_labels
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
 from metrifair.problem.criteria import Compare, Criterion, Task
@@ -326,10 +326,10 @@ def is_solved(settings: Settings, rows: int, features: int) -> bool:
     said = [settings.epochs, settings.batch_size, settings.learning_rate, settings.learning_rate_decay]
     if any(value != "auto" for value in said) or settings.early_stopping or settings.estimate == "population":
         return False
-    kinks_everywhere = getattr(settings, "loss", None) == "absolute_error"
-    if kinks_everywhere or callable(settings.metric) or facts(settings.metric).gradient != "exact":
+    kinks_everywhere, metric = getattr(settings, "loss", None) == "absolute_error", facts_of(settings.metric)
+    if kinks_everywhere or metric.gradient != "exact":
         return False
-    return rows * features <= _MOST_NUMBERS and (rows <= _MOST_PAIRED_ROWS or not facts(settings.metric).by_pairs)
+    return rows * features <= _MOST_NUMBERS and (rows <= _MOST_PAIRED_ROWS or not metric.by_pairs)
 
 
 def device_of(device: str) -> torch.device:

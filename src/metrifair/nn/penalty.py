@@ -14,19 +14,12 @@ from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.dependence import with_scales
-from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
+from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, warn_without_estimate
 from metrifair.nn.compiled import number_of, value_and_slopes
 from metrifair.nn.distributed import Across, BatchColumns, check_across, gathered, ranks_of
 from metrifair.nn.lookup import BatchRows, BatchStrata, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, ContinuousColumns, StratifiedBatchSampler, numbers, scheme_of
-from metrifair.problem.cells import (
-    CONTRASTS,
-    Combine,
-    Comparison,
-    Contrast,
-    Sides,
-    sides_of,
-)
+from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion, criterion_named, regression
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Scheme
@@ -136,8 +129,7 @@ class UnfairnessPenalty(torch.nn.Module):
         super().__init__()
         check_across(across)
         self.criterion = criterion_named(criterion)
-        if not callable(metric):
-            facts(metric)
+        facts_of(metric)  # an error where it is not known
         check_known("estimate", estimate, ESTIMATES)
         warn_without_estimate(metric, estimate, default="population")
         check_known("contrast", contrast, CONTRASTS)

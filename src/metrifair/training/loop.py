@@ -16,7 +16,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
-from metrifair.metrics.registry import Estimate, facts, least_samples
+from metrifair.metrics.registry import Estimate, facts_of, least_samples
 from metrifair.problem.cells import Batch, Samples, sides_of
 from metrifair.problem.criteria import constant_output
 from metrifair.support.progress import Progress
@@ -62,8 +62,7 @@ class RowsObjective:
             if all(min(side.counts) >= one.needs(least) for side in sides)
         ]
         objective = replace(objective, comparisons=tuple(kept), estimate=estimate)
-        by_pairs = callable(objective.metric) or facts(objective.metric).by_pairs
-        most = _MOST_PAIRED if by_pairs else _MOST_SCORES
+        most = _MOST_PAIRED if facts_of(objective.metric).by_pairs else _MOST_SCORES
         own, batches = [], []
         for part in rows:
             work = sum(sum(side.counts) for side in sides_of(objective.comparisons, data.cell[part]))
