@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.metrics.kernels import euclidean
-from metrifair.metrics.pair import ascending, rows_at, running_sums, weight_below_twice
+from metrifair.metrics.pair import ascending, rows_at, running_sums, weight_below_less_above
 from metrifair.support.arrays import Floats
 
 Kind: TypeAlias = Literal["numbers", "names", "vectors"]
@@ -120,10 +120,9 @@ dtype=torch.float64))
     z, a = z.expand(*lead, -1), attribute.values.expand(*lead, -1)
     columns, others = (part.expand(*lead, -1, -1) for part in (columns, others))
     if attribute.kind == "names":
-        plain = _ranked_sums(z, torch.cat([columns, others], -2))
-        return SignedSums(
-            plain[..., : columns.shape[-2], :] - _within_names(z, a, columns), plain[..., columns.shape[-2] :, :]
-        )
+        ranked = _ranked_sums(z, torch.cat([columns, others], -2))
+        of_columns, of_others = ranked.split([columns.shape[-2], others.shape[-2]], -2)
+        return SignedSums(of_columns - _within_names(z, a, columns), of_others)
     return _of_numbers(z, a.double(), columns, others, sums.expand(*lead, -1, -1))
 
 
@@ -139,10 +138,7 @@ def _by_pairs(z: Tensor, attribute: AttributeValues, columns: Tensor, others: Te
 def _ranked_sums(z: Tensor, columns: Tensor) -> Tensor:
     """The sum over j of sgn(z_k - z_j) y_j, from one sort."""
     _, order, ties = ascending(z)
-    weights = rows_at(columns, order)
-    cumulative = running_sums(weights)
-    total = cumulative[..., -1:].clone()
-    found = weight_below_twice(weights, cumulative, ties).sub_(total)
+    found = weight_below_less_above(rows_at(columns, order), ties)
     return torch.empty_like(found).scatter_(-1, order.unsqueeze(-2).expand_as(found), found)
 
 
@@ -188,9 +184,7 @@ def _of_numbers(z: Tensor, a: Tensor, columns: Tensor, others: Tensor, sums: Ten
         first, last = _ends(points[..., 1:] != points[..., :-1])
         found -= own * (before - rows_at(before, first)) - (moment_before - rows_at(moment_before, first))
         found += rows_at(moments, last) - moments - own * (rows_at(through, last) - through)
-    cumulative = running_sums(plain)
-    total = cumulative[..., -1:].clone()
-    signs = weight_below_twice(plain, cumulative, ties).sub_(total)
+    signs = weight_below_less_above(plain, ties)
     return SignedSums(
         *(torch.empty_like(part).scatter_(-1, order.unsqueeze(-2).expand_as(part), part) for part in (found, signs))
     )

@@ -387,3 +387,10 @@ def weight_below_twice(weights: Tensor, cumulative: Tensor, ties: Ties | None) -
     through = rows_at(cumulative, ties.last)
     before = rows_at(cumulative, ties.first) - rows_at(weights, ties.first)
     return cumulative.mul_(2).sub_(weights).index_copy_(-1, ties.tied, through + before)
+
+
+def weight_below_less_above(weights: Tensor, ties: Ties | None) -> Tensor:
+    """The weight below each score in ascending order less that above it, (..., blocks, n)."""
+    cumulative = running_sums(weights)
+    total = cumulative[..., -1:].clone()  # the cumulative weights are overwritten
+    return weight_below_twice(weights, cumulative, ties).sub_(total)
