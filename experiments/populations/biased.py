@@ -8,15 +8,8 @@ from typing import Literal
 import numpy as np
 
 from experiments.populations.closed_forms import Distances, Normal, atomic_distances
-from metrifair.datasets.synthetic import (
-    Floats,
-    Sample,
-    Seed,
-    check_probability,
-    generator,
-    table_features,
-    table_values,
-)
+from metrifair.datasets.synthetic import Sample, Seed, check_probability, generator, table_features, table_values
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer, check_known, check_number
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from experiments.populations.closed_forms import Distances, atomic_distances, uniform_distances
 from experiments.populations.tradeoff import unrestricted_tradeoff
 from metrifair.datasets.synthetic import (
-    Floats,
     HiddenExperience,
     Sample,
     Seed,
@@ -22,6 +21,7 @@ from metrifair.datasets.synthetic import (
     root,
     table_values,
 )
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer, check_known, check_number
 
 

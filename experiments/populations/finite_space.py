@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.datasets.synthetic import Floats
 from metrifair.errors import DataError
+from metrifair.support.arrays import Floats
 
 Partition: TypeAlias = tuple[tuple[int, ...], ...]
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from experiments.populations.closed_forms import Distances, Normal, normal_distances
 from metrifair.datasets.synthetic import (
-    Floats,
     OffsetRegression,
     Seed,
     TradeOffPoint,
@@ -18,6 +17,7 @@ from metrifair.datasets.synthetic import (
     root,
 )
 from metrifair.errors import DataError
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer
 
 

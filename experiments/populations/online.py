@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 
 from experiments.populations.tradeoff import unrestricted_tradeoff
-from metrifair.datasets.synthetic import Floats, OnlineRegression, Seed, TradeOffPoint, generator
+from metrifair.datasets.synthetic import OnlineRegression, Seed, TradeOffPoint, generator
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer
 
 _ESTIMATE = 1  # purpose of a seed besides the stream itself

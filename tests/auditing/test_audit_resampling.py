@@ -13,10 +13,11 @@ from twosamples import two_samples
 
 from metrifair import audit
 from metrifair.auditing import record
-from metrifair.auditing.distribution import Floats, TwoSamples, distances_of
+from metrifair.auditing.distribution import TwoSamples, distances_of
 from metrifair.auditing.resampling import Rows, bootstrap, permutation_p_values, thinned
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS
+from metrifair.support.arrays import Floats
 
 LINE = ("kolmogorov", "wasserstein", "energy", "cramer", "lp")
 Draw = Callable[[int, np.random.Generator], Floats]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.distribution import Floats, TwoSamples
+from metrifair.auditing.distribution import TwoSamples
+from metrifair.support.arrays import Floats
 
 
 def two_samples(values: NDArray[Any], on_left: NDArray[np.bool_], weights: Floats | None = None) -> TwoSamples:

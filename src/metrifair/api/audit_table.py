@@ -17,7 +17,6 @@ from metrifair.api.audit_result import Audit
 from metrifair.api.compare import AuditDifference, one_or_compared
 from metrifair.api.state import AuditState
 from metrifair.auditing.decisions import number_or_default
-from metrifair.auditing.distribution import Integers
 from metrifair.auditing.out_of_core.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
 from metrifair.auditing.out_of_core.columns import (
     IN_MEMORY_ROWS,
@@ -41,6 +40,7 @@ from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import ROUNDING
 from metrifair.problem.tables import library_of
 from metrifair.problem.values import band_names
+from metrifair.support.arrays import Integers
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import source_files
 from metrifair.support.signatures import as_in

@@ -13,7 +13,6 @@ import numpy as np
 from metrifair.api.audit import audit
 from metrifair.api.audit_result import Audit
 from metrifair.auditing.decisions import at_or_above, number_or_default
-from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.bins import StateCounts, StateGrid
 from metrifair.auditing.request import CountedOptions, Request, range_ends
 from metrifair.auditing.source import BinnedSource, audit_source
@@ -38,6 +37,7 @@ from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
 from metrifair.saving.modelfile import Content, PathLike, read, write
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, is_number, seed_of
 from metrifair.support.signatures import as_in
 from metrifair.wording.numbers import listed

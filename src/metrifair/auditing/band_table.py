@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from metrifair.auditing.distribution import Floats, Integers, TwoSamples, bin_means, bins
+from metrifair.auditing.distribution import TwoSamples, bin_means, bins
 from metrifair.figures.intervals import Interval
+from metrifair.support.arrays import Floats, Integers
 
 METRICS = ("kolmogorov", "wasserstein", "energy")  # those that are read off the table
 SCORES = 1024  # told apart in the table

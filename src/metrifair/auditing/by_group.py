@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from metrifair.auditing.decisions import Selection, are_decisions
-from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.records import ByGroup, GroupFigures, Measure, ReliabilityBin
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import wilson_interval
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.values import canonical_values
+from metrifair.support.arrays import Floats, Integers
 
 BINS = 10
 """Of the reliability curve: of equal width, as in scikit-learn's calibration_curve."""

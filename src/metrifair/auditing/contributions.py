@@ -10,7 +10,6 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from metrifair.auditing.distribution import Booleans, Floats
 from metrifair.errors import DataError
 from metrifair.problem.problem import positive_of
 from metrifair.problem.tables import (
@@ -26,6 +25,7 @@ from metrifair.problem.tables import (
     wrapped,
 )
 from metrifair.problem.values import place_among
+from metrifair.support.arrays import Booleans, Floats
 from metrifair.support.checks import check_integer, seed_of
 
 How = Literal["linear", "trees", "permutation"]

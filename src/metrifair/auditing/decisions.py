@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.bins import Bins, Refiner
 from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
@@ -17,6 +16,7 @@ from metrifair.auditing.sample import AuditSample, AuditSet, everyone_in, member
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, rated
 from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.support.arrays import Floats, Integers
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
 _ROUNDING = 1e-12  # of sums of weights

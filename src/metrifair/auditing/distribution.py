@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,10 +22,7 @@ from metrifair.metrics.line import Merged
 from metrifair.metrics.pair import TOO_FAR, Pair
 from metrifair.metrics.registry import facts
 from metrifair.metrics.witness import Witness
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
-Booleans: TypeAlias = NDArray[np.bool_]
+from metrifair.support.arrays import Floats, Integers
 
 _FEW_UNITS = 64  # whose entries are found one by one
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import Selection
-from metrifair.auditing.distribution import Floats, stand_ins
+from metrifair.auditing.distribution import stand_ins
 from metrifair.auditing.out_of_core.formats import LIKE_MISSING
 from metrifair.auditing.out_of_core.rows import WITHHELD
 from metrifair.auditing.records import Decisions, Favourable, Finding, Note
@@ -21,6 +21,7 @@ from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.problem import attributes_equal_to_label, is_evident_positive
 from metrifair.problem.values import canonical
+from metrifair.support.arrays import Floats
 
 _NEARLY_ALL = 0.99  # selected
 _UNDETECTABLE = 0.2  # a gap this large should be detected

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.band_table import METRICS, SCORES, BandTable, p_values
-from metrifair.auditing.distribution import Floats, Integers, LargestGap, TwoSamples, bin_means, bins, largest_gap
+from metrifair.auditing.distribution import LargestGap, TwoSamples, bin_means, bins, largest_gap
 from metrifair.auditing.records import REST, AlongNumber, Distribution, Finding
 from metrifair.auditing.request import Plan
 from metrifair.auditing.sample import AuditSample, Part
@@ -26,6 +26,7 @@ from metrifair.figures.intervals import FEWEST_DEPENDENT, Interval
 from metrifair.metrics.dependence import distance_correlation, energy_dependence
 from metrifair.problem.bands import cuts_of, quantile_cuts
 from metrifair.problem.values import Value, band_names, canonical_values, number_name
+from metrifair.support.arrays import Floats, Integers
 
 _TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
 _SHARES = np.concatenate(

@@ -17,7 +17,7 @@ import numpy as np
 from metrifair.auditing.by_group import SMALLEST, reliability_bin
 from metrifair.auditing.decisions import are_decisions, selection_of
 from metrifair.auditing.differences import BY_GROUP, DECISIONS, ComparedFigure, Names
-from metrifair.auditing.distribution import Floats, Integers, utility_of
+from metrifair.auditing.distribution import utility_of
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
 from metrifair.auditing.source import AuditedRows, AuditResult
@@ -25,6 +25,7 @@ from metrifair.metrics.registry import facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical_values
+from metrifair.support.arrays import Floats, Integers
 
 
 class _Influences(NamedTuple):

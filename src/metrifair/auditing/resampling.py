@@ -13,8 +13,6 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from metrifair.auditing.distribution import (
-    Floats,
-    Integers,
     TwoSamples,
     bin_means,
     bins,
@@ -28,6 +26,7 @@ from metrifair.errors import DataError
 from metrifair.figures.certificates import certified_distance, dkw_radius
 from metrifair.figures.intervals import FEWEST, Interval
 from metrifair.metrics.registry import facts
+from metrifair.support.arrays import Floats, Integers
 
 RESOLUTION = 2048
 _BLOCK = 2**20  # numbers of one resampled side held in memory at once

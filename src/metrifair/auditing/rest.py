@@ -15,8 +15,6 @@ import numpy as np
 
 from metrifair.auditing.distribution import (
     CountedScores,
-    Floats,
-    Integers,
     LargestGap,
     TwoSamples,
     bins,
@@ -28,6 +26,7 @@ from metrifair.auditing.resampling import RESOLUTION
 from metrifair.errors import DataError
 from metrifair.metrics.pair import TOO_FAR
 from metrifair.metrics.registry import Convex, Integral, facts
+from metrifair.support.arrays import Floats, Integers
 
 SCORES = 16 * RESOLUTION  # that resampling and curves begin with, however many distinct scores there are
 _LARGE = 16  # a group of more than one in so many distinct scores is measured score by score: there are few of these

@@ -13,8 +13,6 @@ import numpy as np
 
 from metrifair.auditing.distribution import (
     CountedScores,
-    Floats,
-    Integers,
     LargestGap,
     TwoSamples,
     counted_rows,
@@ -34,6 +32,7 @@ from metrifair.problem.criteria import EVERYONE, Criterion
 from metrifair.problem.predictions import scores_of
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical, canonical_values
+from metrifair.support.arrays import Floats, Integers
 
 _NOBODY = Attribute("nobody", ("one", "other"))
 

@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from metrifair.auditing.distribution import Floats
 from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
 from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for
 from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, BinnedScores, CellTable, Tally
@@ -25,6 +24,7 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.values import place_among
 from metrifair.saving.modelfile import Content
 from metrifair.saving.records import Arrays, Count, Record, record_of
+from metrifair.support.arrays import Floats
 
 STATE = "audit state"
 MOST_CELLS = 2**14

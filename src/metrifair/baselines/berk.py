@@ -15,8 +15,9 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from metrifair.baselines.stacked import FitGrid, Fitted, WeightedEstimator
-from metrifair.baselines.training_data import Floats, TrainingData, linear_scores
+from metrifair.baselines.training_data import TrainingData, linear_scores
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, check_number
 
 Penalty = Literal["individual", "group"]

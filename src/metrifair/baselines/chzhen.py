@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from metrifair.baselines.postprocessor import PublishedPostprocessor
-from metrifair.baselines.training_data import Floats, Integers
 from metrifair.errors import TooFewSamples
 from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_number, check_switches
 
 

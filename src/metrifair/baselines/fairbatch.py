@@ -13,11 +13,12 @@ from torch.nn import functional
 
 from metrifair.baselines.network import NetworkClassifier, samples_of, train_networks
 from metrifair.baselines.stacked import FitGrid, Fitted
-from metrifair.baselines.training_data import CONDITIONED_ON, Floats, Integers, TrainingData
+from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import model_for, schedule_for
 from metrifair.problem.criteria import BINARY, usual_name
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, check_number
 from metrifair.support.signatures import as_in
 from metrifair.training.models import Model, Parameters

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from metrifair.baselines.preprocessor import Preprocessor, check_continues, fit_learners
 from metrifair.baselines.stacked import FitGrid, Fitted
-from metrifair.baselines.training_data import CONDITIONED_ON, Floats, Integers, TrainingData, TwoClassMixin
+from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData, TwoClassMixin
 from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_known, check_number, check_switches
 
 

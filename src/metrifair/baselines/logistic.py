@@ -10,7 +10,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from metrifair.baselines.training_data import Floats, TrainingData
+from metrifair.baselines.training_data import TrainingData
+from metrifair.support.arrays import Floats
 
 _STEPS = 100
 _SMALL = 1e-10  # relative decrease of the loss at which the step just taken was the last one

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from metrifair.baselines.stacked import DIVERGED, FitGrid, StackedEstimator
-from metrifair.baselines.training_data import Floats, Integers, LogOddsMixin, TrainingData
+from metrifair.baselines.training_data import LogOddsMixin, TrainingData
 from metrifair.errors import Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import output_of
@@ -20,6 +20,7 @@ from metrifair.problem.cells import Samples
 from metrifair.problem.criteria import BINARY, MULTICLASS, STATISTICAL_PARITY
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats, Integers
 from metrifair.training import Predictor, train
 from metrifair.training.models import Model, Moments, Parameters
 from metrifair.training.objective import Objective

@@ -14,11 +14,12 @@ from sklearn.utils.validation import has_fit_parameter
 
 from metrifair.baselines.network import fit_weighted
 from metrifair.baselines.stacked import FitGrid, WeightedEstimator
-from metrifair.baselines.training_data import Floats, TrainingData, features_at_predict
+from metrifair.baselines.training_data import TrainingData, features_at_predict
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.postprocessing.postprocessor import check_learner
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import groups_if_asked, seed_of
 
 

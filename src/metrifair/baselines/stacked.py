@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 
-from metrifair.baselines.training_data import Integers, TrainingData, training_data
+from metrifair.baselines.training_data import TrainingData, training_data
 from metrifair.errors import DataError, Diverged
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, seed_of
 
 Fitted = dict[str, Any] | None

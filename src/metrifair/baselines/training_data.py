@@ -20,9 +20,7 @@ from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import BINARY, STATISTICAL_PARITY
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of, warn_of_labels
 from metrifair.problem.tables import UNKNOWN, Table
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from metrifair.support.arrays import Floats, Integers
 
 CONDITIONED_ON: dict[str, tuple[int, ...]] = {
     "statistical_parity": (),

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metrifair.baselines.training_data import Floats
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer, check_number
 
 _COPIES = 4  # of a matrix, or a block of one, that live at once: costs, plan, and two that are made of them

@@ -13,9 +13,9 @@ from scipy.sparse import coo_array, kron
 from sklearn.base import ClassifierMixin
 
 from metrifair.baselines.postprocessor import PublishedPostprocessor
-from metrifair.baselines.training_data import Floats, Integers
 from metrifair.postprocessing.rates import cheapest_rates, parity_program
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_number, check_switches
 
 _TIE = 1e-9  # probability below which a linear program's assignment counts as none

@@ -19,10 +19,11 @@ from scipy.optimize import brentq
 
 from metrifair.baselines.logistic import ColumnScale, Logistic, merged, warn_unconverged
 from metrifair.baselines.stacked import FitGrid, Fitted, WeightedEstimator
-from metrifair.baselines.training_data import Floats, LogOddsMixin, TrainingData, linear_scores
+from metrifair.baselines.training_data import LogOddsMixin, TrainingData, linear_scores
 from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, check_number, check_switches, require
 
 Found: TypeAlias = tuple[Floats, Floats, Callable[[Floats], Floats]]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, dependence_at, joined
+from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, dependence_at, joined, sides_at
 from metrifair.support.arrays import Booleans, Floats, Integers
 
 PATIENCE = 100  # a batch of a stream may grow to this many times the size asked for
@@ -137,12 +137,8 @@ def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
     uneven = None if (given == given[0]).all() else batch.weight
     sides = []
     for j, (one, end) in enumerate(zip(rule.comparisons, covered.tolist(), strict=True)):
-        left, right = (member[:end, side, j].nonzero()[0] for side in (0, 1))
-        if isinstance(one, Dependence):
-            sides.append(dependence_at(one, torch.from_numpy(left), uneven))
-            continue
-        rows = torch.from_numpy(np.concatenate([left, right]))
-        sides.append(Sides(rows, (len(left),), (len(right),), None if uneven is None else uneven[rows]))
+        left, right = (torch.from_numpy(member[:end, side, j].nonzero()[0]) for side in (0, 1))
+        sides.append(dependence_at(one, left, uneven) if isinstance(one, Dependence) else sides_at(left, right, uneven))
     if length > rule.size:
         weight = torch.from_numpy(overshoot_weights(member[:length].reshape(length, -1), rule))
         batch = batch.with_weight(batch.weight * weight.to(batch.weight.dtype))

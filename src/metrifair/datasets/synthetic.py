@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_number
 
 __all__ = [
@@ -32,8 +33,6 @@ __all__ = [
     "TradeOffPoint",
 ]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 Seed: TypeAlias = int | np.random.Generator
 
 _TEST, _SLOPES = 1, 2  # purposes of a seed besides the sample itself

@@ -13,13 +13,12 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from metrifair.errors import DataError
 from metrifair.problem.tables import Column, Table, categories, columns, is_missing, wrapped
+from metrifair.support.arrays import Floats
 
-Floats = NDArray[np.float64]
 Kind: TypeAlias = Literal["number", "date", "text", "boolean"]
 
 LARGEST = 1e150  # squares of larger numbers are beyond all floats

@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from metrifair.encoding.column_types import LARGEST, Floats, as_kind, named_columns, strays_in, typed, unnamed_columns
+from metrifair.encoding.column_types import LARGEST, as_kind, named_columns, strays_in, typed, unnamed_columns
 from metrifair.errors import DataError
 from metrifair.problem.tables import Column, Table, categories
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer
 
 _ROWS_OF_AN_ID = 20  # fewer rows are numbered 0, 1, 2 by chance

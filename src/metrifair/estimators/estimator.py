@@ -412,8 +412,7 @@ def linear_parts(estimator: Any, name: str) -> tuple[Floats, Floats]:
     found = estimator.predictor_.linear_parts()
     if found is None:
         raise AttributeError(f"only linear models have {name}; fit with model='linear'")
-    parts: tuple[Floats, Floats] = found
-    return parts
+    return found
 
 
 def _check_labels(y: NDArray[Any], *, numeric: bool) -> None:

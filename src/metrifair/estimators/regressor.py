@@ -98,8 +98,7 @@ class FairRegressor(RegressorMixin, FairEstimator):
     @property
     def coef_(self) -> Floats:
         """Weights of a linear model's features, (n_features,), in the units of X and y."""
-        found: Floats = linear_parts(self, "coef_")[0][0] * self.target_scaling_[1]
-        return found
+        return linear_parts(self, "coef_")[0][0] * self.target_scaling_[1]
 
     @property
     def intercept_(self) -> float:

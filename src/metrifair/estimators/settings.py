@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.dependence import with_scale
-from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
+from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, least_samples
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
 from metrifair.problem.criteria import Compare, Criterion, Task
@@ -40,24 +40,9 @@ FEWEST = 2  # rows that have a distribution; one alone would draw everybody to i
 _PROJECTIONS_SEED = 0  # of vector scores; the same for all members of a stack, so that each equals a fit of its own
 
 
+@dataclass(eq=False, repr=False)
 class Aim(Protocol):
     """The parameters that say what is to be fair, and how much: those of every fair estimator."""
-
-    strength: float
-    criterion: str | Criterion
-    metric: MetricLike
-    estimate: Estimate
-    combine: Combine
-    compare: Compare
-    contrast: Contrast
-    intersectional: bool
-    continuous: Continuous
-    small_groups: SmallGroups
-
-
-@dataclass(eq=False, repr=False)
-class Settings:
-    """The parameters of every fair estimator; ``FairClassifier`` explains them."""
 
     strength: float = 1.0
     _: KW_ONLY
@@ -70,6 +55,13 @@ class Settings:
     intersectional: bool = False
     continuous: Continuous = "auto"
     small_groups: SmallGroups = "leave_out"
+
+
+@dataclass(eq=False, repr=False)
+class Settings(Aim):
+    """The parameters of every fair estimator; ``FairClassifier`` explains them."""
+
+    _: KW_ONLY
     model: str | torch.nn.Module = "mlp"
     solver: Solver = "auto"
     hidden: Sequence[int] = (16,)
@@ -334,10 +326,10 @@ def is_solved(settings: Settings, rows: int, features: int) -> bool:
     said = [settings.epochs, settings.batch_size, settings.learning_rate, settings.learning_rate_decay]
     if any(value != "auto" for value in said) or settings.early_stopping or settings.estimate == "population":
         return False
-    kinks_everywhere = getattr(settings, "loss", None) == "absolute_error"
-    if kinks_everywhere or callable(settings.metric) or facts(settings.metric).gradient != "exact":
+    kinks_everywhere, metric = getattr(settings, "loss", None) == "absolute_error", facts_of(settings.metric)
+    if kinks_everywhere or metric.gradient != "exact":
         return False
-    return rows * features <= _MOST_NUMBERS and (rows <= _MOST_PAIRED_ROWS or not facts(settings.metric).by_pairs)
+    return rows * features <= _MOST_NUMBERS and (rows <= _MOST_PAIRED_ROWS or not metric.by_pairs)
 
 
 def device_of(device: str) -> torch.device:

@@ -16,7 +16,7 @@ from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, ModelFileError
 from metrifair.figures.intervals import FEW
 from metrifair.figures.selection_rates import enough_rows
-from metrifair.figures.utility import UTILITIES, Floats, Predictions, Utility, UtilityEstimate, expected_cost
+from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityEstimate, expected_cost
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.problem import Given, Problem, positive_of, problem_of
 from metrifair.problem.tables import Table, columns, spelled_as
@@ -24,6 +24,7 @@ from metrifair.saving.modelfile import Content, prefixed, under
 from metrifair.saving.models import content_of, encoder_of, encoder_record
 from metrifair.saving.records import InnerRecord, TableModelRecord, file_errors, record_of
 from metrifair.saving.saved import Saved
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, is_number
 
 TABLE_MODEL = "table model"  # the kind of the file

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.figures.intervals import FEW
-
-Floats: TypeAlias = NDArray[np.float64]
+from metrifair.support.arrays import Floats
 
 _GRID = 101
 _MOST_POINTS = 2_000

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from metrifair.figures.intervals import FEW, Interval
+from metrifair.support.arrays import Floats
 
-Floats: TypeAlias = NDArray[np.float64]
 _Compared = TypeVar("_Compared")
 
 HIGHEST = "highest"

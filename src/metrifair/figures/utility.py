@@ -21,9 +21,9 @@ from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import wilson_interval
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known
 
-Floats: TypeAlias = NDArray[np.float64]
 Mark: TypeAlias = Literal["", "constant", "no_better"]
 UtilityLike: TypeAlias = "str | Utility | Sequence[Sequence[float]] | Callable[..., float]"
 """A utility's name, costs by label and decision, or a scikit-learn scorer, by name or itself."""

@@ -159,8 +159,7 @@ def _slopes_by_pairs(z: Tensor, far: Tensor, form: CovarianceForm) -> Tensor:
     one_sided = of_row.transpose(-2, -1) @ x
     matrix = x.transpose(-2, -1) @ form.pairs @ x * far + (one_sided + one_sided.transpose(-2, -1)) / 2
     matrix = (matrix + x.transpose(-2, -1) @ constant @ x).to(z.dtype)
-    slopes: Tensor = 2 * (torch.sign(z.unsqueeze(-1) - z.unsqueeze(-2)) * matrix).sum(-1)
-    return slopes
+    return 2 * (torch.sign(z.unsqueeze(-1) - z.unsqueeze(-2)) * matrix).sum(-1)
 
 
 def covariance_of(z: Tensor, attribute: AttributeValues, form: CovarianceForm) -> Tensor:

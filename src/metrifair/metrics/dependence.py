@@ -117,7 +117,7 @@ def energy_dependence(x: Values, a: Table, *, unbiased: bool = False, weights: V
     3.231
     """
     given = _Given.of(x, a, weights)
-    return given.result(given.covariance(unbiased=unbiased) * given.scale())
+    return given.result(given.covariance(unbiased=unbiased) * energy_scale(given.attribute, given.weights))
 
 
 def distance_correlation(x: Values, a: Table) -> Any:
@@ -194,18 +194,10 @@ class _Given(NamedTuple):
 
     def covariance(self, *, unbiased: bool) -> Tensor:
         """In units of the scaled scores and attribute."""
-        count, device = self.scores.shape[-1], self.scores.device
-        form: CovarianceForm
-        if not unbiased:
-            form = plug_in_form(count, self.weights, device)
-        else:
-            form = drawn_form((count,), None, None, device) if self.weights is None else weighted_form(self.weights)
+        every_row = Sides(slice(None), (self.scores.shape[-1],), (), self.weights)
+        form = covariance_form(every_row, "population" if unbiased else "batch", self.scores.device)
         value = covariance_of(self.scores, self.attribute, form)
         return value if unbiased else value.clamp_min(0.0)
-
-    def scale(self) -> Tensor:
-        """What makes an energy distance of it."""
-        return energy_scale(self.attribute, self.weights)
 
     def result(self, value: Tensor, *, factor: float = 1.0, degree: float = 1.0) -> Any:
         """In the user's units: a tensor where one was given, else a float."""

@@ -11,11 +11,7 @@ from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
 from metrifair.metrics.pair import Metric, Values, distance_of, paired
-from metrifair.metrics.quadratic import (
-    energy_between,
-    mmd_between,
-    vector_energy_between,
-)
+from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
 from metrifair.metrics.registry import METRICS, USUAL, facts
 from metrifair.metrics.vectors import vector_variation_between, vector_wasserstein_between
 from metrifair.support.checks import is_integer

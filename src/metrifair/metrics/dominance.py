@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.metrics.kernels import euclidean
-from metrifair.metrics.pair import ascending, running_sums, weight_below_twice
+from metrifair.metrics.pair import ascending, rows_at, running_sums, weight_below_less_above
 from metrifair.support.arrays import Floats
 
 Kind: TypeAlias = Literal["numbers", "names", "vectors"]
@@ -77,7 +77,7 @@ def distance_sums(attribute: AttributeValues, columns: Tensor) -> Tensor:
     a = attribute.values.double()
     a = a - a.mean(-1, keepdim=True)
     order = a.argsort(-1)
-    ranked, weights = _at(a.unsqueeze(-2), order), _at(columns, order)
+    ranked, weights = rows_at(a.unsqueeze(-2), order), rows_at(columns, order)
     below, moments = running_sums(weights), running_sums(weights * ranked)
     sums = ranked * (2 * below - below[..., -1:]) - (2 * moments - moments[..., -1:])
     return torch.empty_like(sums).scatter_(-1, order.unsqueeze(-2).expand_as(sums), sums)
@@ -120,10 +120,9 @@ dtype=torch.float64))
     z, a = z.expand(*lead, -1), attribute.values.expand(*lead, -1)
     columns, others = (part.expand(*lead, -1, -1) for part in (columns, others))
     if attribute.kind == "names":
-        plain = _ranked_sums(z, torch.cat([columns, others], -2))
-        return SignedSums(
-            plain[..., : columns.shape[-2], :] - _within_names(z, a, columns), plain[..., columns.shape[-2] :, :]
-        )
+        ranked = _ranked_sums(z, torch.cat([columns, others], -2))
+        of_columns, of_others = ranked.split([columns.shape[-2], others.shape[-2]], -2)
+        return SignedSums(of_columns - _within_names(z, a, columns), of_others)
     return _of_numbers(z, a.double(), columns, others, sums.expand(*lead, -1, -1))
 
 
@@ -139,10 +138,7 @@ def _by_pairs(z: Tensor, attribute: AttributeValues, columns: Tensor, others: Te
 def _ranked_sums(z: Tensor, columns: Tensor) -> Tensor:
     """The sum over j of sgn(z_k - z_j) y_j, from one sort."""
     _, order, ties = ascending(z)
-    weights = _at(columns, order)
-    cumulative = running_sums(weights)
-    total = cumulative[..., -1:].clone()
-    found = weight_below_twice(weights, cumulative, ties).sub_(total)
+    found = weight_below_less_above(rows_at(columns, order), ties)
     return torch.empty_like(found).scatter_(-1, order.unsqueeze(-2).expand_as(found), found)
 
 
@@ -153,10 +149,10 @@ def _within_names(z: Tensor, code: Tensor, columns: Tensor) -> Tensor:
     points, names = z.gather(-1, order), code.gather(-1, order)
     changes = names[..., 1:] != names[..., :-1]
     name, run = _ends(changes), _ends(changes | (points[..., 1:] != points[..., :-1]))
-    weights = _at(columns, order)
+    weights = rows_at(columns, order)
     through = torch.nn.functional.pad(running_sums(weights), (1, 0))
-    below, upto = _at(through, run[0]), _at(through, run[1] + 1)
-    first, last = _at(through, name[0]), _at(through, name[1] + 1)
+    below, upto = rows_at(through, run[0]), rows_at(through, run[1] + 1)
+    first, last = rows_at(through, name[0]), rows_at(through, name[1] + 1)
     found = (below - first) - (last - upto)
     return torch.empty_like(found).scatter_(-1, order.unsqueeze(-2).expand_as(found), found)
 
@@ -179,18 +175,16 @@ def _of_numbers(z: Tensor, a: Tensor, columns: Tensor, others: Tensor, sums: Ten
     if ties is not None:  # equal scores in the order of the attribute
         rank = z.gather(-1, by_rank).argsort(dim=-1, stable=True)
     order = by_rank.gather(-1, rank)
-    own, weights, plain = (_at(part, order) for part in (a.unsqueeze(-2), columns, others))
-    smaller = _at(_dominance(rank, own, weights), rank)
+    own, weights, plain = (rows_at(part, order) for part in (a.unsqueeze(-2), columns, others))
+    smaller = rows_at(_dominance(rank, own, weights), rank)
     through, moments = running_sums(weights), running_sums(weights * own)
     before, moment_before = through - weights, moments - weights * own
-    found = 4 * smaller - 2 * (own * before - moment_before) - _at(sums, order)
+    found = 4 * smaller - 2 * (own * before - moment_before) - rows_at(sums, order)
     if ties is not None:  # those before count as much too little as they counted too much, and those after
         first, last = _ends(points[..., 1:] != points[..., :-1])
-        found -= own * (before - _at(before, first)) - (moment_before - _at(moment_before, first))
-        found += _at(moments, last) - moments - own * (_at(through, last) - through)
-    cumulative = running_sums(plain)
-    total = cumulative[..., -1:].clone()
-    signs = weight_below_twice(plain, cumulative, ties).sub_(total)
+        found -= own * (before - rows_at(before, first)) - (moment_before - rows_at(moment_before, first))
+        found += rows_at(moments, last) - moments - own * (rows_at(through, last) - through)
+    signs = weight_below_less_above(plain, ties)
     return SignedSums(
         *(torch.empty_like(part).scatter_(-1, order.unsqueeze(-2).expand_as(part), part) for part in (found, signs))
     )
@@ -267,9 +261,3 @@ def _passes_on_device(rank: Tensor, a: Tensor, weights: Tensor, half: int) -> Te
         rank, a, weights, gain = (torch.empty_like(part).scatter_(0, target, part) for part in (rank, a, weights, gain))
         half //= 2
     return gain
-
-
-def _at(rows: Tensor, places: Tensor) -> Tensor:
-    """``rows`` (..., columns, n) read at ``places`` (..., n) in each column."""
-    shape = *torch.broadcast_shapes(rows.shape[:-2], places.shape[:-1]), rows.shape[-2], places.shape[-1]
-    return rows.expand(*shape[:-1], rows.shape[-1]).gather(-1, places.unsqueeze(-2).expand(shape))

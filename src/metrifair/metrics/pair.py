@@ -247,7 +247,11 @@ def ascending(z: Tensor) -> Sorted:
         points, order = z.detach().sort(-1)
         return Sorted(points, order, _ties_on_device(points))
     values, places = sorted_places(array)
-    return Sorted(torch.from_numpy(values), torch.from_numpy(places), _ties(values))
+    runs, ties = tied_runs(values), None
+    if runs is not None:
+        first, last, tied = runs
+        ties = Ties(torch.from_numpy(first), torch.from_numpy(last), None if tied is None else torch.from_numpy(tied))
+    return Sorted(torch.from_numpy(values), torch.from_numpy(places), ties)
 
 
 def sorted_places(z: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -257,14 +261,6 @@ def sorted_places(z: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         return _packed_sort(z)
     places = np.argsort(z, axis=-1)
     return (z[places] if z.ndim == 1 else np.take_along_axis(z, places, -1)), places
-
-
-def _ties(points: NDArray[Any]) -> Ties | None:
-    runs = tied_runs(points)
-    if runs is None:
-        return None
-    first, last, tied = runs
-    return Ties(torch.from_numpy(first), torch.from_numpy(last), None if tied is None else torch.from_numpy(tied))
 
 
 def tied_runs(
@@ -354,15 +350,15 @@ def block_weights_in_order(pair: Pair, sizes: tuple[int, ...], order: Tensor) ->
         for block, (start, end) in enumerate(pairwise(np.cumsum((0, *sizes)).tolist())):
             weights[..., block, :] = (order >= start) & (order < end)
         return weights
-    return _at(block_weights(pair, sizes), order)
+    return rows_at(block_weights(pair, sizes), order)
 
 
-def _at(rows: Tensor, places: Tensor) -> Tensor:
-    """``rows`` (..., blocks, n) read at ``places`` (..., n) in each block."""
+def rows_at(rows: Tensor, places: Tensor) -> Tensor:
+    """``rows`` (..., blocks, n) read at ``places`` (..., m) in each block."""
     if places.ndim == 1:
         return rows.index_select(-1, places)
-    shape = *places.shape[:-1], *rows.shape[-2:]
-    return rows.expand(shape).gather(-1, places.unsqueeze(-2).expand(shape))
+    shape = *torch.broadcast_shapes(rows.shape[:-2], places.shape[:-1]), rows.shape[-2], places.shape[-1]
+    return rows.expand(*shape[:-1], rows.shape[-1]).gather(-1, places.unsqueeze(-2).expand(shape))
 
 
 def running_sums(rows: Tensor) -> Tensor:
@@ -387,6 +383,14 @@ def weight_below_twice(weights: Tensor, cumulative: Tensor, ties: Ties | None) -
     if ties is None:
         return cumulative.mul_(2).sub_(weights)
     if ties.tied is None:
-        return _at(cumulative, ties.last).add_(_at(cumulative - weights, ties.first))
-    through, before = _at(cumulative, ties.last), _at(cumulative, ties.first) - _at(weights, ties.first)
+        return rows_at(cumulative, ties.last).add_(rows_at(cumulative - weights, ties.first))
+    through = rows_at(cumulative, ties.last)
+    before = rows_at(cumulative, ties.first) - rows_at(weights, ties.first)
     return cumulative.mul_(2).sub_(weights).index_copy_(-1, ties.tied, through + before)
+
+
+def weight_below_less_above(weights: Tensor, ties: Ties | None) -> Tensor:
+    """The weight below each score in ascending order less that above it, (..., blocks, n)."""
+    cumulative = running_sums(weights)
+    total = cumulative[..., -1:].clone()  # the cumulative weights are overwritten
+    return weight_below_twice(weights, cumulative, ties).sub_(total)

@@ -37,6 +37,7 @@ from metrifair.metrics.pair import (
     running_sums,
     sorted_places,
     tied_runs,
+    weight_below_less_above,
     weight_below_twice,
 )
 from metrifair.support.arrays import AnyFloats, Floats
@@ -152,10 +153,7 @@ def _coefficients(pair: Pair, form: Form) -> tuple[Tensor, Tensor]:
     """The derivative by each score, and a score from the middle."""
     points, order, ties = ascending(pair.values)
     weights = block_weights_in_order(pair, pair.sizes, order).mul_(form.scale)
-    cumulative = running_sums(weights)
-    # Derivatives of sum_j W_kj |z - z_j| at the sorted scores.
-    total = cumulative[..., -1:].clone()
-    slope = weight_below_twice(weights, cumulative, ties).sub_(total)
+    slope = weight_below_less_above(weights, ties)  # derivatives of sum_j W_kj |z - z_j| at the sorted scores
     coefficients = _combined(weights, form.matrix, slope).mul_(-2.0)
     coefficients = torch.empty_like(pair.values).scatter_(-1, order, coefficients.to(pair.values.dtype))
     return coefficients, points.select(-1, points.shape[-1] // 2)

@@ -218,6 +218,11 @@ def facts(name: str) -> MetricFacts:
     return METRICS[name]
 
 
+def facts_of(metric: MetricLike) -> MetricFacts:
+    """The row of a metric; nothing is known of a user's function, whose gradient may be a poor guide."""
+    return MetricFacts(_calling(metric), gradient="smoothed", by_pairs=True) if callable(metric) else facts(metric)
+
+
 def is_largest_gap(name: str) -> bool:
     """True for the metric that is the largest gap: seen at one score, bounded by the radius alone, the headline."""
     return name in METRICS and METRICS[name].bracket == "largest gap"
@@ -225,15 +230,13 @@ def is_largest_gap(name: str) -> bool:
 
 def measured(metric: MetricLike, *, vector: bool = False) -> Metric:
     """The metric as it is reported: the plug-in value."""
-    if callable(metric):
-        return _calling(metric)
-    row = facts(metric)
+    row = facts_of(metric)
     return (row.of_vectors or row.plug_in) if vector else row.plug_in
 
 
 def has_estimates(metric: MetricLike) -> bool:
     """True where a batch can estimate the distance of more rows than its own without bias; else all mean "batch"."""
-    return not callable(metric) and facts(metric).unbiased is not None
+    return facts_of(metric).unbiased is not None
 
 
 def warn_without_estimate(metric: MetricLike, estimate: Estimate, *, default: Estimate) -> None:
@@ -256,9 +259,7 @@ def least_samples(metric: MetricLike, estimate: Estimate) -> int:
 
 def trained(metric: MetricLike, *, estimate: Estimate) -> Metric:
     """The metric as it is trained on: the estimate asked for, where there is one, else the batch's own distance."""
-    if callable(metric):
-        return _calling(metric)
-    row = facts(metric)
+    row = facts_of(metric)
     if estimate == "batch" or row.unbiased is None:
         return row.trained or row.plug_in
     return _of_fresh_rows(row.unbiased) if estimate == "population" else row.unbiased
@@ -276,25 +277,23 @@ def trained_on_vectors(
 
     Energy is sliced, with directions drawn anew at each call; MMD goes by pairs.
     """
-    row = None if callable(metric) else facts(metric)
-    if row is None or row.of_vectors is None:
+    row = facts_of(metric)
+    if row.of_vectors is None:
         return None
-    unbiased = estimate != "batch"
-    if row.of_slices is None:
-        of_vectors = partial(row.of_vectors, unbiased=unbiased)
-        return _of_fresh_rows(of_vectors) if estimate == "population" else of_vectors
-    on_slices = row.of_slices
+    of_vectors, of_slices, unbiased = row.of_vectors, row.of_slices, estimate != "batch"
 
-    def sliced(pair: Pair) -> Tensor:
+    def on_vectors(pair: Pair) -> Tensor:
+        if of_slices is None:
+            return of_vectors(pair, unbiased=unbiased)
         directions = random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
-        return on_slices(pair, directions, unbiased=unbiased)
+        return of_slices(pair, directions, unbiased=unbiased)
 
-    return _of_fresh_rows(sliced) if estimate == "population" else sliced
+    return _of_fresh_rows(on_vectors) if estimate == "population" else on_vectors
 
 
 def acts_on_vectors(metric: MetricLike) -> bool:
     """True where scores in R^d are compared as they are, not one coordinate at a time."""
-    return not callable(metric) and facts(metric).of_vectors is not None
+    return facts_of(metric).of_vectors is not None
 
 
 def _calling(function: Callable[..., Tensor]) -> Metric:

@@ -46,13 +46,7 @@ def value_and_slopes(
 
 
 @value_and_slopes.register_fake
-def _(
-    number: int,  # noqa: ARG001
-    scores: Tensor,
-    groups: Tensor,  # noqa: ARG001
-    targets: Tensor | None,  # noqa: ARG001
-    weights: Tensor | None,  # noqa: ARG001
-) -> tuple[Tensor, Tensor]:
+def _(number: int, scores: Tensor, *others: Tensor | None) -> tuple[Tensor, Tensor]:  # noqa: ARG001
     return scores.new_empty(()), torch.empty_like(scores)
 
 

@@ -14,19 +14,12 @@ from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.dependence import with_scales
-from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
+from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, warn_without_estimate
 from metrifair.nn.compiled import number_of, value_and_slopes
 from metrifair.nn.distributed import Across, BatchColumns, check_across, gathered, ranks_of
 from metrifair.nn.lookup import BatchRows, BatchStrata, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, ContinuousColumns, StratifiedBatchSampler, numbers, scheme_of
-from metrifair.problem.cells import (
-    CONTRASTS,
-    Combine,
-    Comparison,
-    Contrast,
-    Sides,
-    sides_of,
-)
+from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion, criterion_named, regression
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Scheme
@@ -136,8 +129,7 @@ class UnfairnessPenalty(torch.nn.Module):
         super().__init__()
         check_across(across)
         self.criterion = criterion_named(criterion)
-        if not callable(metric):
-            facts(metric)
+        facts_of(metric)  # an error where it is not known
         check_known("estimate", estimate, ESTIMATES)
         warn_without_estimate(metric, estimate, default="population")
         check_known("contrast", contrast, CONTRASTS)
@@ -167,9 +159,9 @@ class UnfairnessPenalty(torch.nn.Module):
             problem = values.problem(self._compiled_with(values).scheme)
             self._strata = BatchStrata(sampler, problem)
             weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
-            known = problem.attribute_values
-            sides = sides_of(problem.comparisons, torch.as_tensor(problem.cell), weight)
-            self._with_scales(sides, None if known is None else torch.as_tensor(known))
+            if problem.attribute_values is not None:
+                sides = sides_of(problem.comparisons, torch.as_tensor(problem.cell), weight)
+                with_scales(sides, torch.as_tensor(problem.attribute_values), self._scales)
             self._declared = True, True  # the data set has shown them all
         self._number = number_of(self)
 
@@ -266,9 +258,8 @@ class UnfairnessPenalty(torch.nn.Module):
             objective = replace(objective, generator=self.generator)
             self._compiled = compiled._replace(objective=objective)
         try:
-            return objective.unfairness_of_scores(
-                scores, self._with_scales(sides, known), known, vector=scores.ndim == 2
-            )
+            scaled = sides if known is None else with_scales(sides, known, self._scales)
+            return objective.unfairness_of_scores(scores, scaled, known, vector=scores.ndim == 2)
         except TooFewSamples as error:
             raise _too_few(scheme.comparisons, sides, error) from error
 
@@ -279,12 +270,6 @@ class UnfairnessPenalty(torch.nn.Module):
                 f"each of {ranks} ranks drew a whole batch of the sampler; pass rank= and world_size= to "
                 "StratifiedBatchSampler, which then deals each batch out"
             )
-
-    def _with_scales(self, sides: Sequence[Sides], values: Tensor | None) -> Sequence[Sides]:
-        """The sides, whose dependences have the constants of the first rows that show different values."""
-        if values is None:
-            return sides
-        return with_scales(sides, values, self._scales)
 
     def _compiled_with(self, values: BatchValues) -> _Compiled:
         """What values stand for and what is compared, with all groups and labels known so far."""

@@ -14,12 +14,12 @@ from sklearn.utils.metaestimators import available_if
 
 from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
-from metrifair.postprocessing.cross_fitting import Floats, Integers
 from metrifair.postprocessing.group_model import BlindMap, blind_map
 from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import UNKNOWN, Table
 from metrifair.saving.records import Arrays
+from metrifair.support.arrays import Floats, Integers
 
 _LEFT = 0.1  # share of the distance between groups from which fit warns that it is left
 

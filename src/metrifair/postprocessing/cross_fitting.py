@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from metrifair.support.arrays import Floats, Integers
 
 # A model may predict a row differently in the last digits when others are predicted along with it: relative to the
 # value and, where terms cancel to almost 0, to the median. Not to the largest value, which may be an outlier.

@@ -15,10 +15,11 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import expit, log_softmax, softmax
 
-from metrifair.postprocessing.cross_fitting import Floats, Integers, out_of_fold, overfits
+from metrifair.postprocessing.cross_fitting import out_of_fold, overfits
 from metrifair.postprocessing.postprocessor import GivenRows
 from metrifair.postprocessing.rates import parity_program
 from metrifair.problem.tables import Table, rows_of
+from metrifair.support.arrays import Floats, Integers
 
 _LEAST = 1e-12  # probability
 _LEVELS = 17  # values that a score may be moved to; 33 take five times as long and are no fairer on new rows

@@ -15,8 +15,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.postprocessing.cross_fitting import Floats, Integers, out_of_fold
+from metrifair.postprocessing.cross_fitting import out_of_fold
 from metrifair.problem.tables import Table, rows_of
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_switches, groups_if_asked
 
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from metrifair.errors import DataError, ModelFileError
 from metrifair.figures.utility import UtilityLike, expected_cost
 from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
-from metrifair.postprocessing.cross_fitting import Floats, Integers
 from metrifair.postprocessing.group_model import BlindRule, Correction, blind_coin, blind_cut
 from metrifair.postprocessing.rates import Mixture, best_mixtures, best_thresholds, curve_of
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.tables import UNKNOWN, Table
 from metrifair.saving.records import Arrays
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.problem.cells import Attribute
-from metrifair.problem.criteria import Integers, Strata, overlapping_strata, separate_strata, stratum_of
+from metrifair.problem.criteria import Strata, overlapping_strata, separate_strata, stratum_of
 from metrifair.problem.tables import (
     MOST_CLASSES,
     UNKNOWN,
@@ -27,6 +27,7 @@ from metrifair.problem.tables import (
     levels,
 )
 from metrifair.problem.values import band_names
+from metrifair.support.arrays import Integers
 
 Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
 """Which sensitive features are numbers: columns, all or none; or those that look like it."""

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError
 from metrifair.problem.cells import Attribute
-from metrifair.problem.problem import Floats, Problem
+from metrifair.problem.problem import Problem
 from metrifair.problem.values import band_names
+from metrifair.support.arrays import Floats
 
 LEAST_SIDE = 0.05  # the share of people that a cut leaves on either side
 MOST_CUTS = 100

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.problem.criteria import EVERYONE, Booleans, Conditions, Criterion, Integers, Strata, sets_of, stratum_of
+from metrifair.problem.criteria import EVERYONE, Conditions, Criterion, Strata, sets_of, stratum_of
 from metrifair.problem.values import number_name
+from metrifair.support.arrays import Booleans, Integers
 from metrifair.support.checks import check_known
 
 Contrast: TypeAlias = Literal["pairs", "rest", "independence"]

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from metrifair.errors import DataError
 from metrifair.problem.values import number_name
+from metrifair.support.arrays import Booleans, Integers
 from metrifair.support.checks import check_known
 
 ScoreName: TypeAlias = Literal["prediction", "output", "loss", "log_prediction"]
@@ -252,9 +253,6 @@ def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, compa
         return task.log_prediction(output)
     return output if "output" in (criterion.score, compare) else task.prediction(output)
 
-
-Integers: TypeAlias = NDArray[np.int64]
-Booleans: TypeAlias = NDArray[np.bool_]
 
 _MOST_OVERLAPPING_SETS = 12
 

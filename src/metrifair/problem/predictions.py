@@ -13,7 +13,7 @@ from torch import Tensor
 
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.criteria import BINARY, MULTICLASS, Criterion, Task, regression, scores, tied
-from metrifair.problem.problem import Floats, Problem, Scheme
+from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.tables import (
     MOST_CLASSES,
     Column,
@@ -27,6 +27,7 @@ from metrifair.problem.tables import (
     wrapped,
 )
 from metrifair.problem.values import Value, canonical, place_among
+from metrifair.support.arrays import Floats
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 ROUNDING = 0.02  # by which printed probabilities of a row may miss 1

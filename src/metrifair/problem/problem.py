@@ -23,7 +23,7 @@ from torch import Tensor
 from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
 from metrifair.problem.attributes import Continuous, Groups, group_codes, numbers_among, numbers_warning, stratum_codes
 from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compiled, sides_of
-from metrifair.problem.criteria import Criterion, Integers, Strata, criterion_named
+from metrifair.problem.criteria import Criterion, Strata, criterion_named
 from metrifair.problem.tables import (
     MOST_CLASSES,
     Column,
@@ -38,9 +38,9 @@ from metrifair.problem.tables import (
     same_rows,
 )
 from metrifair.problem.values import place_among
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_switches, is_number
 
-Floats: TypeAlias = NDArray[np.float64]
 Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
 """Groups by attribute, or the groups of the only one."""
 TargetKind: TypeAlias = Literal["labels", "numbers", "either"]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from metrifair.errors import DataError
-from metrifair.problem.criteria import Booleans, Integers
 from metrifair.problem.values import band_start, is_missing_value, place_among
+from metrifair.support.arrays import Booleans, Integers
 from metrifair.support.checks import check_known, require
 
 Table: TypeAlias = Any

@@ -17,22 +17,13 @@ from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.curves import Curves, curves_of_rows
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import RatioRule, ratios_of
-from metrifair.figures.utility import (
-    CONFIDENCE,
-    UTILITIES,
-    Floats,
-    Mark,
-    Predictions,
-    Rival,
-    Utility,
-    constant_mark,
-    rivals,
-)
+from metrifair.figures.utility import CONFIDENCE, UTILITIES, Mark, Predictions, Rival, Utility, constant_mark, rivals
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import measured
 from metrifair.problem.criteria import BINARY, MULTICLASS, scores
 from metrifair.problem.predictions import class_scores, scores_of
 from metrifair.problem.tables import codes
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import groups_if_asked
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.split import HeldOut

@@ -16,7 +16,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
-from metrifair.metrics.registry import Estimate, facts, least_samples
+from metrifair.metrics.registry import Estimate, facts_of, least_samples
 from metrifair.problem.cells import Batch, Samples, sides_of
 from metrifair.problem.criteria import constant_output
 from metrifair.support.progress import Progress
@@ -55,17 +55,14 @@ class RowsObjective:
         """
         estimate: Estimate = "population" if objective.estimate == "population" else "batch"
         least = least_samples(objective.metric, estimate)
-        cells = [data.cell[part] for part in rows]
-        enough = [
-            all(min(side.counts) >= one.needs(least) for side in of_one)
-            for one, *of_one in zip(
-                objective.comparisons, *(sides_of(objective.comparisons, cell) for cell in cells), strict=True
-            )
+        by_seed = [sides_of(objective.comparisons, data.cell[part]) for part in rows]
+        kept = [
+            one
+            for one, *sides in zip(objective.comparisons, *by_seed, strict=True)
+            if all(min(side.counts) >= one.needs(least) for side in sides)
         ]
-        kept = tuple(one for one, fine in zip(objective.comparisons, enough, strict=True) if fine)
-        objective = replace(objective, comparisons=kept, estimate=estimate)
-        by_pairs = callable(objective.metric) or facts(objective.metric).by_pairs
-        most = _MOST_PAIRED if by_pairs else _MOST_SCORES
+        objective = replace(objective, comparisons=tuple(kept), estimate=estimate)
+        most = _MOST_PAIRED if facts_of(objective.metric).by_pairs else _MOST_SCORES
         own, batches = [], []
         for part in rows:
             work = sum(sum(side.counts) for side in sides_of(objective.comparisons, data.cell[part]))
@@ -85,17 +82,16 @@ class RowsObjective:
     @torch.no_grad()
     def __call__(self, outputs: SeedOutputs, strengths: Tensor) -> Tensor:
         """The objective (seeds, strengths) of models with these outputs."""
-        return torch.stack([self._of_seed(seed, outputs, strengths) for seed in range(len(self.rows))])
-
-    def _of_seed(self, seed: int, outputs: SeedOutputs, strengths: Tensor) -> Tensor:
-        rows, batch = self.rows[seed], self.batches[seed]
-        at_once, found = max(1, _NUMBERS_AT_ONCE // len(rows)), []
-        for begin in range(0, len(strengths), at_once):
-            some = slice(begin, begin + at_once)
-            self.objective.generator.manual_seed(0)  # of projections: the same for all models
-            terms = self.objective(outputs(seed, some, rows), batch)
-            found.append(terms.risk + strengths[some] * terms.unfairness)
-        return torch.cat(found)
+        by_seed = []
+        for seed, (rows, batch) in enumerate(zip(self.rows, self.batches, strict=True)):
+            at_once, found = max(1, _NUMBERS_AT_ONCE // len(rows)), []
+            for begin in range(0, len(strengths), at_once):
+                some = slice(begin, begin + at_once)
+                self.objective.generator.manual_seed(0)  # of projections: the same for all models
+                terms = self.objective(outputs(seed, some, rows), batch)
+                found.append(terms.risk + strengths[some] * terms.unfairness)
+            by_seed.append(torch.cat(found))
+        return torch.stack(by_seed)
 
 
 def some_rows(cell: Tensor, work: int, most: int) -> Tensor:
@@ -142,8 +138,8 @@ class BestWeights:
 _COURSE = 1024  # steps whose strengths and learning rates go to the device together
 _UNSEEN = 1e-9  # samples of a class that no row of a seed has
 _MOST_ON_ONE_THREAD = 2**26
-"""Multiplications of a step. Beside busy processes on two cores a second thread makes 2^25 take 2.2 times as long, and
-2^30 as long as one thread does."""
+"""Multiplications of a step forward, about: rows x parameters. Beside busy processes on two cores a second thread makes
+2^25 take 2.2 times as long, and 2^30 as long as one thread does."""
 
 
 class Trained(NamedTuple):
@@ -186,15 +182,7 @@ def train(
     Where every batch is the whole data set, models are trained in double precision, else in single.
     """
     own = [torch.arange(len(data))] * len(seeds) if rows is None else list(rows)
-    source = source or stratified_epochs(
-        data,
-        own,
-        objective.comparisons,
-        batch_size=schedule.batch_size,
-        least=objective.least,
-        fewest=objective.fewest,
-        device=device,
-    )
+    source = source or stratified_epochs(data, own, objective, batch_size=schedule.batch_size, device=device)
     if not any(strengths):
         source = source._replace(sides=())
     scaling = scaling_of(data, rows) if standardize else Scaling.none(data.x.shape[1])
@@ -212,7 +200,7 @@ def train(
         device=where,
     )
     torch.get_num_threads()  # one_thread wants torch's settings read
-    small = where.type == "cpu" and stack.work(source.size) <= _MOST_ON_ONE_THREAD
+    small = where.type == "cpu" and source.size * len(stack.adam.vector) <= _MOST_ON_ONE_THREAD
     validator = None
     if validation is not None:  # fresh rows of the population
         validator = RowsObjective.of(data, validation, replace(objective, estimate="population"), like=stack.x)

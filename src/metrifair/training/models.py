@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import sqrt
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -129,11 +129,6 @@ class Moments(NamedTuple):
         shift, part = mean - self.mean, more / (self.weight + more)
         squares = self.squares + weight @ apart + shift * shift * (self.weight * part)
         return Moments(self.weight + more, self.mean + shift * part, squares)
-
-    @property
-    def are_finite(self) -> bool:
-        """Whether no feature went beyond all bounds; the squares show that of the means and of the weight too."""
-        return isfinite(self.squares.sum())
 
     def standardized(self, x: Floats) -> Floats:
         """Features (n, features) in units of these samples, as ``scaling`` has them."""

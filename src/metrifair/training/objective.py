@@ -17,15 +17,7 @@ from metrifair.metrics.pair import between
 from metrifair.metrics.quadratic import energy_coefficients, random_directions
 from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained, trained_on_vectors
 from metrifair.problem.cells import Batch, Combine, Comparison, Dependence, Samples, Sides, penalty_weights
-from metrifair.problem.criteria import (
-    BINARY,
-    REGRESSION_LOSSES,
-    STATISTICAL_PARITY,
-    Compare,
-    Criterion,
-    Task,
-    scores,
-)
+from metrifair.problem.criteria import BINARY, REGRESSION_LOSSES, STATISTICAL_PARITY, Compare, Criterion, Task, scores
 from metrifair.support.arrays import Floats
 
 

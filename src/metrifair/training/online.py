@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 
 import numpy as np
 import torch
@@ -105,7 +106,8 @@ class Learner:
             scaled = self._scaling(features.shape[1]).apply(samples.x.unsqueeze(0))
             terms = self.objective(self.model(self.adam.parameters, scaled, training=True), batch)
             (terms.risk + self.strength * terms.unfairness).sum().backward()
-        finite = self.moments is None or self.moments.are_finite  # or all features seem to be constants
+        # Else all features would seem to be constants. The squares show means and weights that are not finite, too.
+        finite = self.moments is None or isfinite(self.moments.squares.sum())
         if not (finite and self.adam.step_if_finite()):
             self.adam.gradient.zero_()
             if before is not None:

@@ -307,8 +307,7 @@ class _Problem:
             (slope,) = torch.autograd.grad(loss, output, create_graph=True)
             (bend,) = torch.autograd.grad(slope.sum(), output)
         bends = torch.zeros(len(self.x), dtype=torch.float64).index_add_(0, self.place, bend.clamp_min(0))
-        found: Floats = self.axes.T @ self.moments(bends) @ self.axes + self.weight_decay * self.axes.T @ self.axes
-        return found
+        return self.axes.T @ self.moments(bends) @ self.axes + self.weight_decay * self.axes.T @ self.axes
 
     def penalty_curvature(self, vector: Floats) -> Floats:
         """The second derivative of the penalty along the axes, as if there were hardly any: that of a sum of squares.

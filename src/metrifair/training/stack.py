@@ -59,19 +59,10 @@ class EpochSource(NamedTuple):
 
 
 def stratified_epochs(
-    data: Samples,
-    rows: Sequence[Tensor],
-    comparisons: Sequence[Comparison],
-    *,
-    batch_size: int,
-    least: int,
-    fewest: int | None = None,
-    device: torch.device | str = "cpu",
+    data: Samples, rows: Sequence[Tensor], objective: Objective, *, batch_size: int, device: torch.device | str
 ) -> EpochSource:
-    """Stratified batches of each seed's rows, or, where one batch holds them all, those rows every time.
-
-    ``least`` and ``fewest`` are those of ``layout``.
-    """
+    """Stratified batches of each seed's rows, or, where one batch holds them all, those rows every time."""
+    comparisons, least = objective.comparisons, objective.least
     cells = 1 + max(int(data.cell.max()), *(c for one in comparisons for c in one.left + one.right), 0)
     own = cells_of_seeds(data.cell, rows, cells)
     sizes = torch.tensor([[len(cell) for cell in seed] for seed in own])
@@ -79,7 +70,7 @@ def stratified_epochs(
         raise DataError("some seeds' training rows lack a cell that others have; choose splits that hold every group")
     if max(map(len, rows)) <= batch_size:
         return _whole_epochs(data.weight.double(), own, Layout(tuple(sizes.amax(0).tolist())), comparisons)
-    plan = layout(sizes.amin(0).tolist(), comparisons, size=batch_size, least=least, fewest=fewest)
+    plan = layout(sizes.amin(0).tolist(), comparisons, size=batch_size, least=least, fewest=objective.fewest)
     if plan.size > batch_size:
         warnings.warn(
             f"batches hold {plan.size} samples instead of {batch_size}, so that each has {least} of every group "
@@ -178,10 +169,6 @@ class Stack:
     weight_decay: float = 0.0  # where Adam knows of none
     scaled: bool = False  # what is lowered is the objective over 1 + strength: its gradients keep their size
     value: Tensor | None = None  # of the attributes that scores should not depend on, in all rows
-
-    def work(self, rows: int) -> int:
-        """About how many multiplications a step on so many rows takes forward."""
-        return rows * sum(value.numel() for value in self.adam.parameters.values())
 
     def step(self, chosen: Tensor, weight: Tensor) -> None:
         """One step of all models on the rows (seeds, size), which count so much."""

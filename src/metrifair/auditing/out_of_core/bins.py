@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.distribution import Booleans, CountedScores, Floats, Integers, total_over
+from metrifair.auditing.distribution import CountedScores, total_over
+from metrifair.support.arrays import Booleans, Floats, Integers
 
 _MOST_COUNTS = 2**21  # bins x cells
 _MOST_BINS, _FEWEST_BINS = 2**16, 64

@@ -34,11 +34,12 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrifair.auditing.distribution import Floats, Integers, LargestGap
+from metrifair.auditing.distribution import LargestGap
 from metrifair.auditing.out_of_core.bins import Bins, Scale, Steps, joined
 from metrifair.auditing.out_of_core.rows import BinnedScores
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS, Convex, Integral, facts
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
 
 _MOST_PASSES = 16

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.distribution import Booleans, Floats
 from metrifair.auditing.out_of_core.formats import COMMA, MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, Request, too_many_groups
 from metrifair.errors import DataError, Remedy
@@ -23,6 +22,7 @@ from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_gr
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.predictions import ROUNDING, are_probabilities
 from metrifair.problem.tables import MOST_CLASSES
+from metrifair.support.arrays import Booleans, Floats
 from metrifair.support.checks import names_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import at_or_above
-from metrifair.auditing.distribution import Booleans, Floats, Integers
 from metrifair.auditing.out_of_core.bins import Bins, Counter, Scale, Steps, bins_for, steps_of
 from metrifair.auditing.out_of_core.columns import (
     ColumnLevels,
@@ -29,6 +28,7 @@ from metrifair.auditing.out_of_core.columns import (
 from metrifair.auditing.out_of_core.files import FileTable
 from metrifair.auditing.out_of_core.rows import MOST_CELLS, BinnedScores, CellRows, CellTable, too_many_cells
 from metrifair.auditing.request import MOST_LEVELS
+from metrifair.support.arrays import Booleans, Floats, Integers
 
 Keys: TypeAlias = NDArray[np.uint64]
 

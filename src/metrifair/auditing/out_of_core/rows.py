@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.bins import Bins, Refiner, Scale
 from metrifair.auditing.out_of_core.columns import ColumnLevels, ManyNumbers, Roles, decoded
 from metrifair.errors import DataError
+from metrifair.support.arrays import Floats, Integers
 
 MOST_CELLS = 2**18
 UNUSABLE = "unusable"

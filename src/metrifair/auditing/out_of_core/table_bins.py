@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from metrifair.auditing.distribution import Booleans, Floats, Integers
 from metrifair.auditing.out_of_core.bins import Bins, Counter, Entries, Scale, Steps, bins_for, joined, steps_of
+from metrifair.support.arrays import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     from metrifair.auditing.out_of_core.tables import TableRows

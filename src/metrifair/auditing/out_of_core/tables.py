@@ -16,7 +16,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.auditing.decisions import at_or_above
-from metrifair.auditing.distribution import Booleans, Floats, Integers
 from metrifair.auditing.out_of_core.columns import (
     ColumnLevels,
     Roles,
@@ -40,6 +39,7 @@ from metrifair.auditing.out_of_core.rows import (
 from metrifair.auditing.out_of_core.table_bins import TableBins, first_upto
 from metrifair.auditing.request import MOST_LEVELS
 from metrifair.errors import DataError
+from metrifair.support.arrays import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     import polars as pl
