@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Unpack, overload
+from typing import Any, Required, Unpack, overload
 
 import numpy as np
 from narwhals.stable.v2.typing import IntoDataFrame
@@ -21,26 +21,17 @@ from metrifair.support.checks import seed_of
 from metrifair.support.signatures import as_in
 
 
+class _RowOptions(AuditOptions, total=False):
+    sensitive_features: Required[Table]
+    y_true: Table | None
+    control_features: Table | None
+    sample_weight: Table | None
+
+
 @overload
-def audit(
-    y_pred: Mapping[str, Table] | IntoDataFrame,
-    *,
-    sensitive_features: Table,
-    y_true: Table | None = None,
-    control_features: Table | None = None,
-    sample_weight: Table | None = None,
-    **options: Unpack[AuditOptions],
-) -> Audit | AuditDifference: ...
+def audit(y_pred: Mapping[str, Table] | IntoDataFrame, **options: Unpack[_RowOptions]) -> Audit | AuditDifference: ...
 @overload
-def audit(
-    y_pred: Table,
-    *,
-    sensitive_features: Table,
-    y_true: Table | None = None,
-    control_features: Table | None = None,
-    sample_weight: Table | None = None,
-    **options: Unpack[AuditOptions],
-) -> Audit: ...
+def audit(y_pred: Table, **options: Unpack[_RowOptions]) -> Audit: ...
 @as_in(Request)
 def audit(
     y_pred: Table,

@@ -8,15 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from metrifair.auditing.records import REST, Favourable, Note
 from metrifair.errors import Style, value_text
 from metrifair.wording.findings import OTHERS
-from metrifair.wording.numbers import (
-    confidence_text,
-    count_text,
-    listed,
-    percent_text,
-    points_text,
-    quoted,
-    score_text,
-)
+from metrifair.wording.numbers import confidence_text, count_text, listed, percent_text, points_text, quoted, score_text
 from metrifair.wording.rates import selected_text
 
 Topic: TypeAlias = Literal["constant", "labels", "parity", "small", "missing", "exactness", "weights", "training"]

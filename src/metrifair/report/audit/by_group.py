@@ -8,7 +8,7 @@ from metrifair.auditing.records import AlongNumber, AuditRecord, ByGroup, Findin
 from metrifair.figures.intervals import FEWEST
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
-from metrifair.report.html import Markup, element, joined
+from metrifair.report.html import Markup, element, joined, table_head, table_region, table_row, with_small
 from metrifair.wording.findings import finding_sentence
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.numbers import MISSING, interval_text, number_text, percent_text
@@ -54,30 +54,21 @@ def measure_text(found: Measure | None) -> str:
 
 def _table(found: ByGroup, *, drawn: bool) -> Markup:
     known = {key: name for key, name in FIGURES.items() if any(getattr(one, key) is not None for one in found.groups)}
-    head = element("tr", *(element("th", name, scope="col") for name in ("Group", "Rows", *known.values())))
     rows = [
-        element(
-            "tr",
-            element("th", one.group, scope="row"),
-            element("td", f"{one.size:,}"),
-            *(_cell(getattr(one, key)) for key in known),
-        )
-        for one in found.groups
+        table_row(one.group, [f"{one.size:,}", *(_cell(getattr(one, key)) for key in known)]) for one in found.groups
     ]
-    gaps = [_cell(found.gaps.get(key)) for key in known]
-    rows.append(
-        element("tr", element("th", "Largest difference", scope="row"), element("td", ""), *gaps, class_="total")
-    )
+    gaps = (_cell(found.gaps.get(key)) for key in known)
+    rows.append(table_row("Largest difference", ["", *gaps], class_="total"))
     where = f"{found.attribute}, {found.within}"
-    table = element("table", element("thead", head), element("tbody", *rows), class_="figures")
-    region = element("div", table, class_="scroll inside", tabindex="0", role="region", aria_label=f"By group: {where}")
+    head = table_head(["Group", "Rows", *known.values()])
+    table = element("table", head, element("tbody", *rows), class_="figures")
+    region = table_region(table, "scroll inside", aria_label=f"By group: {where}")
     return joined(element("h3", where), region, *([_curves(found)] if drawn else []))
 
 
 def _cell(found: Measure | None) -> Markup:
     interval = None if found is None else found.interval
-    small = [] if interval is None else [element("small", interval_text(interval))]
-    return element("td", measure_text(found), *small)
+    return with_small(measure_text(found), "" if interval is None else interval_text(interval))
 
 
 def _curves(found: ByGroup) -> Markup:
@@ -165,7 +156,6 @@ def _along_table(one: AlongNumber) -> Markup:
     for place, name in enumerate(one.bands):
         cells = [f"{one.sizes[place]:,}", *(number_text(one.quantiles[share][place]) for share in shares)]
         cells += [percent_text(one.selection_rates[place])] if one.selection_rates else []
-        rows.append(element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells)))
-    heading = element("thead", element("tr", *(element("th", name, scope="col") for name in head)))
-    table = element("table", heading, element("tbody", *rows))
-    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=f"Along {one.attribute}")
+        rows.append(table_row(name, cells))
+    table = element("table", table_head(head), element("tbody", *rows))
+    return table_region(table, aria_label=f"Along {one.attribute}")
