@@ -269,9 +269,8 @@ def _judged(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
 
 def _choice(view: FrontierView, judged: Outcome, apart: str) -> Iterable[str]:
     point, utility = judged.test, view.label(view.key).lower()
-    place = next(row.text for row in view.rows if row.place == point.place)
     knob = "" if view.knobs else f"{view.label('strength').lower()} "  # several families name it themselves
-    named = f"{markdown_text(knob + place)} and seed {point.seed}"
+    named = f"{markdown_text(knob + view.strength_text(point))} and seed {point.seed}"
     rows = "used neither for training nor for choosing" if judged.training is not None else "not used for choosing"
     if apart:
         yield f"These are not figures of this model, but of one with the same settings {apart}."
