@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import torch
 
@@ -33,6 +33,7 @@ __all__ = ["load_model", "log_audit", "log_frontier", "log_model", "save_model"]
 
 FLAVOUR, _FILE, _REQUIREMENTS, _PYTHON = "metrifair", "model.metrifair", "requirements.txt", "python_env.yaml"
 _LONGEST, _BATCH = 200, 1_000  # characters of a name, metrics at once: what MLflow takes
+_Steps: TypeAlias = Mapping[int, Mapping[str, float]]  # metrics by step
 _METHODS = ("predict", "predict_proba", "decision_function")
 
 
@@ -105,7 +106,7 @@ def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
     with tempfile.TemporaryDirectory() as folder:
         audit.to_html(Path(folder, f"{_key(name)}.html"))
         audit.to_json(Path(folder, f"{_key(name)}.json"))
-        return _log(name, {step: metrics}, params, origin, folder)
+        return _log(name, {step: metrics}, params, _origin(origin), folder)
 
 
 def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
@@ -173,7 +174,7 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
         frontier.to_html(Path(folder, f"{_key(name)}.html"))
         with suppress(DataError):  # a model that no file of ours keeps; the figures are logged all the same
             frontier.save(Path(folder, f"{_key(name)}.metrifair"))
-        return _log(name, steps, params, frontier.provenance, folder)
+        return _log(name, steps, params, _origin(frontier.provenance), folder)
 
 
 def save_model(
@@ -367,15 +368,17 @@ def _key(*parts: str) -> str:
     return ".".join(re.sub(r"[^\w.-]+", "_", part).strip("_.")[:_LONGEST] or "_" for part in parts)
 
 
+def _origin(provenance: Provenance) -> dict[str, str]:
+    return {"title": provenance.title, **{_key(what): said for what, said in provenance_lines(provenance)}}
+
+
 def _keep(metrics: dict[str, float], key: str, value: float | None, worse: Any) -> None:
     """Of several strata the worst figure is told."""
     if value is not None:
         metrics[key] = worse(metrics[key], value) if key in metrics else value
 
 
-def _log(
-    name: str, steps: Mapping[int, Mapping[str, float]], params: Mapping[str, object], origin: Provenance, folder: str
-) -> str:
+def _log(name: str, steps: _Steps, params: Mapping[str, object], tags: Mapping[str, str], folder: str) -> str:
     """Everything at once, under one name, in the active run or a new one; gives its id."""
     mlflow: Any = require("mlflow", extra="mlflow", purpose="logging to MLflow")
     entities: Any = require("mlflow.entities", extra="mlflow", purpose="logging to MLflow")
@@ -388,7 +391,6 @@ def _log(
         for key, value in own.items()
     ]
     said = [entities.Param(f"{first}/{key}", str(value)) for key, value in params.items() if value is not None]
-    tags = {"title": origin.title, **{_key(what): text for what, text in provenance_lines(origin)}}
     told = [entities.RunTag(f"{first}/{key}", value) for key, value in tags.items() if value]
     for start in range(0, len(metrics), _BATCH):
         client.log_batch(run_id, metrics[start : start + _BATCH])
