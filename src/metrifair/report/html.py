@@ -88,6 +88,12 @@ def summary_head(sentences: Sequence[str], facts: Iterable[tuple[str, str]], *mo
     return joined(lead, *listed, fact_list(facts), *more)
 
 
+def card(name: str, title: str, *inside: str) -> Markup:
+    """A section of a page with its heading, by which readers of the screen find it."""
+    heading = element("h2", title, id=f"{name}-title")
+    return element("section", heading, *inside, id=name, class_="card", aria_labelledby=f"{name}-title")
+
+
 def word_list(words: Iterable[tuple[str, str]]) -> Markup:
     """Words and their meanings, as the inside of a list."""
     return joined(*(joined(element("dt", word), element("dd", meaning)) for word, meaning in words))
@@ -144,14 +150,7 @@ def document(
         unscripted=joined(unscripted),
         body=joined(*(section.body for section in sections)),
         words=word_list(words),
-        origin=element(
-            "section",
-            element("h2", "Where this comes from", id="origin-title"),
-            element("dl", word_list(origin), class_="words"),
-            class_="card",
-            id="origin",
-            aria_labelledby="origin-title",
-        )
+        origin=card("origin", "Where this comes from", element("dl", word_list(origin), class_="words"))
         if origin
         else "",
         data="\n".join(

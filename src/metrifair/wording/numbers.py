@@ -73,13 +73,13 @@ def shown_number(value: float | None) -> float | None:
     return None if text == MISSING else float(text.replace(MINUS, "-"))
 
 
-def percent_text(share: float) -> str:
-    """A share in percent.
+def percent_text(share: float | None) -> str:
+    """A share in percent; an en dash where there is none.
 
-    >>> percent_text(0.8419)
-    '84.2%'
+    >>> percent_text(0.8419), percent_text(None)
+    ('84.2%', '–')
     """
-    return f"{figure_text(100 * share, digits=1)}%"
+    return MISSING if share is None else f"{figure_text(100 * share, digits=1)}%"
 
 
 def strength_texts(strengths: Iterable[float]) -> tuple[str, ...]:

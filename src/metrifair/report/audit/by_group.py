@@ -8,7 +8,7 @@ from metrifair.auditing.records import AlongNumber, AuditRecord, ByGroup, Findin
 from metrifair.figures.intervals import FEWEST
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
-from metrifair.report.html import Markup, element, joined, table_head, table_region, table_row, with_small
+from metrifair.report.html import Markup, card, element, joined, table_head, table_region, table_row, with_small
 from metrifair.wording.findings import finding_sentence
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.numbers import MISSING, interval_text, number_text, percent_text
@@ -27,15 +27,9 @@ def by_group_section(tables: Sequence[ByGroup]) -> Markup:
         return Markup("")
     more = len(tables) - _MOST_TABLES
     elsewhere = f"{more} more tables are in the JSON. " if more > 0 else ""
-    return element(
-        "section",
-        element("h2", "By group", id="by-group-title"),
-        element("p", f"{elsewhere}Small figures are confidence intervals of single figures.", class_="hint"),
-        *(_table(one, drawn=number < _MOST_DRAWN) for number, one in enumerate(tables[:_MOST_TABLES])),
-        id="by-group",
-        class_="card",
-        aria_labelledby="by-group-title",
-    )
+    hint = element("p", f"{elsewhere}Small figures are confidence intervals of single figures.", class_="hint")
+    shown = (_table(one, drawn=number < _MOST_DRAWN) for number, one in enumerate(tables[:_MOST_TABLES]))
+    return card("by-group", "By group", hint, *shown)
 
 
 def measure_text(found: Measure | None) -> str:
@@ -114,8 +108,7 @@ def along_section(record: AuditRecord) -> Markup:
     parts = [part for one in record.along[:_MOST_ALONG] for part in _along(one, cuts.get((one.attribute, one.within)))]
     if more > 0:
         parts.append(element("p", f"{more:,} more are in the JSON of the audit.", class_="hint"))
-    heading = element("h2", "Along a numeric attribute", id="along-title")
-    return element("section", heading, *parts, id="along", class_="card", aria_labelledby="along-title")
+    return card("along", "Along a numeric attribute", *parts)
 
 
 def _along(one: AlongNumber, finding: Finding | None) -> list[Markup]:

@@ -40,7 +40,7 @@ from metrifair.report.html import Json
 from metrifair.support.checks import check_known, require
 from metrifair.wording.glossary import witness_text
 from metrifair.wording.metrics import metric_words
-from metrifair.wording.numbers import MISSING, percent_text, points_text, shown_number
+from metrifair.wording.numbers import percent_text, points_text, shown_number
 from metrifair.wording.rates import ratio_text, selected_text
 
 _MOST_GROUPS = 12
@@ -217,10 +217,9 @@ def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumbe
                 "group": number(found.attribute, one.group),
                 "rows": f"{one.size:,}",
                 "selected": shown_number(one.selection_rate),
-                "cells": [MISSING if part is None else percent_text(part) for part in parts],
+                "cells": [percent_text(share(one)) for share in shares.values()],
             }
             for one in shown
-            for parts in [[share(one) for share in shares.values()]]
         ],
         "left_out": len(found.rates) - len(shown),
         "gaps": [

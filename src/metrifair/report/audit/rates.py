@@ -8,7 +8,17 @@ from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
-from metrifair.report.html import Markup, element, fact_list, joined, table_head, table_region, table_row, with_small
+from metrifair.report.html import (
+    Markup,
+    card,
+    element,
+    fact_list,
+    joined,
+    table_head,
+    table_region,
+    table_row,
+    with_small,
+)
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.numbers import (
@@ -29,10 +39,6 @@ _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
 _MOST_LINES = 12  # of the drawing of ratios at deciles
 
 
-def _share(share: float | None) -> str:
-    return MISSING if share is None else percent_text(share)
-
-
 def _with_interval(text: str, interval: Interval | None, show: Callable[[float], str], word: str = "") -> Markup:
     return with_small(text, word or ("" if interval is None else interval_text(interval, show)))
 
@@ -44,9 +50,9 @@ def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[s
     why = "excluded" if rate.left_out else ""
     texts: dict[str, str] = {
         "rows": f"{rate.size:,}",
-        "share": _share(rate.share),
+        "share": percent_text(rate.share),
         "selected": MISSING if rate.selected is None else f"{rate.selected:,}",
-        "rate": _with_interval(_share(rate.selection_rate), rate.interval, percent_text),
+        "rate": _with_interval(percent_text(rate.selection_rate), rate.interval, percent_text),
         "ratio": _with_interval(
             number_text(rate.ratio), rate.ratio_interval, number_text, "reference" if is_reference else why
         ),
@@ -87,7 +93,7 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
     reasons: dict[str, list[str]] = {}
     for rate in [*rates, *([table.unknown] if table.unknown else [])]:
         if rate.left_out:
-            size = f"{count_text(rate.size, 'row')}, {_share(rate.share)}"
+            size = f"{count_text(rate.size, 'row')}, {percent_text(rate.share)}"
             why = exclusion_text(rate, table, settings)
             reasons.setdefault(why, []).append(f"{quoted(rate.group)} ({size})")
     excluded = [f"{why}: {', '.join(groups)}" for why, groups in reasons.items()]
@@ -177,13 +183,5 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
         parts.append(fact_list((name.capitalize(), known.get(name, "not given")) for name in words.fields))
     if standard.named and frontier is not None:
         parts.append(alternatives_table(frontier))
-    return element(
-        "section",
-        element("h2", words.title, id="ratios-title"),
-        element("p", f"{words.about}{small if sure else ''}", class_="hint"),
-        *parts,
-        element("p", NO_VERDICT, class_="said verdict"),
-        id="ratios",
-        class_="card",
-        aria_labelledby="ratios-title",
-    )
+    hint = element("p", f"{words.about}{small if sure else ''}", class_="hint")
+    return card("ratios", words.title, hint, *parts, element("p", NO_VERDICT, class_="said verdict"))
