@@ -173,14 +173,9 @@ def compare(
     return compare_named({"before": read_audit(before), "after": read_audit(after)}, paired=paired, origin=origin)
 
 
-def compare_models(audits: Mapping[str, Audit]) -> AuditDifference:
-    """Compare audits of the same rows, which one call made, with the first of them."""
-    return compare_named(audits, same_rows=True)
-
-
 def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
     """Return the only audit, or all of them compared with the first."""
-    return next(iter(audits.values())) if len(audits) == 1 else compare_models(audits)
+    return next(iter(audits.values())) if len(audits) == 1 else compare_named(audits, same_rows=True)
 
 
 def compare_named(audits: Mapping[str, Audit], **options: Any) -> AuditDifference:

@@ -83,14 +83,6 @@ def constant_text(note: Note) -> str:
     return _CONSTANT[note.kind](**note.facts)
 
 
-def _constant_scores(score: float) -> str:
-    return f"Every score is {score_text(score)}"
-
-
-def _constant_probabilities() -> str:
-    return "All rows have the same class probabilities"
-
-
 def _same_decision(threshold: float, selected: bool) -> str:
     return f"At threshold {score_text(threshold)}, {'everyone' if selected else 'nobody'} is selected"
 
@@ -101,8 +93,8 @@ def _nearly_all_selected(**facts: Any) -> str:
 
 
 _CONSTANT: dict[str, Callable[..., str]] = {
-    "constant_scores": _constant_scores,
-    "constant_probabilities": _constant_probabilities,
+    "constant_scores": lambda score: f"Every score is {score_text(score)}",
+    "constant_probabilities": lambda: "All rows have the same class probabilities",
     "same_decision": _same_decision,
     "nearly_all_selected": _nearly_all_selected,
 }
