@@ -67,6 +67,19 @@ class Remedy:
 
     A value is never one that decides what the data mean: ``...`` marks what only the user can know.
 
+    Parameters
+    ----------
+    argument : str
+        The name of the argument in Python.
+    value : object, default=...
+        The value to pass. The default marks a value that only the user knows.
+    detail : str, default=""
+        The text that follows, such as the condition under which the remedy helps.
+    leave_out : bool, default=False
+        Whether to leave the argument out in place of passing it.
+
+    Examples
+    --------
     >>> for remedy in (Remedy("separator", ";"), Remedy("replace", {"Approved": ...}), Remedy("sheet", leave_out=True)):
     ...     print(remedy_text(remedy), "|", remedy_text(remedy, "option"))
     pass separator=';' | use --separator ';'

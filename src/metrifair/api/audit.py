@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Unpack, overload
+from typing import Required, Unpack, overload
 
 import numpy as np
 from narwhals.stable.v2.typing import IntoDataFrame
 
 from metrifair.api.audit_result import Audit
-from metrifair.api.compare import AuditDifference, compare_models
+from metrifair.api.compare import AuditDifference, compare_named
 from metrifair.auditing.request import AuditOptions, Request
 from metrifair.auditing.source import MemorySource, audit_source
 from metrifair.errors import DataError
@@ -21,26 +21,17 @@ from metrifair.support.checks import seed_of
 from metrifair.support.signatures import as_in
 
 
+class _RowOptions(AuditOptions, total=False):
+    sensitive_features: Required[Table]
+    y_true: Table | None
+    control_features: Table | None
+    sample_weight: Table | None
+
+
 @overload
-def audit(
-    y_pred: Mapping[str, Table] | IntoDataFrame,
-    *,
-    sensitive_features: Table,
-    y_true: Table | None = None,
-    control_features: Table | None = None,
-    sample_weight: Table | None = None,
-    **options: Unpack[AuditOptions],
-) -> Audit | AuditDifference: ...
+def audit(y_pred: Mapping[str, Table] | IntoDataFrame, **options: Unpack[_RowOptions]) -> Audit | AuditDifference: ...
 @overload
-def audit(
-    y_pred: Table,
-    *,
-    sensitive_features: Table,
-    y_true: Table | None = None,
-    control_features: Table | None = None,
-    sample_weight: Table | None = None,
-    **options: Unpack[AuditOptions],
-) -> Audit: ...
+def audit(y_pred: Table, **options: Unpack[_RowOptions]) -> Audit: ...
 @as_in(Request)
 def audit(
     y_pred: Table,
@@ -157,21 +148,16 @@ def audit(
             f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
         )
     generator = np.random.default_rng(seed)
-    rows: dict[str, Any] = {
-        "sensitive_features": sensitive_features
-        if request.cuts is None
-        else in_groups(sensitive_features, request.cuts),
-        "y_true": y_true,
-        "control_features": control_features,
-        "sample_weight": sample_weight,
-    }
+    groups = sensitive_features if request.cuts is None else in_groups(sensitive_features, request.cuts)
     models = models_of(y_pred, y_true)
     library = library_of(y_pred, sensitive_features, y_true, control_features, sample_weight)
     audits, origin = {}, object()
     for name, one in ({"": y_pred} if models is None else models).items():
-        result = audit_source(MemorySource(one, **rows), request, generator, origin)
+        result = audit_source(
+            MemorySource(one, groups, y_true, control_features, sample_weight), request, generator, origin
+        )
         attributes = () if result.rows is None else result.rows.sample.problem.scheme.attributes
         columns = {"score": [name] if name else [], "group": [attribute.name for attribute in attributes]}
         result = result.with_provenance(audit, given, seed=seed, columns=columns, source="rows in memory")
         audits[name] = Audit(result.record, result.rows, library)
-    return audits[""] if models is None else compare_models(audits)
+    return audits[""] if models is None else compare_named(audits, same_rows=True)

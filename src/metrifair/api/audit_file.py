@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 import numpy as np
 
@@ -144,8 +144,7 @@ def audit_file(
     given = {**locals(), **options}
     request = Request.of(audit_file, options)
     seed = seed_of(request.random_state)
-    columns: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
-    every = roles_by_score(score, request, tolerance, **columns)
+    every = roles_by_score(score, request, tolerance, group=group, label=label, control=control, weight=weight)
     generator = np.random.default_rng(seed)
     reading = FileOptions(format, separator, decimal, encoding, header, day_first, sheet, missing, replace)
     with opened(path, reading) as source:

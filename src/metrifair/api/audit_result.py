@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import narwhals.stable.v2 as nw
 
@@ -30,27 +31,37 @@ if TYPE_CHECKING:
 JSON_VERSION = 1
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
 
-_COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
-    "attribute": (nw.String, lambda one: one.attribute),
-    "criterion": (nw.String, lambda one: one.criterion),
-    "within": (nw.String, lambda one: one.within),
+FrameColumns: TypeAlias = dict[str, tuple[Any, Callable[[Any], object]]]
+"""The type and the value of each column of a data frame, by name."""
+
+
+def field_columns(kind: Any, *names: str) -> FrameColumns:
+    """Columns of the fields of a record, under their names."""
+    return {name: (kind, attrgetter(name)) for name in names}
+
+
+def interval_columns(name: str, field: str) -> FrameColumns:
+    """The ends of a field that is an interval or None, as two columns."""
+    return {
+        f"{name}_low": (nw.Float64, lambda one: getattr(getattr(one, field), "low", None)),
+        f"{name}_high": (nw.Float64, lambda one: getattr(getattr(one, field), "high", None)),
+    }
+
+
+_COLUMNS: FrameColumns = {
+    **field_columns(nw.String, "attribute", "criterion", "within"),
     "group": (nw.String, lambda one: one.groups[0]),
     "other_group": (nw.String, lambda one: one.groups[1]),
     "size": (nw.Int64, lambda one: one.sizes[0]),
     "other_size": (nw.Int64, lambda one: one.sizes[1]),
-    "metric": (nw.String, lambda one: one.metric),
-    "value": (nw.Float64, lambda one: one.value),
+    **field_columns(nw.String, "metric"),
+    **field_columns(nw.Float64, "value"),
     "lower": (nw.Float64, lambda one: one.bracket.low if one.bracket else one.value),
     "upper": (nw.Float64, lambda one: one.bracket.high if one.bracket else one.value),
-    "unbiased": (nw.Float64, lambda one: one.unbiased),
-    "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
-    "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
-    "certified": (nw.Float64, lambda one: one.certified),
-    "certified_jointly": (nw.Float64, lambda one: one.certified_jointly),
-    "paper_bound": (nw.Float64, lambda one: one.paper_bound),
-    "p_value": (nw.Float64, lambda one: one.p_value),
-    "joint_low": (nw.Float64, lambda one: one.joint_interval.low if one.joint_interval else None),
-    "joint_high": (nw.Float64, lambda one: one.joint_interval.high if one.joint_interval else None),
+    **field_columns(nw.Float64, "unbiased"),
+    **interval_columns("interval", "interval"),
+    **field_columns(nw.Float64, "certified", "certified_jointly", "paper_bound", "p_value"),
+    **interval_columns("joint", "joint_interval"),
     "significance": (nw.String, lambda one: significance_text(one) or None),
     "tested_by": (nw.String, lambda one: TESTS[one.tested_by] or None),
     "sentence": (nw.String, lambda one: describe(one).sentence),

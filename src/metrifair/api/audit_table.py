@@ -113,8 +113,7 @@ def audit_table(
     given = {**locals(), **options}
     request = Request.of(audit_table, options)
     seed = seed_of(request.random_state)
-    columns: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
-    every = roles_by_score(score, request, tolerance, **columns)
+    every = roles_by_score(score, request, tolerance, group=group, label=label, control=control, weight=weight)
     generator = np.random.default_rng(seed)
     place = table if isinstance(table, Connected) else Connected("the table", table)
     files = [] if place.file is None else source_files([place.file])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import msgspec
 import narwhals.stable.v2 as nw
 
-from metrifair.api.audit_result import JSON_VERSION, Audit
+from metrifair.api.audit_result import JSON_VERSION, Audit, FrameColumns, field_columns, interval_columns
 from metrifair.auditing.compare import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
 from metrifair.auditing.source import AuditResult
@@ -22,21 +22,14 @@ from metrifair.support.files import reason_of, write_json
 from metrifair.support.provenance import Provenance, call_text, made_now, said_of
 from metrifair.wording.compare import difference_sentences
 
-_COLUMNS: dict[str, tuple[Any, Callable[[Difference], object]]] = {
-    "model": (nw.String, lambda one: one.model),
-    "attribute": (nw.String, lambda one: one.attribute),
-    "criterion": (nw.String, lambda one: one.criterion),
-    "within": (nw.String, lambda one: one.within),
+_COLUMNS: FrameColumns = {
+    **field_columns(nw.String, "model", "attribute", "criterion", "within"),
     "groups": (nw.String, lambda one: " / ".join(one.groups)),
-    "metric": (nw.String, lambda one: one.metric),
-    "before": (nw.Float64, lambda one: one.before),
-    "after": (nw.Float64, lambda one: one.after),
-    "difference": (nw.Float64, lambda one: one.difference),
-    "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
-    "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
-    "p_value": (nw.Float64, lambda one: one.p_value),
-    "p_adjusted": (nw.Float64, lambda one: one.p_adjusted),
-    "verdict": (nw.String, lambda one: one.verdict),
+    **field_columns(nw.String, "metric"),
+    **field_columns(nw.Float64, "before", "after", "difference"),
+    **interval_columns("interval", "interval"),
+    **field_columns(nw.Float64, "p_value", "p_adjusted"),
+    **field_columns(nw.String, "verdict"),
 }
 
 
@@ -180,14 +173,9 @@ def compare(
     return compare_named({"before": read_audit(before), "after": read_audit(after)}, paired=paired, origin=origin)
 
 
-def compare_models(audits: Mapping[str, Audit]) -> AuditDifference:
-    """Compare audits of the same rows, which one call made, with the first of them."""
-    return compare_named(audits, same_rows=True)
-
-
 def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
     """Return the only audit, or all of them compared with the first."""
-    return next(iter(audits.values())) if len(audits) == 1 else compare_models(audits)
+    return next(iter(audits.values())) if len(audits) == 1 else compare_named(audits, same_rows=True)
 
 
 def compare_named(audits: Mapping[str, Audit], **options: Any) -> AuditDifference:

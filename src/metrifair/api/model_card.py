@@ -269,9 +269,8 @@ def _judged(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
 
 def _choice(view: FrontierView, judged: Outcome, apart: str) -> Iterable[str]:
     point, utility = judged.test, view.label(view.key).lower()
-    place = next(row.text for row in view.rows if row.place == point.place)
     knob = "" if view.knobs else f"{view.label('strength').lower()} "  # several families name it themselves
-    named = f"{markdown_text(knob + place)} and seed {point.seed}"
+    named = f"{markdown_text(knob + view.strength_text(point))} and seed {point.seed}"
     rows = "used neither for training nor for choosing" if judged.training is not None else "not used for choosing"
     if apart:
         yield f"These are not figures of this model, but of one with the same settings {apart}."
@@ -332,11 +331,7 @@ def _results(
     figures: list[dict[str, Value]] = []
     if view is not None and outcome is not None:
         values = {key: outcome.test.figure(key) for key in view.keys}
-        figures = [
-            {"type": key, "name": view.label(key), "value": float(shown_number(own) or 0.0)}
-            for key, own in values.items()
-            if own is not None
-        ]
+        figures = [_metric(key, view.label(key), own) for key, own in values.items() if own is not None]
     found = {"test rows of the frontier": (frontier, figures), "audited rows": (audit, _audit_results(audit))}
     results: list[Value] = []
     for split, (source, metrics) in found.items():
@@ -354,12 +349,8 @@ def _results(
 def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
     if audit is None:
         return []
-    found: list[dict[str, Value]] = [
-        {
-            "type": key,
-            "name": f"{FIGURES[key]} of {one.group} ({table.attribute}, {table.within})",
-            "value": float(shown_number(own.value) or 0.0),
-        }
+    found = [
+        _metric(key, f"{FIGURES[key]} of {one.group} ({table.attribute}, {table.within})", own.value)
         for table in audit.record.by_group[:MOST_TABLES]
         for one in table.groups
         for key in ("accuracy", "auc")
@@ -368,11 +359,9 @@ def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
     first = {one.metric: one for one in reversed(most_certain_first(audit.findings)) if one.enough}
     for one in first.values():  # by each metric the finding with the most evidence; small groups are no headline
         who = f"{one.groups[0]} vs {one.groups[1]}, {one.within}, {criterion_name(one.criterion).lower()}"
-        found.append(
-            {
-                "type": one.metric,
-                "name": f"{metric_words(one.metric).name}: {who}",
-                "value": float(shown_number(one.value) or 0.0),
-            }
-        )
+        found.append(_metric(one.metric, f"{metric_words(one.metric).name}: {who}", one.value))
     return found
+
+
+def _metric(kind: str, name: str, value: float) -> dict[str, Value]:
+    return {"type": kind, "name": name, "value": float(shown_number(value) or 0.0)}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from metrifair.api.audit_result import Audit
+from metrifair.api.audit_result import Audit, FrameColumns, field_columns, interval_columns
 from metrifair.api.compare import read_audit
 from metrifair.api.state import AuditState
 from metrifair.auditing.monitor import Pool, series_record
@@ -28,20 +28,14 @@ from metrifair.support.provenance import Provenance, call_text, files_of, made_n
 from metrifair.support.signatures import as_in
 from metrifair.wording.compare import series_sentences
 
-_COLUMNS: dict[str, tuple[Any, Callable[[Look], object]]] = {
-    "look": (nw.String, lambda one: one.look),
-    "attribute": (nw.String, lambda one: one.attribute),
-    "criterion": (nw.String, lambda one: one.criterion),
-    "within": (nw.String, lambda one: one.within),
+_COLUMNS: FrameColumns = {
+    **field_columns(nw.String, "look", "attribute", "criterion", "within"),
     "groups": (nw.String, lambda one: " / ".join(one.groups)),
-    "metric": (nw.String, lambda one: one.metric),
-    "value": (nw.Float64, lambda one: one.value),
-    "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
-    "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
-    "difference": (nw.Float64, lambda one: one.difference),
-    "p_value": (nw.Float64, lambda one: one.p_value),
-    "level": (nw.Float64, lambda one: one.level),
-    "alarm": (nw.String, lambda one: one.alarm),
+    **field_columns(nw.String, "metric"),
+    **field_columns(nw.Float64, "value"),
+    **interval_columns("interval", "interval"),
+    **field_columns(nw.Float64, "difference", "p_value", "level"),
+    **field_columns(nw.String, "alarm"),
 }
 
 

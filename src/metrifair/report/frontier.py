@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from metrifair.errors import DataError
 from metrifair.figures.utility import UTILITIES
 from metrifair.report.charts import Axis, axis, axis_json, check_curve, curves_json, score_axis, short, thinned
-from metrifair.report.html import DRAWING, Json, Markup, Section, document, element, joined, resource
+from metrifair.report.html import DRAWING, Json, Markup, Section, document, element, item_list, joined, resource
 from metrifair.support.checks import require
 from metrifair.support.files import write_file
 from metrifair.tradeoff.points import Point
@@ -67,7 +67,7 @@ def frontier_head(view: FrontierView) -> Markup:
     """What was found, in words: the summary and the notes."""
     return joined(
         element("p", " ".join(summary(view)), id="summary", class_="summary"),
-        element("ul", *(element("li", note) for note in view.notes), id="notes", class_="notes"),
+        item_list(view.notes, id="notes", class_="notes"),
     )
 
 
@@ -360,25 +360,19 @@ def frontier_chart(view: FrontierView) -> LayerChart:
     layers = [
         alt.Chart(alt.Data(values=line)).mark_line(color="#222", strokeWidth=1.5).encode(x=x, y=y, order="order:Q"),
     ]
-    marked = [point for point in view.usable if view.mark(point)]
-    better = [point for point in view.usable if not view.mark(point)]
-    if better:
-        layers.append(_dots(alt, view, better).mark_circle(size=60, opacity=0.6, color="#555").encode(x=x, y=y))
-    if marked:
-        hollow = _dots(alt, view, marked).mark_point(size=50, filled=False, strokeWidth=1.5, color="#999")
-        layers.append(hollow.encode(x=x, y=y))
-    if view.baseline is not None:
-        layers.append(
-            _dots(alt, view, [view.baseline])
-            .mark_point(shape="square", size=130, filled=False, strokeWidth=2, color="#777")
-            .encode(x=x, y=y)
-        )
-    if view.choice is not None:
-        layers.append(
-            _dots(alt, view, [view.choice])
-            .mark_point(shape="diamond", size=260, filled=False, strokeWidth=2.5, color=_ACCENT)
-            .encode(x=x, y=y)
-        )
+    hollow = {"type": "point", "filled": False}
+    drawn: list[tuple[list[Point | None], dict[str, Any]]] = [
+        (
+            [one for one in view.usable if not view.mark(one)],
+            {"type": "circle", "size": 60, "opacity": 0.6, "color": "#555"},
+        ),
+        ([one for one in view.usable if view.mark(one)], hollow | {"size": 50, "strokeWidth": 1.5, "color": "#999"}),
+        ([view.baseline], hollow | {"shape": "square", "size": 130, "strokeWidth": 2, "color": "#777"}),
+        ([view.choice], hollow | {"shape": "diamond", "size": 260, "strokeWidth": 2.5, "color": _ACCENT}),
+    ]
+    for points, mark in drawn:
+        if known := [point for point in points if point is not None]:
+            layers.append(_dots(alt, view, known).properties(mark=mark).encode(x=x, y=y))
     chart: LayerChart = alt.layer(*layers).properties(title=view.title, width=520, height=360)
     return chart
 

@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -47,6 +47,56 @@ def joined(*parts: str) -> Markup:
     <b>a</b> &amp; <b>c</b>
     """
     return Markup("".join(part if isinstance(part, Markup) else html.escape(part) for part in parts))
+
+
+def with_small(text: str, small: str) -> Markup:
+    """Text, and in small print what belongs to it, if anything does."""
+    return joined(text, element("small", small)) if small else joined(text)
+
+
+def table_head(headings: Iterable[str]) -> Markup:
+    """The head of a table."""
+    return element("thead", element("tr", *(element("th", text, scope="col") for text in headings)))
+
+
+def table_row(heading: str, cells: Iterable[str], **attributes: str) -> Markup:
+    """A row of a table."""
+    return element("tr", element("th", heading, scope="row"), *(element("td", cell) for cell in cells), **attributes)
+
+
+def table_region(table: Markup, class_: str = "scroll", **label: str) -> Markup:
+    """A table that scrolls sideways where it is too wide, also by keyboard."""
+    return element("div", table, class_=class_, tabindex="0", role="region", **label)
+
+
+def item_list(texts: Iterable[str], **attributes: str) -> Markup:
+    """A list of texts."""
+    return element("ul", *(element("li", text) for text in texts), **attributes)
+
+
+def fact_list(facts: Iterable[tuple[str, str]]) -> Markup:
+    """Names and values."""
+    items = (element("div", element("dt", name), element("dd", text)) for name, text in facts)
+    return element("dl", *items, class_="facts")
+
+
+def summary_head(sentences: Sequence[str], facts: Iterable[tuple[str, str]], *more: Markup) -> Markup:
+    """The head of a page: a summary, whose first sentence leads, and the facts."""
+    first, *others = sentences
+    lead = element("p", first, id="audit-summary", class_="summary lead")
+    listed = [item_list(others, class_="sentences")] if others else []
+    return joined(lead, *listed, fact_list(facts), *more)
+
+
+def card(name: str, title: str, *inside: str) -> Markup:
+    """A section of a page with its heading, by which readers of the screen find it."""
+    heading = element("h2", title, id=f"{name}-title")
+    return element("section", heading, *inside, id=name, class_="card", aria_labelledby=f"{name}-title")
+
+
+def word_list(words: Iterable[tuple[str, str]]) -> Markup:
+    """Words and their meanings, as the inside of a list."""
+    return joined(*(joined(element("dt", word), element("dd", meaning)) for word, meaning in words))
 
 
 @dataclass(frozen=True)
@@ -99,15 +149,8 @@ def document(
         head=head,
         unscripted=joined(unscripted),
         body=joined(*(section.body for section in sections)),
-        words=joined(*(joined(element("dt", word), element("dd", meaning)) for word, meaning in words)),
-        origin=element(
-            "section",
-            element("h2", "Where this comes from", id="origin-title"),
-            element("dl", *(joined(element("dt", name), element("dd", text)) for name, text in origin), class_="words"),
-            class_="card",
-            id="origin",
-            aria_labelledby="origin-title",
-        )
+        words=word_list(words),
+        origin=card("origin", "Where this comes from", element("dl", word_list(origin), class_="words"))
         if origin
         else "",
         data="\n".join(
@@ -123,8 +166,9 @@ def origin_list(provenance: Provenance, heading: str = "Where this comes from") 
     lines = provenance_lines(provenance)
     if not lines:
         return Markup("")
-    listed = element("dl", *(joined(element("dt", name), element("dd", text)) for name, text in lines), class_="words")
-    return element("details", element("summary", heading), listed, class_="origin")
+    return element(
+        "details", element("summary", heading), element("dl", word_list(lines), class_="words"), class_="origin"
+    )
 
 
 def embedded_json(content: Json) -> str:

@@ -150,7 +150,22 @@ class TradeOff:
         return utility.share(point.figure(utility.name), None if constant is None else constant.figure(utility.name))
 
     def choose(self, wish: Wish, utility: UtilityLike | None, needs_group: bool | None) -> Outcome:
-        """The outcome that suits best on validation rows; its test point becomes ``chosen``."""
+        """The outcome that suits best on validation rows; its test point becomes ``chosen``.
+
+        Parameters
+        ----------
+        wish : Wish
+            The limit, or the rule, of the choice.
+        utility : str, table of costs or scorer
+            What makes a model good. None: the utility of the frontier.
+        needs_group : bool
+            Whether the model asks for the group at prediction. None: either.
+
+        Returns
+        -------
+        Outcome
+            The chosen model with its figures.
+        """
         self.chosen, self.limit, self.chosen_by, self.certified = None, wish.max_unfairness, None, False
         judged_by = self.utility if utility is None else self._with_figures(utility)
         candidates = [outcome for outcome in self.outcomes if not outcome.validation.failed]
@@ -195,7 +210,13 @@ class TradeOff:
         return asked
 
     def choice(self) -> tuple[Job, SweepContext]:
-        """The chosen model's job, and the rows; a DataError where no model is chosen, or no rows are in memory."""
+        """The chosen model's job, and the rows; a DataError where no model is chosen, or no rows are in memory.
+
+        Returns
+        -------
+        tuple of Job and SweepContext
+            What trains the model again, and the rows and estimators.
+        """
         if self.chosen is None:
             raise DataError("no model is chosen; call select first")
         if self.source is None:

@@ -130,15 +130,16 @@ def series_sentences(record: SeriesRecord) -> list[str]:
     """A series of audits, the most important first."""
     alarms = [one for one in record.series if one.alarm in ("worse", "better")]
     sentences = [_changed([one for one in alarms if one.alarm == kind]) for kind in ("worse", "better")]
-    if not alarms:
-        sentences = [_unchanged(record)]
-    return [*filter(None, sentences), _error_rate(record), *_baselines(record)]
-
-
-def _unchanged(record: SeriesRecord) -> str:
     if all(one.level is None for one in record.series):
-        return f"No distance was tested: no group has a baseline and a later look of {record.least_count:,} rows."
-    return f"No distance has changed significantly since its baseline, over {len(record.looks)} looks."
+        least = f"{record.least_count:,} rows"
+        sentences = [f"No distance was tested: no group has a baseline and a later look of {least}."]
+    elif not alarms:
+        sentences = [f"No distance has changed significantly since its baseline, over {len(record.looks)} looks."]
+    error_rate = (
+        f"The probability of any false alarm is at most {confidence_text(1 - record.confidence)}, however many looks "
+        "follow (Bonferroni over looks, alpha / (k (k + 1)), and over distances)."
+    )
+    return [*filter(None, sentences), error_rate, *_baselines(record)]
 
 
 def _changed(looks: Sequence[Look]) -> str:
@@ -151,13 +152,6 @@ def _changed(looks: Sequence[Look]) -> str:
         f"{most.alarm.capitalize()} than the baseline: {counts}. Most significant is "
         f"{figure_name(most.metric)} of {place_text(most)} at {quoted(most.look)}: "
         f"{number_text(most.value)} ({figure_text(most.difference, signed=True)})."
-    )
-
-
-def _error_rate(record: SeriesRecord) -> str:
-    return (
-        f"The probability of any false alarm is at most {confidence_text(1 - record.confidence)}, however many looks "
-        "follow (Bonferroni over looks, alpha / (k (k + 1)), and over distances)."
     )
 
 

@@ -5,15 +5,15 @@ Pages, terminals and cards place them. A note has one template for its kind, who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from metrifair.figures.intervals import FEW
 from metrifair.figures.utility import CONSTANT, NO_BETTER, Mark, Utility
 from metrifair.tradeoff.points import FrontierNote, Point
 from metrifair.wording.frontier_view import MARKS, FrontierRow, FrontierView, figure_name, figure_texts
-from metrifair.wording.numbers import few_text, figure_text, listed, noun, percent_text, positive_text
+from metrifair.wording.numbers import count_text, figure_text, listed, noun, percent_text, positive_text, quoted
 
 _PARTS = {"training": "training rows", "validation": "validation rows", "test": "test rows"}
 _SAME, _THRESHOLD = "the same for everyone", "metrifair train --choose-threshold"
@@ -35,31 +35,24 @@ def _split(training: int, validation: int, test: int, folds: int) -> str:
     return f"{first}, {validation:,} validation rows, {test:,} test rows."
 
 
-def _positive_label(labels: Sequence[object], positive: int) -> str:
-    return positive_text(labels, positive)
-
-
 def _weighted() -> str:
     return "Rows count by their sample weights. Intervals are omitted: their proof does not cover weighted samples."
-
-
-def _label_groups(attribute: str) -> str:
-    return f"The groups of {attribute} are the label in other words: scores that are right are then unfair by design."
 
 
 def _small_groups(groups: Sequence[Mapping[str, Any]], left_out: bool) -> str:
     small = []
     for one in groups:
-        rows = _PARTS[one["part"]]
-        within = rows if one["within"] == "everyone" else f"{rows}, {one['within']}"
-        small.append((one["group"], one["attribute"], within, one["rows"]))
+        within = "" if one["within"] == "everyone" else f", {one['within']}"
+        size = f"{one['rows']} in {_PARTS[one['part']]}{within}"
+        small.append(f"{quoted(one['group'])} of {one['attribute']} ({size})")
     consequence = (
         f"Unfairness excludes them, and the four-fifths ratio excludes groups with fewer than {FEW} rows in all. "
         "Tables by group show them."
         if left_out
         else "There are no larger groups to compare, so that chance alone may explain the unfairness."
     )
-    return f"{few_text(small)} {consequence} Merge small groups, mark them as missing, or hold more rows out."
+    few = f"Fewer than {FEW} samples say little about a group: {listed(list(dict.fromkeys(small)))}."
+    return f"{few} {consequence} Merge small groups, mark them as missing, or hold more rows out."
 
 
 def chance_text(unfairness: float, comparisons: int = 1, on: str = "scores") -> str:
@@ -122,21 +115,19 @@ def _same_decisions(models: int, of: int) -> str:
     )
 
 
-def _message(text: str) -> str:
-    return text  # of a caller that has its own words, such as the command line
-
-
 NOTES: Mapping[str, Callable[..., str]] = {
     "split": _split,
-    "positive_label": _positive_label,
+    "positive_label": positive_text,
     "weighted": _weighted,
-    "label_groups": _label_groups,
+    "label_groups": lambda attribute: (
+        f"The groups of {attribute} are the label in other words: scores that are right are then unfair by design."
+    ),
     "small_groups": _small_groups,
     "chance": chance_text,
     "overfit": _overfit,
     "constant_models": _constant_models,
     "same_decisions": _same_decisions,
-    "message": _message,
+    "message": lambda text: text,  # of a caller that has its own words, such as the command line
 }
 
 
@@ -223,26 +214,18 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     fairest = next((point for point in view.front if not view.mark(point)), None)
     if fairest is not None:
         lower = sum(point.gap(view.on) < fairest.gap(view.on) for point in view.usable if view.mark(point))
-        more = f" {_models(lower)} with less unfairness {_are(lower)} {MARKS[NO_BETTER]}." if lower else ""
+        more = f" {count_text(lower, 'model')} with less unfairness {_are(lower)} {MARKS[NO_BETTER]}." if lower else ""
         found.append(Highlight("Least unfair", fairest, _against(view, fairest, top) + more))
-    return _merged(
-        replace(one, sentence=f"{_capital(mark_text(mark))}. {one.sentence}")
-        if (mark := one.point.marks.get(view.key))
-        else one
-        for one in found
-    )
-
-
-def _merged(found: Iterable[Highlight]) -> tuple[Highlight, ...]:
-    """A model that stands out in several ways is shown once, under all its headings."""
+    # A model that stands out in several ways is shown once, under all its headings.
     merged: list[Highlight] = []
-    for highlight in found:
-        same = next((number for number, other in enumerate(merged) if other.point == highlight.point), None)
-        if same is None:
-            merged.append(highlight)
-        else:
-            heading = f"{merged[same].heading}, {noun(highlight.heading)}"
-            merged[same] = replace(merged[same], heading=heading)
+    for one in found:
+        first = next(other for other in found if other.point == one.point)
+        if one is first:
+            alike = [other.heading for other in found if other.point == one.point]
+            heading = ", ".join([alike[0], *map(noun, alike[1:])])
+            mark = one.point.marks.get(view.key)
+            warning = f"{_capital(mark_text(mark))}. " if mark else ""
+            merged.append(Highlight(heading, one.point, warning + one.sentence))
     return tuple(merged)
 
 
@@ -263,28 +246,25 @@ Against the most accurate: accuracy 10.0 points lower, unfairness 75% lower.
         )
     top = view.front[-1]
     name = "The most accurate model" if view.key == "accuracy" else f"The best model in {view.label(view.key)}"
-    sentences = [f"{name} {_reaches(view, top)}."]
-    sentences += [constant] if (constant := constant_sentence(view)) else []
-    sentences += [families] if (families := families_sentence(view)) else []
+    sentences = [f"{name} {_reaches(view, top)}.", constant_sentence(view), families_sentence(view)]
     if view.choice is None:
         sentences.append("No model has been chosen yet: move the slider to see what each strength costs.")
     elif view.choice == top:
         sentences.append("It is also the chosen model.")
     else:
-        named = f"{noun(view.label('strength'))} {_strength(view, view.choice)}"
         sentences.append(
-            f"The chosen model ({named}) {_reaches(view, view.choice)}. "
+            f"The chosen model ({_strength(view, view.choice)}) {_reaches(view, view.choice)}. "
             f"Against {_best(view)}: {noun(_against(view, view.choice, top))}"
         )
     if view.choice is not None and (mark := view.choice.marks.get(view.key)):
         sentences.append(f"The chosen model {mark_text(mark)}.")
-    sentences += [asked] if (asked := limit_sentence(view)) else []
+    sentences.append(limit_sentence(view))
     failed = sum(row.failed for row in view.rows)
     if failed:
         sentences.append(
             f"{failed} of {len(view.points)} models failed; the table lists them, the plot leaves them out."
         )
-    return tuple(sentences)
+    return tuple(filter(None, sentences))
 
 
 def limit_sentence(view: FrontierView) -> str:
@@ -324,9 +304,9 @@ more rows out.
     }
     reached = ", ".join(f"{noun(view.label(key))} {text}" for key, text in shown.items())
     intervals = ", with 95 % intervals" if set(shown) & set(point.intervals) else ""
-    named = f"{noun(view.label('strength'))} {_strength(view, point)}"
+    asked = f"with an {gap} of at most {limit:g} on validation rows"
     sentences = [
-        f"Chosen: {named}, {_best(view)}, up to noise, with an {gap} of at most {limit:g} on validation rows.",
+        f"Chosen: {_strength(view, point)}, {_best(view)}, up to noise, {asked}.",
         f"On test rows it has {reached}{intervals}.",
     ]
     if mark := point.marks.get(view.key):
@@ -393,18 +373,14 @@ def families_sentence(view: FrontierView) -> str:
     for family in view.knobs:
         own = [point for point in view.points if point.family == family]
         asks = "; needs the group of each row at prediction" if any(point.needs_group for point in own) else ""
-        parts.append(f"{family} ({_models(len(own))}{asks})")
+        parts.append(f"{family} ({count_text(len(own), 'model')}{asks})")
     return f"Families: {', '.join(parts)}." if parts else ""
 
 
 def row_note(row: FrontierRow) -> str:
     """What a table says of a strength beside its figures."""
-    return "; ".join(
-        [
-            *([row.mark] if row.mark else []),
-            *(["significantly less unfair on training rows"] if row.overfit else []),
-        ]
-    )
+    overfit = "significantly less unfair on training rows" if row.overfit else ""
+    return "; ".join(filter(None, (row.mark, overfit)))
 
 
 def shown_note(view: FrontierView, shown: int) -> str:
@@ -434,8 +410,7 @@ def interval_note(view: FrontierView, point: Point) -> str:
 
 
 def _strength(view: FrontierView, point: Point) -> str:
-    texts = {row.place: row.text for row in view.rows}
-    return texts.get(point.place, f"{point.strength:g}")
+    return f"{noun(view.label('strength'))} {view.strength_text(point)}"
 
 
 def _best(view: FrontierView) -> str:
@@ -444,10 +419,6 @@ def _best(view: FrontierView) -> str:
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
-
-
-def _models(count: int) -> str:
-    return f"{count} model{'' if count == 1 else 's'}"
 
 
 def _capital(text: str) -> str:

@@ -171,6 +171,11 @@ class FrontierView:
             return "Model"
         return figure_name(self.accuracy_name if key == "accuracy" else key)
 
+    def strength_text(self, point: Point) -> str:
+        """The strength of a point, as its row shows it."""
+        shown = (row.text for row in self.rows if row.place == point.place)
+        return next(shown, strength_texts([point.strength])[0])
+
     @cached_property
     def group_names(self) -> tuple[str, ...]:
         """The groups that have curves or were named, each once, in the order of their colours."""
@@ -318,11 +323,9 @@ def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...
     >>> figure_lines(FrontierView([Point(0.5, 3, 0.9, 0.4)]), Point(0.5, 3, 0.9, 0.4))
     (('Strength', '0.5'), ('Seed', '3'), ('Accuracy', '0.900'), ('Unfairness', '0.400'))
     """
-    shown = {row.place: row.text for row in view.rows}
-    strength = shown.get(point.place) or strength_texts([point.strength])[0]
     figures = ((view.label(key), text) for key, text in figure_texts(view, point).items())
     asks = [("Group at prediction", "needed" if point.needs_group else "not needed")] if view.knobs else []
-    return (view.label("strength"), strength), *asks, (view.label("seed"), str(point.seed)), *figures
+    return (view.label("strength"), view.strength_text(point)), *asks, (view.label("seed"), str(point.seed)), *figures
 
 
 def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from metrifair.auditing.ranking import (
-    headline_finding,
-    is_inconclusive,
-    main_metric,
-    most_certain_first,
-    worst_ratio,
-)
+from metrifair.auditing.ranking import headline_finding, is_inconclusive, main_metric, most_certain_first, worst_ratio
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, WitnessCurve
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS, is_largest_gap

@@ -8,15 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from metrifair.auditing.records import REST, Favourable, Note
 from metrifair.errors import Style, value_text
 from metrifair.wording.findings import OTHERS
-from metrifair.wording.numbers import (
-    confidence_text,
-    count_text,
-    listed,
-    percent_text,
-    points_text,
-    quoted,
-    score_text,
-)
+from metrifair.wording.numbers import confidence_text, count_text, listed, percent_text, points_text, quoted, score_text
 from metrifair.wording.rates import selected_text
 
 Topic: TypeAlias = Literal["constant", "labels", "parity", "small", "missing", "exactness", "weights", "training"]
@@ -91,14 +83,6 @@ def constant_text(note: Note) -> str:
     return _CONSTANT[note.kind](**note.facts)
 
 
-def _constant_scores(score: float) -> str:
-    return f"Every score is {score_text(score)}"
-
-
-def _constant_probabilities() -> str:
-    return "All rows have the same class probabilities"
-
-
 def _same_decision(threshold: float, selected: bool) -> str:
     return f"At threshold {score_text(threshold)}, {'everyone' if selected else 'nobody'} is selected"
 
@@ -109,8 +93,8 @@ def _nearly_all_selected(**facts: Any) -> str:
 
 
 _CONSTANT: dict[str, Callable[..., str]] = {
-    "constant_scores": _constant_scores,
-    "constant_probabilities": _constant_probabilities,
+    "constant_scores": lambda score: f"Every score is {score_text(score)}",
+    "constant_probabilities": lambda: "All rows have the same class probabilities",
     "same_decision": _same_decision,
     "nearly_all_selected": _nearly_all_selected,
 }

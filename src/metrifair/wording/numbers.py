@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from metrifair.figures.intervals import FEW, Interval
+from metrifair.figures.intervals import Interval
 from metrifair.problem.problem import is_evident_positive
 
 MISSING = "\N{EN DASH}"
@@ -73,13 +73,13 @@ def shown_number(value: float | None) -> float | None:
     return None if text == MISSING else float(text.replace(MINUS, "-"))
 
 
-def percent_text(share: float) -> str:
-    """A share in percent.
+def percent_text(share: float | None) -> str:
+    """A share in percent; an en dash where there is none.
 
-    >>> percent_text(0.8419)
-    '84.2%'
+    >>> percent_text(0.8419), percent_text(None)
+    ('84.2%', '–')
     """
-    return f"{figure_text(100 * share, digits=1)}%"
+    return MISSING if share is None else f"{figure_text(100 * share, digits=1)}%"
 
 
 def strength_texts(strengths: Iterable[float]) -> tuple[str, ...]:
@@ -177,19 +177,7 @@ def quoted(name: str) -> str:
     return f"“{name}”"
 
 
-def few_text(groups: Iterable[tuple[str, str, str, int]], least: int = FEW) -> str:
-    """Which of these (group, attribute, set, samples) are too small for their figures to say much; empty if none.
-
-    >>> few_text([("north", "region", "everyone", 4), ("south", "region", "everyone", 90)])
-    'Fewer than 30 samples say little about a group: “north” of region (4 in everyone).'
-    """
-    few = dict.fromkeys(
-        f"“{group}” of {attribute} ({size} in {within})" for group, attribute, within, size in groups if size < least
-    )
-    return f"Fewer than {least} samples say little about a group: {listed(list(few))}." if few else ""
-
-
-def positive_text(classes: Sequence[object], positive: int) -> str:
+def positive_text(labels: Sequence[object], positive: int) -> str:
     """Which of two labels counts as the positive one, where nobody said so; empty where they tell it themselves.
 
     >>> positive_text(["approved", "denied"], 1)
@@ -197,10 +185,10 @@ def positive_text(classes: Sequence[object], positive: int) -> str:
     >>> positive_text(["No", "Yes"], 1)
     ''
     """
-    if is_evident_positive(classes, positive):
+    if is_evident_positive(labels, positive):
         return ""
-    names, place = ", ".join(map(repr, classes)), "last" if positive else "first"
-    return f"Positive label: {classes[positive]!r} (the {place} of {names}); name another positive label to change it."
+    names, place = ", ".join(map(repr, labels)), "last" if positive else "first"
+    return f"Positive label: {labels[positive]!r} (the {place} of {names}); name another positive label to change it."
 
 
 def noun(label: str) -> str:

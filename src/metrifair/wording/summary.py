@@ -41,7 +41,7 @@ def audit_summary(record: AuditRecord) -> list[str]:
         small = len(compared) - len(enough)
         if enough and small:
             sentences.append(
-                f"{_comparisons(small)} with a group below {record.settings.least_count} rows "
+                f"{count_text(small, 'comparison')} with a group below {record.settings.least_count} rows "
                 f"{'is' if small == 1 else 'are'} reported separately."
             )
         sentences += _decisions(record.decisions)
@@ -62,7 +62,7 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     if first is not None:
         gap = f"{_size(first)} {_between_groups(first)}"
         rank = f"The largest gap above sampling noise is {gap}." if several > 1 else f"The gap is {gap}."
-        jointly = f", jointly for all {_comparisons(several)}" if several > 1 else ""
+        jointly = f", jointly for all {count_text(several, 'comparison')}" if several > 1 else ""
         bound = first.certified_jointly if several == 1 else None
         certified = "" if bound is None or bound >= 1 else f"; the certified upper bound is {_points(first, bound)}"
         return [
@@ -75,7 +75,7 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     elif several == 1:
         why = "its confidence interval includes 0"
     else:
-        why = f"the joint confidence intervals of all {_comparisons(several)} include 0"
+        why = f"the joint confidence intervals of all {count_text(several, 'comparison')} include 0"
     shown = most_certain_first(bounded or compared)[0]
     most = "The comparison with the most rows shows a gap of" if several > 1 else "The gap is"
     interval = f" {confident}, the true gap is {_interval(shown)}." if bounded else ""
@@ -106,10 +106,6 @@ def _points(finding: Finding, value: float) -> str:
 def _interval(finding: Finding) -> str:
     bounds = finding.joint_interval or Interval(finding.value, finding.value)
     return f"between {_points(finding, bounds.low)} and {_points(finding, bounds.high)}"
-
-
-def _comparisons(number: int) -> str:
-    return count_text(number, "comparison")
 
 
 def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]:

@@ -8,7 +8,7 @@ from metrifair.auditing.records import AlongNumber, AuditRecord, ByGroup, Findin
 from metrifair.figures.intervals import FEWEST
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
-from metrifair.report.html import Markup, element, joined
+from metrifair.report.html import Markup, card, element, joined, table_head, table_region, table_row, with_small
 from metrifair.wording.findings import finding_sentence
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.numbers import MISSING, interval_text, number_text, percent_text
@@ -27,15 +27,9 @@ def by_group_section(tables: Sequence[ByGroup]) -> Markup:
         return Markup("")
     more = len(tables) - _MOST_TABLES
     elsewhere = f"{more} more tables are in the JSON. " if more > 0 else ""
-    return element(
-        "section",
-        element("h2", "By group", id="by-group-title"),
-        element("p", f"{elsewhere}Small figures are confidence intervals of single figures.", class_="hint"),
-        *(_table(one, drawn=number < _MOST_DRAWN) for number, one in enumerate(tables[:_MOST_TABLES])),
-        id="by-group",
-        class_="card",
-        aria_labelledby="by-group-title",
-    )
+    hint = element("p", f"{elsewhere}Small figures are confidence intervals of single figures.", class_="hint")
+    shown = (_table(one, drawn=number < _MOST_DRAWN) for number, one in enumerate(tables[:_MOST_TABLES]))
+    return card("by-group", "By group", hint, *shown)
 
 
 def measure_text(found: Measure | None) -> str:
@@ -54,30 +48,21 @@ def measure_text(found: Measure | None) -> str:
 
 def _table(found: ByGroup, *, drawn: bool) -> Markup:
     known = {key: name for key, name in FIGURES.items() if any(getattr(one, key) is not None for one in found.groups)}
-    head = element("tr", *(element("th", name, scope="col") for name in ("Group", "Rows", *known.values())))
     rows = [
-        element(
-            "tr",
-            element("th", one.group, scope="row"),
-            element("td", f"{one.size:,}"),
-            *(_cell(getattr(one, key)) for key in known),
-        )
-        for one in found.groups
+        table_row(one.group, [f"{one.size:,}", *(_cell(getattr(one, key)) for key in known)]) for one in found.groups
     ]
-    gaps = [_cell(found.gaps.get(key)) for key in known]
-    rows.append(
-        element("tr", element("th", "Largest difference", scope="row"), element("td", ""), *gaps, class_="total")
-    )
+    gaps = (_cell(found.gaps.get(key)) for key in known)
+    rows.append(table_row("Largest difference", ["", *gaps], class_="total"))
     where = f"{found.attribute}, {found.within}"
-    table = element("table", element("thead", head), element("tbody", *rows), class_="figures")
-    region = element("div", table, class_="scroll inside", tabindex="0", role="region", aria_label=f"By group: {where}")
+    head = table_head(["Group", "Rows", *known.values()])
+    table = element("table", head, element("tbody", *rows), class_="figures")
+    region = table_region(table, "scroll inside", aria_label=f"By group: {where}")
     return joined(element("h3", where), region, *([_curves(found)] if drawn else []))
 
 
 def _cell(found: Measure | None) -> Markup:
     interval = None if found is None else found.interval
-    small = [] if interval is None else [element("small", interval_text(interval))]
-    return element("td", measure_text(found), *small)
+    return with_small(measure_text(found), "" if interval is None else interval_text(interval))
 
 
 def _curves(found: ByGroup) -> Markup:
@@ -123,8 +108,7 @@ def along_section(record: AuditRecord) -> Markup:
     parts = [part for one in record.along[:_MOST_ALONG] for part in _along(one, cuts.get((one.attribute, one.within)))]
     if more > 0:
         parts.append(element("p", f"{more:,} more are in the JSON of the audit.", class_="hint"))
-    heading = element("h2", "Along a numeric attribute", id="along-title")
-    return element("section", heading, *parts, id="along", class_="card", aria_labelledby="along-title")
+    return card("along", "Along a numeric attribute", *parts)
 
 
 def _along(one: AlongNumber, finding: Finding | None) -> list[Markup]:
@@ -165,7 +149,6 @@ def _along_table(one: AlongNumber) -> Markup:
     for place, name in enumerate(one.bands):
         cells = [f"{one.sizes[place]:,}", *(number_text(one.quantiles[share][place]) for share in shares)]
         cells += [percent_text(one.selection_rates[place])] if one.selection_rates else []
-        rows.append(element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells)))
-    heading = element("thead", element("tr", *(element("th", name, scope="col") for name in head)))
-    table = element("table", heading, element("tbody", *rows))
-    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=f"Along {one.attribute}")
+        rows.append(table_row(name, cells))
+    table = element("table", table_head(head), element("tbody", *rows))
+    return table_region(table, aria_label=f"Along {one.attribute}")

@@ -40,7 +40,7 @@ from metrifair.report.html import Json
 from metrifair.support.checks import check_known, require
 from metrifair.wording.glossary import witness_text
 from metrifair.wording.metrics import metric_words
-from metrifair.wording.numbers import MISSING, percent_text, points_text, shown_number
+from metrifair.wording.numbers import percent_text, points_text, shown_number
 from metrifair.wording.rates import ratio_text, selected_text
 
 _MOST_GROUPS = 12
@@ -217,10 +217,9 @@ def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumbe
                 "group": number(found.attribute, one.group),
                 "rows": f"{one.size:,}",
                 "selected": shown_number(one.selection_rate),
-                "cells": [MISSING if part is None else percent_text(part) for part in parts],
+                "cells": [percent_text(share(one)) for share in shares.values()],
             }
             for one in shown
-            for parts in [[share(one) for share in shares.values()]]
         ],
         "left_out": len(found.rates) - len(shown),
         "gaps": [
@@ -309,22 +308,20 @@ def _distributions(alt: Any, record: AuditRecord) -> Any:
         (place for one in most_certain_first(record.findings) if (place := (one.attribute, one.within)) in drawn),
         next(iter(drawn)),
     )
-    curves = drawn[first].curves
+    found = drawn[first]
     rows = [
         {"x": x, "y": y, "group": name}
-        for name, values in curves.cumulative.items()
-        for x, y in zip(curves.grid, values, strict=True)
+        for name, values in found.curves.cumulative.items()
+        for x, y in zip(found.curves.grid, values, strict=True)
     ]
-    titles = "Score", "Share of the group below each score"
-    return _lines(alt, rows, titles, list(curves.cumulative), f"{first[0]}, {first[1]}")
+    return _lines(alt, rows, ("Score", "Share of the group below each score"), found)
 
 
 def _roc(alt: Any, found: ByGroup) -> Any:
     rows = [
         {"x": x, "y": y, "group": one.group, "order": at} for one in found.groups for at, (x, y) in enumerate(one.roc)
     ]
-    titles = "False positive rate", "True positive rate"
-    chart = _lines(alt, rows, titles, [one.group for one in found.groups], f"{found.attribute}, {found.within}")
+    chart = _lines(alt, rows, ("False positive rate", "True positive rate"), found)
     return chart.encode(order="order:Q")
 
 
@@ -340,17 +337,16 @@ def _reliability(alt: Any, found: ByGroup) -> Any:
         for one in found.groups
         for each in one.reliability
     ]
-    lines = _lines(
-        alt, rows, (MEAN_SCORE, OUTCOME_RATE), [one.group for one in found.groups], f"{found.attribute}, {found.within}"
-    )
+    lines = _lines(alt, rows, (MEAN_SCORE, OUTCOME_RATE), found)
     bands = lines.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", title=OUTCOME_RATE), y2="high:Q")
     return alt.layer(bands, lines.mark_line(point=True))
 
 
-def _lines(alt: Any, rows: Sequence[dict[str, Any]], titles: tuple[str, str], groups: list[str], about: str) -> Any:
+def _lines(alt: Any, rows: list[dict[str, Any]], titles: tuple[str, str], found: ByGroup | Distribution) -> Any:
+    groups = [one.group for one in found.groups] if isinstance(found, ByGroup) else list(found.curves.cumulative)
     colours = alt.Scale(domain=groups, range=[_COLOURS[at % len(_COLOURS)] for at in range(len(groups))])
     return (
-        alt.Chart(alt.Data(values=list(rows)), title=about)
+        alt.Chart(alt.Data(values=rows), title=f"{found.attribute}, {found.within}")
         .mark_line()
         .encode(
             x=alt.X("x:Q", title=titles[0]),

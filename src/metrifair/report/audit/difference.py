@@ -6,7 +6,20 @@ from collections.abc import Mapping, Sequence
 
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord, Distribution, Look, SeriesRecord
 from metrifair.report.charts import Axis, Line, axis, interval_bar, line_chart, line_key, score_axis, thinned
-from metrifair.report.html import Markup, Section, document, element, joined, origin_list
+from metrifair.report.html import (
+    Markup,
+    Section,
+    document,
+    element,
+    fact_list,
+    item_list,
+    joined,
+    origin_list,
+    summary_head,
+    table_head,
+    table_region,
+    table_row,
+)
 from metrifair.support.provenance import Provenance
 from metrifair.wording.compare import (
     GLOSSARY,
@@ -26,33 +39,21 @@ _MOST_DRAWN = 6  # distributions of each audit
 _MOST_GROUPS = 12
 _MOST_CHARTS = 24
 _MOST_TICKS = 6
-_LOOK_HEADINGS = (
-    "Groups",
-    "Among",
-    "Distance",
-    "Look",
-    "Value",
-    "Interval",
-    "Since the baseline",
-    "p-value",
-    "Level",
-    "Alarm",
-)
 _PAIRING = {"rows": "the same, paired", "independent": "independent", "unknown": "the same, unpaired"}
 
 
 def difference_html(record: DifferenceRecord, audits: Mapping[str, AuditRecord], *, title: str) -> str:
     """One page: the differences, and the audits side by side."""
-    facts = {
-        "Baseline": record.names[0],
-        "Compared with it": ", ".join(record.names[1:]),
-        "Differences": f"{len(record.differences):,}",
-        "Confidence": confidence_text(record.confidence),
-        "Rows": _PAIRING[record.pairing],
-    }
+    facts = (
+        ("Baseline", record.names[0]),
+        ("Compared with it", ", ".join(record.names[1:])),
+        ("Differences", f"{len(record.differences):,}"),
+        ("Confidence", confidence_text(record.confidence)),
+        ("Rows", _PAIRING[record.pairing]),
+    )
     tables = [_differences(record, name) for name in record.names[1:]]
     return _page(
-        joined(*_sentences(difference_sentences(record)), _facts(facts)),
+        summary_head(difference_sentences(record), facts),
         joined(*tables, _audits(audits)),
         GLOSSARY | dict(audit_glossary(next(iter(audits.values())))),
         record.origin,
@@ -63,13 +64,13 @@ def difference_html(record: DifferenceRecord, audits: Mapping[str, AuditRecord],
 
 def series_html(record: SeriesRecord, *, title: str) -> str:
     """One page: the sentences, a chart for each distance, and all figures."""
-    facts = {
-        "Looks": f"{len(record.looks):,}",
-        "First": record.looks[0],
-        "Last": record.looks[-1],
-        "Rows": f"{sum(record.rows):,}",
-        "Confidence": confidence_text(record.confidence),
-    }
+    facts = (
+        ("Looks", f"{len(record.looks):,}"),
+        ("First", record.looks[0]),
+        ("Last", record.looks[-1]),
+        ("Rows", f"{sum(record.rows):,}"),
+        ("Confidence", confidence_text(record.confidence)),
+    )
     series: dict[int, list[Look]] = {}
     for look in record.series:
         series.setdefault(look.baseline, []).append(look)
@@ -84,12 +85,13 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         element("div", *(_chart(looks, record.looks) for looks in ordered[:_MOST_CHARTS]), class_="charts"),
         class_="card",
     )
+    figures = ("Look", "Value", "Interval", "Since the baseline", "p-value", "Level", "Alarm")
     rows = [_look_row(one) for looks in ordered for one in looks]
     origins = [origin_list(one, name) for name, one in zip(record.looks, record.provenance, strict=False)]
     sources = element("section", element("h2", "Where the looks come from"), *origins, class_="card") if origins else ""
     return _page(
-        joined(*_sentences(series_sentences(record)), _facts(facts)),
-        joined(charts, _table("All looks", _LOOK_HEADINGS, rows), sources),
+        summary_head(series_sentences(record), facts),
+        joined(charts, _table("All looks", ("Groups", "Among", "Distance", *figures), rows), sources),
         SERIES_GLOSSARY,
         record.origin,
         title=title,
@@ -112,37 +114,17 @@ def _page(head: Markup, body: Markup, words: Mapping[str, str], origin: Provenan
     )
 
 
-def _sentences(sentences: Sequence[str]) -> list[Markup]:
-    first, *others = sentences
-    return [
-        element("p", first, id="audit-summary", class_="summary lead"),
-        element("ul", *(element("li", text) for text in others), class_="sentences"),
-    ]
-
-
-def _facts(facts: Mapping[str, str]) -> Markup:
-    items = [element("div", element("dt", name), element("dd", text)) for name, text in facts.items()]
-    return element("dl", *items, class_="facts")
-
-
 def _table(title: str, headings: Sequence[str], rows: Sequence[Markup]) -> Markup:
-    head = element("thead", element("tr", *(element("th", text, scope="col") for text in headings)))
-    table = element("table", head, element("tbody", *rows[:_MOST_ROWS]), class_="differences")
+    table = element("table", table_head(headings), element("tbody", *rows[:_MOST_ROWS]), class_="differences")
     more = len(rows) - _MOST_ROWS
-    return element(
-        "section",
-        element("h2", title),
-        *([element("p", f"{more:,} more rows: to_frame() returns all.", class_="hint")] if more > 0 else []),
-        element("div", table, class_="scroll", tabindex="0", role="region", aria_label=title),
-        class_="card",
-    )
+    hint = [element("p", f"{more:,} more rows: to_frame() returns all.", class_="hint")] if more > 0 else []
+    return element("section", element("h2", title), *hint, table_region(table, aria_label=title), class_="card")
 
 
-def _row(figure: Difference | Look, cells: Sequence[Markup]) -> Markup:
+def _row(figure: Difference | Look, cells: Sequence[str]) -> Markup:
     groups = joined(" vs ".join(figure.groups) or "all groups", element("small", figure.attribute))
     among = joined(element("span", figure.within), element("small", topic_name(figure.criterion)))
-    cells = [among, joined(figure_name(figure.metric)), *cells]
-    return element("tr", element("th", groups, scope="row"), *(element("td", cell) for cell in cells))
+    return table_row(groups, [among, figure_name(figure.metric), *cells])
 
 
 def _differences(record: DifferenceRecord, name: str) -> Markup:
@@ -165,7 +147,8 @@ def _difference_row(one: Difference, reach: float) -> Markup:
     ends = () if one.interval is None else (one.interval.low, one.interval.high)
     kind = one.verdict if one.verdict in ("better", "worse") else ""
     cells = (
-        *map(joined, (number_text(one.before), number_text(one.after))),
+        number_text(one.before),
+        number_text(one.after),
         joined(figure_text(one.difference, signed=True), element("small", " to ".join(map(number_text, ends)))),
         interval_bar(one.difference, one.interval, reach, kind),
         joined(p_text(one.p_value), element("small", f"{p_text(one.p_adjusted)} adjusted")),
@@ -176,15 +159,16 @@ def _difference_row(one: Difference, reach: float) -> Markup:
 
 def _look_row(one: Look) -> Markup:
     kind = one.alarm if one.alarm in ("better", "worse") else ""
-    texts = (
+    cells = (
         one.look,
         number_text(one.value),
         interval_text(one.interval),
         figure_text(one.difference, signed=True),
         p_text(one.p_value),
         number_text(one.level),
+        element("span", kind or MISSING, class_=f"change {kind}"),
     )
-    return _row(one, [*map(joined, texts), element("span", kind or MISSING, class_=f"change {kind}")])
+    return _row(one, cells)
 
 
 def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
@@ -198,8 +182,8 @@ def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
         element(
             "section",
             element("h2", name),
-            element("ul", *(element("li", text) for text in audit_summary(record)), class_="sentences"),
-            _facts(dict(overview(record))),
+            item_list(audit_summary(record), class_="sentences"),
+            fact_list(overview(record)),
             *(_drawing(distributions[key]) for key in shared),
             origin_list(record.provenance),
             class_="card",

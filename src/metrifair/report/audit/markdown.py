@@ -47,11 +47,8 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
         )
         distances = []
         for one in shown:
-            who, bounds = (
-                " / ".join(one.groups),
-                _bounds(one.joint_interval) if one.enough else " (too few rows)",
-            )
-            place = f"{one.attribute}: {who}", one.within, criterion_name(one.criterion)
+            bounds = _bounds(one.joint_interval) if one.enough else " (too few rows)"
+            place = f"{one.attribute}: {' / '.join(one.groups)}", one.within, criterion_name(one.criterion)
             distances.append((*place, metric_words(one.metric).name, number_text(one.value) + bounds))
         yield markdown_table(("Groups", "Among", "Criterion", "Distance", "Value (interval)"), distances)
     yield from origin_markdown(record.provenance)

@@ -16,7 +16,21 @@ from metrifair.report.audit.charts import decisions_json, distribution_json, is_
 from metrifair.report.audit.rates import rates_section
 from metrifair.report.charts import axis, axis_json
 from metrifair.report.frontier import frontier_head, frontier_section
-from metrifair.report.html import Json, Markup, Section, document, element, embedded_json, joined, origin_list, resource
+from metrifair.report.html import (
+    Json,
+    Markup,
+    Section,
+    document,
+    element,
+    embedded_json,
+    item_list,
+    joined,
+    origin_list,
+    resource,
+    summary_head,
+    table_head,
+    table_row,
+)
 from metrifair.wording.findings import SIGNIFICANCE, TESTS, describe, significance_text
 from metrifair.wording.frontier import glossary
 from metrifair.wording.frontier_view import FrontierView
@@ -88,6 +102,8 @@ def audit_html(
     )
 
     count = len(record.findings)
+    topics = [_remark(*found) for found in notes_by_topic(record.notes)]
+    remarks = [element("div", *topics, class_="remarks")] if topics else []
 
     def page(content: Json, table: Markup, listed: int) -> str:
         told = (
@@ -97,7 +113,7 @@ def audit_html(
         return document(
             title=title,
             about="audit of scores",
-            head=_head(record),
+            head=summary_head(audit_summary(record), overview(record), *remarks),
             unscripted=f"The table below lists {told}. Allow JavaScript for this file to see the charts, and to search "
             "and sort.",
             sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
@@ -111,40 +127,16 @@ def audit_html(
     return page(content, table, listed)
 
 
-def _head(record: AuditRecord) -> Markup:
-    """The summary in plain words, the facts, and the remarks."""
-    first, *others = audit_summary(record)
-    return joined(
-        element("p", first, id="audit-summary", class_="summary lead"),
-        *([element("ul", *(element("li", text) for text in others), class_="sentences")] if others else []),
-        element(
-            "dl",
-            *(element("div", element("dt", name), element("dd", text)) for name, text in overview(record)),
-            class_="facts",
-        ),
-        *(
-            [element("div", *(_remark(*found) for found in notes_by_topic(record.notes)), class_="remarks")]
-            if record.notes
-            else []
-        ),
-    )
-
-
 def _remark(topic: str, heading: str, texts: Sequence[str]) -> Markup:
     """Notes of one kind; a few stand open, the others unfold, the script of the page not needed."""
     shown, more = texts[:_OPEN_NOTES], texts[_OPEN_NOTES:_MOST_NOTES]
     hidden = len(texts) - len(shown) - len(more)
-    rest = [element("li", text) for text in more]
+    rest = list(more)
     if hidden:
-        rest.append(element("li", f"{hidden:,} more of this kind are not listed here."))
-    folded = [element("details", element("summary", f"{len(texts) - len(shown):,} more"), element("ul", *rest))]
-    return element(
-        "aside",
-        element("h2", heading),
-        element("ul", *(element("li", text) for text in shown)),
-        *(folded if rest else []),
-        class_=f"remark {topic}",
-    )
+        rest.append(f"{hidden:,} more of this kind are not listed here.")
+    folded = [element("details", element("summary", f"{len(texts) - len(shown):,} more"), item_list(rest))]
+    parts = element("h2", heading), item_list(shown), *(folded if rest else [])
+    return element("aside", *parts, class_=f"remark {topic}")
 
 
 def _table(findings: Sequence[Finding], least_count: int, *, room: int) -> tuple[Markup, int]:
@@ -153,7 +145,7 @@ def _table(findings: Sequence[Finding], least_count: int, *, room: int) -> tuple
     Many of them stand where only a browser without the script looks: others would lay all rows out in vain.
     """
     shown = columns(findings)
-    head = element("thead", element("tr", *(element("th", name, scope="col") for _, name in shown)))
+    head = table_head(name for _, name in shown)
     words = f"Too few rows: fewer than {least_count:,} in a group"
     apart = element("tr", element("th", words, colspan=str(len(shown)), scope="colgroup"), class_="apart")
     rows: list[Markup] = []
@@ -190,7 +182,7 @@ def _row(finding: Finding, keys: Sequence[str]) -> Markup:
         "samples": joined(f"{finding.sizes[0]:,} / {finding.sizes[1]:,}"),
     }
     first, *others = keys
-    return element("tr", element("th", texts[first], scope="row"), *(element("td", texts[key]) for key in others))
+    return table_row(texts[first], (texts[key] for key in others))
 
 
 def figures_of(finding: Finding) -> dict[str, float | None]:
@@ -227,19 +219,14 @@ class _Names:
     size: int = 0  # bytes of all names
 
     def group(self, attribute: str, name: str) -> int:
-        return self._number(self.groups.setdefault(attribute, {}), name, name)
+        return self.number(self.groups.setdefault(attribute, {}), name)
 
-    def place(self, finding: Finding) -> int:
-        return self._number(self.places, place_of(finding), place_of(finding))
-
-    def metric(self, name: str) -> int:
-        return self._number(self.metrics, name, name)
-
-    def _number(self, known: dict[Any, int], key: object, named: Json) -> int:
-        if key not in known:
-            known[key] = len(known)
-            self.size += byte_size(named) + 80  # around it: what a place is made of
-        return known[key]
+    def number(self, known: dict[Any, int], name: str | tuple[str, str, str]) -> int:
+        """The number of a name among those that are known; a new name gets the next number."""
+        if name not in known:
+            known[name] = len(known)
+            self.size += byte_size(name) + 80  # around it: what a place is made of
+        return known[name]
 
 
 def place_of(finding: Finding) -> tuple[str, str, str]:
@@ -332,7 +319,8 @@ def _rows(findings: Iterable[Finding], names: _Names, room: int) -> list[Json]:
     size = 0
     for finding in findings:
         left, right = (names.group(finding.attribute, name) for name in finding.groups)
-        row: list[Json] = [names.place(finding), left, right, *finding.sizes, names.metric(finding.metric)]
+        place = names.number(names.places, place_of(finding))
+        row: list[Json] = [place, left, right, *finding.sizes, names.number(names.metrics, finding.metric)]
         row += [shown_number(figure) for figure in figures_of(finding).values()]
         row += [SIGNIFICANCE.index(significance_text(finding)), list(TESTS).index(finding.tested_by)]
         size += byte_size(row) + 1

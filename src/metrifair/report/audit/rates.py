@@ -8,7 +8,17 @@ from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
-from metrifair.report.html import Markup, element, joined
+from metrifair.report.html import (
+    Markup,
+    card,
+    element,
+    fact_list,
+    joined,
+    table_head,
+    table_region,
+    table_row,
+    with_small,
+)
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.numbers import (
@@ -23,39 +33,26 @@ from metrifair.wording.numbers import (
     quoted,
     strength_texts,
 )
-from metrifair.wording.rates import (
-    NO_VERDICT,
-    RATE_HEADINGS,
-    STANDARD_WORDS,
-    exclusion_text,
-    ratio_text,
-    selected_text,
-)
+from metrifair.wording.rates import NO_VERDICT, RATE_HEADINGS, STANDARD_WORDS, exclusion_text, ratio_text, selected_text
 
 _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
 _MOST_LINES = 12  # of the drawing of ratios at deciles
-_REGION = {"class_": "scroll", "tabindex": "0", "role": "region"}
-
-
-def _share(share: float | None) -> str:
-    return MISSING if share is None else percent_text(share)
 
 
 def _with_interval(text: str, interval: Interval | None, show: Callable[[float], str], word: str = "") -> Markup:
-    small = word or ("" if interval is None else interval_text(interval, show))
-    return joined(text, *([element("small", small)] if small else []))
+    return with_small(text, word or ("" if interval is None else interval_text(interval, show)))
 
 
-def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[Markup]:
+def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[str]:
     """What a category shows in these columns, its name aside."""
     is_reference = rate.group == table.reference and rate is not table.unknown
     below = rate.ratio is not None and is_below(rate.ratio)
     why = "excluded" if rate.left_out else ""
     texts: dict[str, str] = {
         "rows": f"{rate.size:,}",
-        "share": _share(rate.share),
+        "share": percent_text(rate.share),
         "selected": MISSING if rate.selected is None else f"{rate.selected:,}",
-        "rate": _with_interval(_share(rate.selection_rate), rate.interval, percent_text),
+        "rate": _with_interval(percent_text(rate.selection_rate), rate.interval, percent_text),
         "ratio": _with_interval(
             number_text(rate.ratio), rate.ratio_interval, number_text, "reference" if is_reference else why
         ),
@@ -64,18 +61,11 @@ def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[M
         "shortfall": MISSING if rate.shortfall is None else f"{rate.shortfall:,}",
         "difference": figure_text(rate.mean_difference, digits=2, signed=True),
     }
-    return [joined(texts[column]) for column in columns if column != "group"]
+    return [texts[column] for column in columns if column != "group"]
 
 
 def _rows(rates: Sequence[GroupRates], table: Decisions, columns: Sequence[str]) -> list[Markup]:
-    return [
-        element(
-            "tr",
-            element("th", rate.group, scope="row"),
-            *(element("td", cell) for cell in _cells(rate, table, columns)),
-        )
-        for rate in rates
-    ]
+    return [table_row(rate.group, _cells(rate, table, columns)) for rate in rates]
 
 
 def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSettings, number: int = 0) -> Markup:
@@ -93,17 +83,17 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
     title = f"By {table.attribute}{'' if table.within == 'everyone' else f', {table.within}'}"
     enough, few = ([rate for rate in rates if rate.few is apart] for apart in (False, True))
     bodies = [element("tbody", *_rows(enough, table, columns))] if enough else []
-    wide = str(len(columns))
     if few:
-        heading = element("tr", element("th", "Too few rows", colspan=wide, scope="rowgroup"), class_="apart")
+        words = element("th", "Too few rows", colspan=str(len(columns)), scope="rowgroup")
+        heading = element("tr", words, class_="apart")
         bodies.append(element("tbody", heading, *_rows(few, table, columns)))
     if table.unknown is not None:
         bodies.append(element("tbody", *_rows([table.unknown], table, columns), class_="apart"))
-    head = element("thead", element("tr", *(element("th", names[name], scope="col") for name in columns)))
+    head = table_head(names[name] for name in columns)
     reasons: dict[str, list[str]] = {}
     for rate in [*rates, *([table.unknown] if table.unknown else [])]:
         if rate.left_out:
-            size = f"{count_text(rate.size, 'row')}, {_share(rate.share)}"
+            size = f"{count_text(rate.size, 'row')}, {percent_text(rate.share)}"
             why = exclusion_text(rate, table, settings)
             reasons.setdefault(why, []).append(f"{quoted(rate.group)} ({size})")
     excluded = [f"{why}: {', '.join(groups)}" for why, groups in reasons.items()]
@@ -117,7 +107,7 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
         said.append(element("p", text, class_="hint"))
     return joined(
         element("h3", title, id=f"ratios-{number}"),
-        element("div", element("table", head, *bodies), **_REGION, aria_labelledby=f"ratios-{number}"),
+        table_region(element("table", head, *bodies), aria_labelledby=f"ratios-{number}"),
         *said,
         *([_deciles(table)] if any(rate.decile_ratios for rate in table.rates) else []),
     )
@@ -134,26 +124,16 @@ def _deciles(table: Decisions) -> Markup:
     lines = [Line(rate.group, at, points) for at, (rate, points) in enumerate(zip(shown, known, strict=True))]
     side = "below" if table.favourable == "low" else "above"
     said = f"Impact ratio if scores {side} each decile were selected"
-    head = element("tr", element("th", "Category", scope="col"), *(element("th", f"{10 * at}%") for at in range(1, 10)))
+    head = table_head(["Category", *(f"{10 * at}%" for at in range(1, 10))])
     rows = [
-        element(
-            "tr",
-            element("th", rate.group, scope="row"),
-            *(element("td", figure_text(ratio, digits=2)) for ratio in rate.decile_ratios),
-        )
+        table_row(rate.group, (figure_text(ratio, digits=2) for ratio in rate.decile_ratios))
         for rate in table.rates
         if rate.decile_ratios
     ]
+    chart = line_chart(table.attribute, x, y, lines, x_title="decile of the score", y_title=said)
     return joined(
-        element(
-            "div",
-            line_chart(table.attribute, x, y, lines, x_title="decile of the score", y_title=said),
-            line_key([rate.group for rate in shown]),
-            class_="pair",
-        ),
-        element(
-            "div", element("table", element("thead", head), element("tbody", *rows)), **_REGION, aria_label="Deciles"
-        ),
+        element("div", chart, line_key([rate.group for rate in shown]), class_="pair"),
+        table_region(element("table", head, element("tbody", *rows)), aria_label="Deciles"),
     )
 
 
@@ -169,19 +149,17 @@ def alternatives_table(view: FrontierView) -> Markup:
             _with_interval(figure_text(point.figure(key)), point.intervals.get(key), figure_text)
             for key in (view.key, view.gap_key)
         ]
-        name = joined(f"{point.family} {text}".strip(), *([element("small", word)] if word else []))
-        return element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells))
+        return table_row(with_small(f"{point.family} {text}".strip(), word), cells)
 
     told = (
         f"{len(others):,} of {len(view.points):,} models {'is' if len(others) == 1 else 'are'} less unfair than the "
         f"model with the best {names[1].lower()}, and within the interval of its {names[1].lower()}, on test rows."
     )
-    head = element("thead", element("tr", *(element("th", name, scope="col") for name in names)))
     body = element("tbody", row(base, texts[0], "compared with"), *map(row, others, texts[1:]))
     return joined(
         element("h3", "Less discriminatory alternatives"),
         element("p", told, class_="said"),
-        element("div", element("table", head, body), **_REGION, aria_label="Less discriminatory alternatives"),
+        table_region(element("table", table_head(names), body), aria_label="Less discriminatory alternatives"),
     )
 
 
@@ -202,20 +180,8 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
         room -= len(table.rates)
     if words.fields:
         known = {key.strip().lower(): value for key, value in record.provenance.about.items()}
-        entries = [
-            element("div", element("dt", name.capitalize()), element("dd", known.get(name, "not given")))
-            for name in words.fields
-        ]
-        parts.append(element("dl", *entries, class_="facts"))
+        parts.append(fact_list((name.capitalize(), known.get(name, "not given")) for name in words.fields))
     if standard.named and frontier is not None:
         parts.append(alternatives_table(frontier))
-    return element(
-        "section",
-        element("h2", words.title, id="ratios-title"),
-        element("p", f"{words.about}{small if sure else ''}", class_="hint"),
-        *parts,
-        element("p", NO_VERDICT, class_="said verdict"),
-        id="ratios",
-        class_="card",
-        aria_labelledby="ratios-title",
-    )
+    hint = element("p", f"{words.about}{small if sure else ''}", class_="hint")
+    return card("ratios", words.title, hint, *parts, element("p", NO_VERDICT, class_="said verdict"))
