@@ -186,7 +186,7 @@ def audit_command(
     check_columns(file, reading, score=score, **asked)
     from metrifair.api.audit_file import audit_file
     from metrifair.api.audit_table import audit_table
-    from metrifair.cli.console import console, warnings_told, working
+    from metrifair.cli.console import console, working_with_notes
     from metrifair.cli.show import write_rates
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
@@ -195,7 +195,7 @@ def audit_command(
         if place is None
         else partial(audit_table, place, missing=reading.missing)
     )
-    with warnings_told(out), working(f"Auditing {file if place is None else place.name}"):
+    with working_with_notes(out, f"Auditing {file if place is None else place.name}"):
         found = audit(score=score[0] if len(score) == 1 else list(score), **audit_arguments(ctx, asked, asked["group"]))
     write_rates(out, found, rates)
     hand_over(ctx, out, found, written)

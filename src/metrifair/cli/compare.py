@@ -53,11 +53,11 @@ def compare_command(
     check_paths(files, written)
     from metrifair.api.audit_result import Audit
     from metrifair.api.compare import compare_named
-    from metrifair.cli.console import console, working
+    from metrifair.cli.console import console, working_with_notes
     from metrifair.support.provenance import Provenance, made_now, said_of
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
-    with working(f"Comparing {len(files)} audits"):
+    with working_with_notes(out, f"Comparing {len(files)} audits"):
         audits = {
             name: one if isinstance(one, Audit) else one.audit(random_state=seed)
             for name, one in audits_in("compare", files).items()
@@ -129,12 +129,12 @@ def monitor_command(
     """
     check_paths(files, written)
     from metrifair.api.monitor import monitor
-    from metrifair.cli.console import command_text, console, working
+    from metrifair.cli.console import command_text, console, working_with_notes
     from metrifair.cli.show import show_alarms
     from metrifair.support.provenance import files_of, with_files
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
-    with working(f"Looking at {len(files)} files"):
+    with working_with_notes(out, f"Looking at {len(files)} files"):
         found = monitor(audits_in("monitor", files), **audit_arguments(ctx, asked, ()))
     origins = with_files(found.record.provenance, files)
     whole = replace(found.record.origin, call=command_text(ctx), files=files_of(origins))

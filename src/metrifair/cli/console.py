@@ -69,15 +69,16 @@ def working(text: str) -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def warnings_told(out: Console) -> Iterator[None]:
-    """What the library warns of, as notes in the words of a command; warnings of others go their way."""
-    with warnings.catch_warnings(record=True) as caught:
+def working_with_notes(out: Console, text: str) -> Iterator[None]:
+    """``working``; each warning of the library is then printed once, as a note that names options."""
+    with warnings.catch_warnings(record=True) as caught, working(text):
         warnings.simplefilter("always", MetrifairWarning)
         yield
+    notes = dict.fromkeys(one.message.text("option") for one in caught if isinstance(one.message, MetrifairWarning))
+    for note in notes:
+        out.print(f"Note: {printable(note.rstrip('.'))}.", soft_wrap=True)
     for one in caught:
-        if isinstance(one.message, MetrifairWarning):
-            out.print(f"Note: {printable(one.message.text('option').rstrip('.'))}.", soft_wrap=True)
-        else:
+        if not isinstance(one.message, MetrifairWarning):
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 

@@ -92,14 +92,14 @@ def count_command(
     from metrifair.api.audit_table import count_file, count_table
     from metrifair.api.state import AuditState
     from metrifair.auditing.out_of_core.columns import Roles
-    from metrifair.cli.console import console, printable, warnings_told, working
+    from metrifair.cli.console import console, printable, working_with_notes
 
     state = AuditState(
         list(criteria) or None, range=ends, threshold="auto" if threshold is None else threshold, name=name
     )
     roles = Roles.named(**columns, cuts=cuts_asked(cuts))
     out = console()
-    with warnings_told(out), working(f"Counting {file if place is None else place.name}"):
+    with working_with_notes(out, f"Counting {file if place is None else place.name}"):
         if place is None:
             count_file(state, file, roles, reading)
         else:
@@ -140,11 +140,11 @@ def merge_command(
     """
     check_paths(files, [*written, save_to, rates])
     from metrifair.cli.compare import audits_in
-    from metrifair.cli.console import console, printable, warnings_told, working
+    from metrifair.cli.console import console, printable, working_with_notes
     from metrifair.cli.show import write_rates
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
-    with warnings_told(out), working(f"Adding up {len(files)} files"):
+    with working_with_notes(out, f"Adding up {len(files)} files"):
         first, *others = audits_in("merge", files, counts_only=True).values()
         state = first.merge(*others)
         columns = () if state.shape is None else state.shape.groups
