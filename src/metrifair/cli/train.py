@@ -96,7 +96,7 @@ def train_command(
     options = TrainingOptions(**given)
     check_paths([options.file], [held_out, output, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, printable
+    from metrifair.cli.console import command_text, console, say
     from metrifair.cli.tables import write_json
     from metrifair.cli.training import Training, figures, provenance_of, show_trained, trained, write_held_out
     from metrifair.cli.training_file import training_file
@@ -108,7 +108,7 @@ def train_command(
         found.model.save(output)
     written = [] if held_out is None else write_held_out(source, found.measured, found.parts.test, held_out)
     show_trained(out, source, found, written)
-    out.print("The model is not kept: name a file with --output." if output is None else f"Model: {printable(output)}")
+    say(out, "The model is not kept: name a file with --output." if output is None else f"Model: {output}")
     if json_to is not None:
         told = figures(source, found) | {"provenance": asdict(provenance_of(source, files, command_text(ctx)))}
         write_json(told, json_to)
@@ -203,7 +203,7 @@ def frontier_command(
     options = TrainingOptions(**given)
     check_paths([options.file], [output, held_out, html, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, printable
+    from metrifair.cli.console import command_text, console, say
     from metrifair.cli.training import provenance_of, selected, show_frontier
     from metrifair.cli.training_file import training_file
 
@@ -211,8 +211,7 @@ def frontier_command(
     source = training_file(options, table, strength=1.0)
     encoder, front = source.frontier(strengths=strengths, seeds=seeds, utility=cost or utility, families=families)
     front = replace(front, provenance=provenance_of(source, files, command_text(ctx)))
-    for line in source.description(encoder):
-        out.print(printable(line))
+    say(out, *source.description(encoder))
     try:
         if max_unfairness is not None:
             needs_group = False if without_group else None
@@ -221,10 +220,10 @@ def frontier_command(
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
         if cost is not None and front.chosen is not None:
-            out.print(
+            say(
+                out,
                 "Costs are those of decisions at a probability of 0.5; where another threshold costs less: metrifair "
                 f"train --strength {front.chosen.strength:g} --choose-threshold cost --cost ...",
-                soft_wrap=True,
             )
         title = options.title or f"{options.label} by {', '.join(options.group)}"
         _write_frontier(out, front, html, json_to, title=title, refitted=again)
@@ -237,12 +236,12 @@ def _write_frontier(
     out: Console, front: Frontier, html: Path | None, json_to: Path | None, *, title: str, refitted: bool
 ) -> None:
     """Write the report, and all figures; ``validation`` and ``training`` in the order of ``points``."""
-    from metrifair.cli.console import printable
+    from metrifair.cli.console import say
     from metrifair.cli.tables import write_json
 
     if html is not None:
         front.to_html(html, title=title)
-        out.print(f"Report: {printable(html)}", soft_wrap=True)
+        say(out, f"Report: {html}")
     if json_to is None:
         return
     figures = {
@@ -278,7 +277,7 @@ def _keep(
     again: bool,
 ) -> None:
     """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
-    from metrifair.cli.console import printable
+    from metrifair.cli.console import say
     from metrifair.cli.training import write_held_out
     from metrifair.tradeoff.points import Job
 
@@ -287,26 +286,25 @@ def _keep(
     if proven is not None:
         judged = front.source.evaluator.validation
         among = " between groups that were not left out" if len(judged.compared) < len(judged.everyone) else ""
-        out.print(f"Proven, with 95 % confidence: its unfairness{among} is at most {proven:g}.")
+        say(out, f"Proven, with 95 % confidence: its unfairness{among} is at most {proven:g}.")
     if held_out is not None:
-        lines = write_held_out(source, model, front.source.test, held_out)
-        out.print("\n".join(map(printable, lines)), soft_wrap=True)
+        say(out, *write_held_out(source, model, front.source.test, held_out))
     if output is None:
         return
     if again:
         job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
         family = next(one for one in front.source.families if one.name == job.family)
         model, told = source.fitted(source.data.rows, job, family)
-        for note in (*told.notes, *told.unfinished):
-            out.print(printable(note), soft_wrap=True)
-        out.print(
+        say(
+            out,
+            *told.notes,
+            *told.unfinished,
             f"The model that is kept was trained again, on all {len(source.data.rows):,} rows: the figures above are "
             "those of the fit on training rows only.",
-            soft_wrap=True,
         )
         if proven is not None:
-            out.print("The certificate is withdrawn: it is of that fit, and proves nothing of the model that is kept.")
+            say(out, "The certificate is withdrawn: it is of that fit, and proves nothing of the model that is kept.")
     model.save(output)
     named = ", ".join(map(repr, model.sensitive)) if model.needs_group else ""
     asks = f" (new rows must come with their groups: {named})" if named else ""
-    out.print(printable(f"Model: {output}{asks}"), soft_wrap=True)
+    say(out, f"Model: {output}{asks}")

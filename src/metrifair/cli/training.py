@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.cli.console import printable, show_table
+from metrifair.cli.console import say, show_table
 from metrifair.cli.options import cuts_text
 from metrifair.cli.tables import write_table
 from metrifair.cli.training_file import Told, TrainingFile
@@ -84,10 +84,7 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     if asked.costs is not None and len(asked.costs) != 2:
         raise DataError("--cost must be 2 rows of 2 costs, by label and decision, in ascending order of the classes")
     scheme = data.problem.scheme
-    notes = [
-        *source.notes,
-        "" if source.options.positive else positive_text(scheme.classes, scheme.positive),
-    ]
+    notes = [*source.notes, "" if source.options.positive else positive_text(scheme.classes, scheme.positive)]
     apart: list[HeldOut] = []
     if len(parts.test):
         # Rows that lack a group are refused here.
@@ -143,23 +140,23 @@ _HEADINGS = {
 
 def show_trained(out: Console, source: TrainingFile, found: TrainedModel, written: Sequence[str]) -> None:
     """What was learned, what the model reaches on rows kept apart, what to know of it, and what was ``written``."""
-    lines = source.description(found.measured.encoder)
-    lines += [f"Note: {note}" for note in found.notes]
-    lines.append(_rows_sentence(source, found))
-    for line in lines:
-        out.print(printable(line), soft_wrap=True)
+    say(out, *source.description(found.measured.encoder), *(f"Note: {note}" for note in found.notes))
+    say(out, _rows_sentence(source, found))
     judgement = found.judgement
     if judgement is not None:
         _show_point(out, found, judgement, source.accuracy_name)
-        out.print(chance_text(judgement.chance, judgement.comparisons), soft_wrap=True)
+        say(out, chance_text(judgement.chance, judgement.comparisons))
         if judgement.with_small is not None:
             gap, chance = map(figure_text, judgement.with_small.values())
-            said = f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}."
-            out.print(said, soft_wrap=True)
+            say(
+                out,
+                f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}.",
+            )
         _show_groups(out, judgement)
-    alarms = [f"Warning: {text}" for text in warnings(source, found)]
-    for line in (*_threshold_sentences(found), *alarms, *written, *_refit_sentences(source, found)):
-        out.print(printable(line), soft_wrap=True)
+    say(out, *_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found)), *written)
+    if found.model is not found.measured:
+        whose = "" if judgement is None else ": the figures above are those of the held-out fit, not its own"
+        say(out, f"The model that is kept was trained again on all {len(source.data.rows):,} rows (--refit){whose}.")
 
 
 def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
@@ -212,7 +209,7 @@ def _show_point(out: Console, found: TrainedModel, judgement: Evaluation, accura
             for key in view.keys
         ],
     )
-    out.print(interval_note(view, point), soft_wrap=True)
+    say(out, interval_note(view, point))
 
 
 def _show_groups(out: Console, judgement: Evaluation) -> None:
@@ -310,15 +307,6 @@ def write_held_out(source: TrainingFile, model: TableModel, rows: Rows, path: Pa
     return [*told, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *asked]))}"]
 
 
-def _refit_sentences(source: TrainingFile, found: TrainedModel) -> list[str]:
-    if found.model is found.measured:
-        return []
-    again = f"The model that is kept was trained again on all {len(source.data.rows):,} rows (--refit)"
-    if found.judgement is None:
-        return [f"{again}."]
-    return [f"{again}: the figures above are those of the held-out fit, not its own."]
-
-
 def selected(front: Frontier, **wish: Any) -> Any:
     """The model that suits best; what is to be known of it ``show_frontier`` says, so that no warning need."""
     with python_warnings.catch_warnings():
@@ -329,8 +317,7 @@ def selected(front: Frontier, **wish: Any) -> Any:
 def show_frontier(out: Console, front: Frontier) -> None:
     """A few strengths, mean over seeds, with the chosen one among them; then the choice in words."""
     view = front.view()
-    for note in view.notes:
-        out.print(printable(note), soft_wrap=True)
+    say(out, *view.notes)
     out.print(str(front), soft_wrap=True)
     chosen = None if view.chosen is None else view.chosen.place
     step = max(1, len(view.rows) // _SHOWN)
@@ -364,13 +351,12 @@ def show_frontier(out: Console, front: Frontier) -> None:
     for note in dict.fromkeys(row_note(row) for row in shown if row_note(row)):
         own = [row.text for row in shown if row_note(row) == note]
         named = "; ".join(own) if view.knobs else f"{front.parameter} {', '.join(own)}"
-        out.print(printable(f"* {named}: {note}."), soft_wrap=True)
+        say(out, f"* {named}: {note}.")
     if told := families_sentence(view):
-        out.print(printable(told), soft_wrap=True)
+        say(out, told)
     if view.baseline is not None:
-        out.print(printable(constant_sentence(view)), soft_wrap=True)
-    for sentence in (shown_note(view, len(shown)), *choice_sentences(view)):
-        out.print(printable(sentence), soft_wrap=True)
+        say(out, constant_sentence(view))
+    say(out, shown_note(view, len(shown)), *choice_sentences(view))
 
 
 def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) -> Provenance:
@@ -381,10 +367,7 @@ def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) 
         about=dict(options.about),
         files=files,
         rows_read=len(source.table) + source.left_out,
-        left_out={
-            "missing_label": source.left_out,
-            "zero_weight": len(source.table) - len(source.data.rows),
-        },
+        left_out={"missing_label": source.left_out, "zero_weight": len(source.table) - len(source.data.rows)},
         columns={
             "label": [options.label],
             "group": options.group,

@@ -8,26 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.cli.options import (
-    CONTINUOUS,
-    CONTRAST,
-    CRITERIA_HELP,
-    CRITERION_NAMES,
-    CUTS,
-    GROUP,
-    METRIC_NAMES,
-    METRICS_HELP,
-    OTHER_CRITERION_NAMES,
-    POSITIVE,
-    WEIGHT,
-    about_options,
-    choice,
-    column,
-    file_options,
-    finite_numbers,
-    known,
-    together,
-)
+from metrifair.cli import options
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
@@ -44,7 +25,7 @@ def parse_strengths(text: str) -> list[float] | str:
     if text == "auto":
         return text
     try:
-        numbers = sorted(set(finite_numbers(text)))
+        numbers = sorted(set(options.finite_numbers(text)))
     except ValueError:
         numbers = [-1.0]
     if numbers[0] < 0:
@@ -63,7 +44,7 @@ def parse_families(text: str) -> list[str]:
 def parse_costs(text: str) -> list[list[float]]:
     """Rows of numbers, between semicolons: what each decision (column) costs at each label (row); or a usage error."""
     try:
-        rows = [finite_numbers(row) for row in text.split(";")]
+        rows = [options.finite_numbers(row) for row in text.split(";")]
     except ValueError:
         rows = []
     if {len(row) for row in rows} != {len(rows)}:
@@ -74,40 +55,40 @@ def parse_costs(text: str) -> list[list[float]]:
     return rows
 
 
-training_options = together(
+training_options = options.together(
     click.argument("file"),
-    column("--label", "What is to be predicted.", required=True),
-    GROUP,
-    CONTINUOUS,
-    CUTS,
-    column("--control", "Be fair within each of its values. Repeatable.", several=True),
-    WEIGHT,
+    options.column("--label", "What is to be predicted.", required=True),
+    options.GROUP,
+    options.CONTINUOUS,
+    options.CUTS,
+    options.column("--control", "Be fair within each of its values. Repeatable.", several=True),
+    options.WEIGHT,
     click.option(
         "--criterion",
         default="statistical_parity",
-        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-        help=f"What is compared: {CRITERIA_HELP}.",
+        callback=options.known(options.CRITERION_NAMES, options.OTHER_CRITERION_NAMES),
+        help=f"What is compared: {options.CRITERIA_HELP}.",
     ),
     click.option(
         "--metric",
         default="energy",
-        callback=known(METRIC_NAMES),
-        help=f"How it is compared: {METRICS_HELP}.",
+        callback=options.known(options.METRIC_NAMES),
+        help=f"How it is compared: {options.METRICS_HELP}.",
     ),
-    CONTRAST,
-    choice(
+    options.CONTRAST,
+    options.choice(
         "--combine",
         ["mean", "sum"],
         "The penalty is the mean over pairs of groups and values of --control, or their sum.",
     ),
-    choice(
+    options.choice(
         "--estimate",
         ["rows", "population", "batch"],
         "What batches estimate: the distance of the training rows, of the population, or their own.",
     ),
-    choice("--model", ["mlp", "linear", "lightgbm", "xgboost"], "What is trained; mlp is a network."),
-    column("--ignore", "Not a feature. Repeatable.", several=True),
-    column("--keep", "A feature even though it is the label in other words. Repeatable.", several=True),
+    options.choice("--model", ["mlp", "linear", "lightgbm", "xgboost"], "What is trained; mlp is a network."),
+    options.column("--ignore", "Not a feature. Repeatable.", several=True),
+    options.column("--keep", "A feature even though it is the label in other words. Repeatable.", several=True),
     click.option(
         "--id", "ids", multiple=True, metavar="COLUMN", help="Tells rows apart; predict copies it. Repeatable."
     ),
@@ -118,9 +99,9 @@ training_options = together(
         default=None,
         help="Whether the label is a class or a number.  [default: a number, if it takes more than 20 values]",
     ),
-    POSITIVE,
-    about_options,
-    file_options,
+    options.POSITIVE,
+    options.about_options,
+    options.file_options,
     click.option("--seed", type=click.IntRange(0), default=0, help="Of split, weights and batches."),
 )
 """The file and the options of TrainingOptions."""
