@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +35,10 @@ measure_options = options.together(
     ),
     options.CONTRAST,
     click.option(
-        "--confidence", type=options.Number(0, 1, between=True), default=0.95, help="Of intervals and certificates."
+        "--confidence",
+        type=options.Number(0, 1, min_open=True, max_open=True),
+        default=0.95,
+        help="Of intervals and certificates.",
     ),
     click.option(
         "--least-count",
@@ -55,17 +58,13 @@ class Written(NamedTuple):
     output: Path | None
 
 
-def output_options(function: Callable[..., Any]) -> Any:
-    """Add the options that name files to write; the command gets them as one, ``written``."""
-
-    @wraps(function)
-    def command(*given: Any, **named: Any) -> Any:
-        return function(*given, written=Written(*(named.pop(name) for name in Written._fields)), **named)
-
-    return options.together(
-        options.HTML, options.JSON, options.table_option("--output", "the table of what was found")
-    )(command)
-
+output_options = options.together(
+    options.HTML,
+    options.JSON,
+    options.table_option("--output", "the table of what was found"),
+    options.gathered("written", Written, Written._fields),
+)
+"""The files to write; the command gets all of them as ``written``."""
 
 result_options = options.together(*rules.limit_options, options.about_options, output_options)
 """What is made of the findings: what ``hand_over`` takes."""

@@ -17,24 +17,14 @@ from metrifair.cli.console import say, show_table
 from metrifair.cli.options import cuts_text
 from metrifair.cli.tables import write_table
 from metrifair.cli.training_file import Told, TrainingFile
+from metrifair.cli.training_options import Training
 from metrifair.errors import DataError, MetrifairWarning
-from metrifair.estimators.table_model import ChosenThreshold, Costs, TableModel, ThresholdRule, choose_threshold
+from metrifair.estimators.table_model import ChosenThreshold, TableModel, choose_threshold
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
 from metrifair.support.provenance import Provenance, SourceFile, made_now
 from metrifair.tradeoff.evaluate import Evaluation, evaluate_model, predictions, small_groups
 from metrifair.tradeoff.split import HeldOut, Split, with_common_comparisons
-from metrifair.wording.frontier import (
-    chance_text,
-    choice_sentences,
-    constant_sentence,
-    constant_text,
-    families_sentence,
-    interval_note,
-    mark_text,
-    note_text,
-    row_note,
-    shown_note,
-)
+from metrifair.wording import frontier as wording
 from metrifair.wording.frontier_view import FrontierView, figure_name, figure_texts
 from metrifair.wording.numbers import figure_text, positive_text
 
@@ -48,18 +38,6 @@ Rows = NDArray[np.int64]
 _NARROW = 100  # columns of a terminal without room for every figure
 _SHOWN = 8  # strengths in a table, about
 _SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  # beside "Unfairness"
-
-
-@dataclass(frozen=True)
-class Training:
-    """What is asked of a training beside the file: shares of rows kept apart, the threshold, whether to train again."""
-
-    test: float  # to judge the model on; 0: none
-    validation: float  # to choose the threshold on, where a rule is given
-    threshold: float | None = None
-    rule: ThresholdRule | None = None
-    costs: Costs | None = None
-    refit: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +68,7 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         # Rows that lack a group are refused here.
         apart = with_common_comparisons(data.held_out(parts.test), data.held_out(parts.train))
         small = small_groups(dict(zip(("test", "training"), apart, strict=True)))
-        notes.append("" if small is None else note_text(small))
+        notes.append("" if small is None else wording.note_text(small))
     (measured, told), chosen = source.fitted(parts.train), None
     if asked.rule is not None:
         part = data.held_out(parts.validation)
@@ -145,7 +123,7 @@ def show_trained(out: Console, source: TrainingFile, found: TrainedModel, writte
     judgement = found.judgement
     if judgement is not None:
         _show_point(out, found, judgement, source.accuracy_name)
-        say(out, chance_text(judgement.chance, judgement.comparisons))
+        say(out, wording.chance_text(judgement.chance, judgement.comparisons))
         if judgement.with_small is not None:
             gap, chance = map(figure_text, judgement.with_small.values())
             say(
@@ -163,16 +141,12 @@ def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
     """The same for machines: the figures of the point, unless no row was kept apart, and all that goes with them."""
     parts, judgement = found.parts._asdict(), found.judgement
     rows = {name: len(own) for name, own in parts.items() if len(own) or name != "validation"}
-    told: dict[str, Any] = {} if judgement is None else asdict(judgement.point)
+    told: dict[str, Any] = {}
     if judgement is not None:
-        told |= {
-            "training": asdict(judgement.training),
-            "chance": judgement.chance,
-            "with_small_groups": judgement.with_small,
-            "constant": asdict(judgement.constant),
-            "constant_value": judgement.constant_value,
-            "groups": [asdict(one) for one in judgement.groups],
-        }
+        told = asdict(judgement)
+        told["with_small_groups"] = told.pop("with_small")
+        del told["comparisons"]
+        told = told.pop("point") | told
     chosen = found.chosen
     return told | {
         "rows": rows,
@@ -209,7 +183,7 @@ def _show_point(out: Console, found: TrainedModel, judgement: Evaluation, accura
             for key in view.keys
         ],
     )
-    say(out, interval_note(view, point))
+    say(out, wording.interval_note(view, point))
 
 
 def _show_groups(out: Console, judgement: Evaluation) -> None:
@@ -245,12 +219,12 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     if CONSTANT in (decided, point.marks.get("accuracy")):
         decided = CONSTANT
         yield (
-            f"the model {mark_text(CONSTANT)}: equal decision rates and a four-fifths ratio of 1 are then no sign of "
-            "fairness."
+            f"the model {wording.mark_text(CONSTANT)}: equal decision rates and a four-fifths ratio of 1 are then no "
+            "sign of fairness."
         )
     elif decided == NO_BETTER:
-        said = f"{constant_text(judgement.constant_value)} reaches {figure_text(constant.figure(utility.key))}"
-        yield f"by {name}, {figure_text(point.figure(utility.key))}, the model {mark_text(NO_BETTER)}: {said}."
+        said = f"{wording.constant_text(judgement.constant_value)} reaches {figure_text(constant.figure(utility.key))}"
+        yield f"by {name}, {figure_text(point.figure(utility.key))}, the model {wording.mark_text(NO_BETTER)}: {said}."
     if ranked:
         yield (
             f"its scores rank people no better than chance ({auc}): small gaps between groups then mean nothing. Lower "
@@ -333,7 +307,7 @@ def show_frontier(out: Console, front: Frontier) -> None:
         gaps, parts = {}, parts[:1]
     rows = [
         [
-            f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if row_note(row) else ''}",
+            f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if wording.row_note(row) else ''}",
             *(["needed" if row.needs_group else ""] if view.knobs else []),
             *(row.figures[key].text for key in (*worth, "unfairness")),
             *(row.parts[name].text for name in parts),
@@ -348,15 +322,15 @@ def show_frontier(out: Console, front: Frontier) -> None:
     headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
     first = ["on the Pareto front", "group"] if view.knobs else [front.parameter]
     show_table(out, [*first, *headings], rows, left=len(first))
-    for note in dict.fromkeys(row_note(row) for row in shown if row_note(row)):
-        own = [row.text for row in shown if row_note(row) == note]
+    for note in dict.fromkeys(wording.row_note(row) for row in shown if wording.row_note(row)):
+        own = [row.text for row in shown if wording.row_note(row) == note]
         named = "; ".join(own) if view.knobs else f"{front.parameter} {', '.join(own)}"
         say(out, f"* {named}: {note}.")
-    if told := families_sentence(view):
+    if told := wording.families_sentence(view):
         say(out, told)
     if view.baseline is not None:
-        say(out, constant_sentence(view))
-    say(out, shown_note(view, len(shown)), *choice_sentences(view))
+        say(out, wording.constant_sentence(view))
+    say(out, wording.shown_note(view, len(shown)), *wording.choice_sentences(view))
 
 
 def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) -> Provenance:
