@@ -13,7 +13,8 @@ import click
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
 from metrifair.auditing.out_of_core.files import matching, opened
 from metrifair.cli import options, rules
-from metrifair.errors import DataError, argument_text
+from metrifair.cli.option_names import OPTION_NAMES
+from metrifair.errors import DataError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -261,7 +262,7 @@ def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterab
         )
     said = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
     if said:
-        names = sorted(argument_text(name, "option") for name in said)
+        names = sorted(OPTION_NAMES.argument(name) for name in said)
         raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
     options.check_paths([], outputs)
     return connected(file, table)

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from metrifair.auditing.out_of_core.connections import is_address
+from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import cuts_text
 from metrifair.cli.rules import limits_of
 from metrifair.errors import MetrifairWarning
@@ -87,7 +88,7 @@ def collected_warnings(*kinds: type[Warning]) -> Iterator[dict[str, Warning]]:
         if not isinstance(message, kinds):
             warnings.warn_explicit(message, record.category, record.filename, record.lineno)
         elif isinstance(message, Warning):
-            text = message.text("option") if isinstance(message, MetrifairWarning) else str(message)
+            text = message.text(OPTION_NAMES) if isinstance(message, MetrifairWarning) else str(message)
             found[f"{text.rstrip('.')}."] = message
 
 

@@ -13,6 +13,7 @@ from metrifair.api.monitor import AuditSeries
 from metrifair.auditing.ranking import most_certain_first
 from metrifair.auditing.records import AuditRecord, Finding
 from metrifair.cli.console import say, show_table
+from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.cli.tables import write_table
 from metrifair.errors import DataError
@@ -49,7 +50,7 @@ def show_audit(out: Console, record: AuditRecord) -> None:
         out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
     show_rates(out, record)
     show_by_group(out, record)
-    say(out, *(f"Note: {note_text(note, 'option')}" for note in record.notes))
+    say(out, *(f"Note: {note_text(note, OPTION_NAMES)}" for note in record.notes))
 
 
 def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:

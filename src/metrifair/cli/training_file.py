@@ -19,6 +19,7 @@ from metrifair.api.frontier import Frontier
 from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.cli.console import collected_warnings, working
+from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import continuous_asked, cuts_asked
 from metrifair.cli.tables import check_leakage, free_name, typed_text, with_predictions, without_missing_words
 from metrifair.cli.training_options import FAMILIES, TrainingOptions
@@ -228,7 +229,7 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
         *of_numbers,
         *label_notes(data.problem),
         *_odd_columns(features),
-        *(note_text(note, "option") for of_one in named for note in of_one),
+        *(note_text(note, OPTION_NAMES) for of_one in named for note in of_one),
     )
     left_out = len(table) - len(known)
     return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, notes)
@@ -310,7 +311,7 @@ def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str,
             found |= in_groups({name: values[name]}, cuts[name])
         else:
             found[name] = _groups("--group", frame.get_column(name))
-    told = [f"{numbers_warning(values, numbers).text('option')}."] if numbers and asked == "auto" else []
+    told = [f"{numbers_warning(values, numbers).text(OPTION_NAMES)}."] if numbers and asked == "auto" else []
     return found, numbers, told
 
 
