@@ -1,15 +1,13 @@
 """Errors and warnings that carry their parts: the argument at fault, the problem, what was received, and a remedy.
 
-Parts are values. ``str(error)`` names arguments as Python does; ``error.text("option")`` names the options of the
-command line.
+Parts are values. ``str(error)`` names arguments as Python does; ``error.text(names)`` as other ``ArgumentNames`` do.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 __all__ = [
     "DataError",
@@ -22,43 +20,28 @@ __all__ = [
     "TooFewSamples",
 ]
 
-Style = Literal["python", "option"]
-"""How arguments are written: ``separator=';'``, or ``--separator ';'``."""
 
-# The options of the command line that stand for arguments, by the placeholder of their value.
-_OPTIONS = {
-    "": "day-first intersectional no-header",
-    "CATEGORY": "reference",
-    "CLASS": "positive",
-    "COLUMN": "continuous control group keep label score weight",
-    "COLUMN=NUMBERS": "cuts",
-    "KEY=VALUE": "about",
-    "LOW HIGH": "range",
-    "NAME": "combine contrast criterion encoding estimate format loss metric model sheet standard table utility",
-    "NUMBER": "least-count max-unfairness most-groups seed seeds threshold tolerance vc-dimension",
-    "NUMBERS": "strengths",
-    "OLD=NEW": "replace",
-    "SHARE": "confidence least-share",
-    "SIGN": "decimal separator",
-    "TEXT": "title",
-    "VALUE": "missing",
-    "high|low": "favourable",
-}
-_PLACEHOLDERS = {option: placeholder for placeholder, options in _OPTIONS.items() for option in options.split()}
-# Arguments whose option has another name; any other option is spelled as its argument.
-_RENAMED = {
-    "control_features": "control",
-    "criteria": "criterion",
-    "header": "no-header",
-    "metrics": "metric",
-    "pos_label": "positive",
-    "random_state": "seed",
-    "sample_weight": "weight",
-    "sensitive_features": "group",
-    "y": "label",
-    "y_pred": "score",
-    "y_true": "label",
-}
+class ArgumentNames:
+    """How messages name arguments: as Python does. The command line names its options in their place."""
+
+    verb = "pass"
+
+    def argument(self, argument: str) -> str:
+        """The name of an argument."""
+        return argument
+
+    def value(self, argument: str, value: object) -> str:
+        """An argument with its value, as people type it.
+
+        >>> PYTHON.value("continuous", False), PYTHON.value("replace", {"Approved": ...})
+        ('continuous=False', "replace={'Approved': ...}")
+        """
+        pairs = value.items() if isinstance(value, Mapping) else ()
+        listed = ", ".join(f"{key!r}: {'...' if new is ... else repr(new)}" for key, new in pairs)
+        return f"{argument}={'...' if value is ... else f'{{{listed}}}' if pairs else repr(value)}"
+
+
+PYTHON = ArgumentNames()
 
 
 @dataclass(frozen=True)
@@ -81,10 +64,10 @@ class Remedy:
     Examples
     --------
     >>> for remedy in (Remedy("separator", ";"), Remedy("replace", {"Approved": ...}), Remedy("sheet", leave_out=True)):
-    ...     print(remedy_text(remedy), "|", remedy_text(remedy, "option"))
-    pass separator=';' | use --separator ';'
-    pass replace={'Approved': ...} | use --replace Approved=NEW
-    leave sheet out | leave --sheet out
+    ...     print(remedy_text(remedy))
+    pass separator=';'
+    pass replace={'Approved': ...}
+    leave sheet out
     """
 
     argument: str
@@ -97,57 +80,19 @@ Remedies: TypeAlias = Remedy | str | Sequence[Remedy | str]
 """One remedy, or alternatives; text is for what is done to the data, and names no argument."""
 
 
-def remedy_text(remedy: Remedies, style: Style = "python") -> str:
+def remedy_text(remedy: Remedies, names: ArgumentNames = PYTHON) -> str:
     """The remedy, or the alternatives, as the end of a sentence.
 
-    >>> remedy_text(["merge small groups", Remedy("continuous", ["age"])], "option")
-    'merge small groups, or use --continuous age'
+    >>> remedy_text(["merge small groups", Remedy("continuous", ["age"])])
+    "merge small groups, or pass continuous=['age']"
     """
     if isinstance(remedy, str):
         return remedy
     if not isinstance(remedy, Remedy):
-        return ", or ".join(remedy_text(alternative, style) for alternative in remedy)
+        return ", or ".join(remedy_text(alternative, names) for alternative in remedy)
     if remedy.leave_out:
-        return f"leave {argument_text(remedy.argument, style)} out{remedy.detail}"
-    verb = "pass" if style == "python" else "use"
-    return f"{verb} {value_text(remedy.argument, remedy.value, style)}{remedy.detail}"
-
-
-def argument_text(argument: str | Sequence[str], style: Style = "python") -> str:
-    """The name of an argument, or of its option where it has one; several are joined.
-
-    >>> argument_text("y_true", "option"), argument_text(("score", "label"), "option"), argument_text("gamma", "option")
-    ('--label', '--score and --label', 'gamma')
-    """
-    if not isinstance(argument, str):
-        return " and ".join(argument_text(name, style) for name in argument)
-    option = _RENAMED.get(argument, argument.replace("_", "-"))
-    return f"--{option}" if style == "option" and option in _PLACEHOLDERS else argument
-
-
-def value_text(argument: str, value: object, style: Style = "python") -> str:
-    """An argument with its value, as people type it in Python or in a shell.
-
-    >>> value_text("continuous", False), value_text("continuous", False, "option")
-    ('continuous=False', '--continuous none')
-    """
-    option = argument_text(argument, style)
-    if not option.startswith("--"):
-        pairs = value.items() if isinstance(value, Mapping) else ()
-        listed = ", ".join(f"{key!r}: {'...' if new is ... else repr(new)}" for key, new in pairs)
-        return f"{argument}={'...' if value is ... else f'{{{listed}}}' if pairs else repr(value)}"
-    if value is ...:
-        words = [_PLACEHOLDERS[option.removeprefix("--")]]
-    elif isinstance(value, bool):
-        words = ["none" if argument == "continuous" and not value else ""]
-    elif isinstance(value, Mapping):
-        open_value = _PLACEHOLDERS[option.removeprefix("--")].rpartition("=")[2]
-        words = [shlex.quote(f"{key}={open_value if new is ... else new}") for key, new in value.items()]
-    else:
-        values = value if isinstance(value, list | tuple) else [value]
-        texts = map(str, values)
-        words = [shlex.quote(text) if text.isprintable() else repr(text) for text in texts]  # a tab is typed as '\\t'
-    return " ".join(f"{option} {word}".rstrip() for word in words)
+        return f"leave {names.argument(remedy.argument)} out{remedy.detail}"
+    return f"{names.verb} {names.value(remedy.argument, remedy.value)}{remedy.detail}"
 
 
 class _Explained(Exception):
@@ -164,22 +109,23 @@ class _Explained(Exception):
         super().__init__(problem)
         self.problem, self.argument, self.received, self.remedy = problem, argument, received, remedy
 
-    def text(self, style: Style = "python") -> str:
+    def text(self, names: ArgumentNames = PYTHON) -> str:
         """The whole message.
 
         Parameters
         ----------
-        style : {"python", "option"}
-            Whether arguments are named as in Python, or as options of the command line.
+        names : ArgumentNames
+            How arguments are named: as in Python by default.
 
         Returns
         -------
         str
             Argument, problem, received value and remedy, in this order.
         """
-        subject = "" if self.argument is None else f"{argument_text(self.argument, style)} "
+        arguments = [self.argument] if isinstance(self.argument, str) else self.argument or ()
+        subject = f"{' and '.join(map(names.argument, arguments))} " if arguments else ""
         received = "" if self.received is ... else f", got {self.received!r}"
-        remedy = "" if self.remedy is None else f"; {remedy_text(self.remedy, style)}"
+        remedy = "" if self.remedy is None else f"; {remedy_text(self.remedy, names)}"
         return f"{subject}{self.problem}{received}{remedy}"
 
     def __str__(self) -> str:
@@ -192,8 +138,6 @@ class DataError(_Explained, ValueError):
     >>> error = DataError("must be one character", argument="separator", received="ab", remedy=Remedy("separator", ";"))
     >>> print(error)
     separator must be one character, got 'ab'; pass separator=';'
-    >>> print(error.text("option"))
-    --separator must be one character, got 'ab'; use --separator ';'
     """
 
 

@@ -19,7 +19,8 @@ from refusals import refusal
 
 from metrifair import AuditState, audit, audit_file, audit_table
 from metrifair.cli import main
-from metrifair.errors import _OPTIONS, _PLACEHOLDERS, _RENAMED, DataError, MetrifairWarning, Remedy, remedy_text
+from metrifair.cli.option_names import _OPTIONS, _PLACEHOLDERS, _RENAMED, OPTION_NAMES
+from metrifair.errors import DataError, MetrifairWarning, Remedy, remedy_text
 
 _ROWS = 60
 _SCORES = np.linspace(0.01, 0.99, _ROWS).round(3)
@@ -261,7 +262,7 @@ def test_parts_survive_another_process() -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert (copy.problem, copy.argument, copy.received, copy.remedy) == ("must be text", "title", 3, error.remedy)
     assert str(copy) == "title must be text, got 3; leave title out"
-    assert copy.text("option") == "--title must be text, got 3; leave --title out"
+    assert copy.text(OPTION_NAMES) == "--title must be text, got 3; leave --title out"
 
 
 def test_every_option_that_an_error_names_exists() -> None:
@@ -289,4 +290,4 @@ def test_every_option_that_an_error_names_exists() -> None:
     ],
 )
 def test_a_remedy_in_both_styles(remedy: Any, python: str, option: str) -> None:
-    assert (remedy_text(remedy), remedy_text(remedy, "option")) == (python, option)
+    assert (remedy_text(remedy), remedy_text(remedy, OPTION_NAMES)) == (python, option)

@@ -305,9 +305,8 @@ def test_a_frontier_shows_chooses_and_writes(csv: Path, tmp_path: Path, call: An
     assert f"accuracy {point['accuracy']:.3f} (" in done.stderr
     assert f"unfairness {point['unfairness']:.3f} (" in done.stderr
     assert f"{point['strength']:g} (chosen)" in done.stderr
-    assert (
-        "Shown: 3 of 3 strengths, means of 2 seeds, on test rows, and in brackets on those for training" in done.stderr
-    )
+    shown = "Shown: 3 of 3 strengths, means of 2 seeds, on test rows, and in brackets on training and validation rows."
+    assert shown in done.stderr
     assert "misses" not in done.stderr
     page = (tmp_path / "r.html").read_text()
     assert "hired by sex" in page

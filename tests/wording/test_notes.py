@@ -9,6 +9,7 @@ import pytest
 
 from metrifair.auditing import notes
 from metrifair.auditing.records import Note
+from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.metrics import CRITERIA, METRIC_WORDS
 from metrifair.wording.notes import NOTES, TOPICS, note_text
@@ -190,7 +191,7 @@ def test_audits_make_no_other_kinds() -> None:
     ],
 )
 def test_the_command_line_names_options(kind: str, remedy: str) -> None:
-    assert note_text(Note(kind, SENTENCES[kind][0]), "option").endswith(remedy)
+    assert note_text(Note(kind, SENTENCES[kind][0]), OPTION_NAMES).endswith(remedy)
 
 
 def test_every_metric_and_criterion_has_words() -> None:

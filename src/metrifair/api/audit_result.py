@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 from metrifair.auditing.ranking import headline_finding, worst_finding
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
 from metrifair.auditing.source import AuditedRows
-from metrifair.errors import DataError, Style
+from metrifair.errors import PYTHON, ArgumentNames, DataError
 from metrifair.figures.selection_rates import GroupRates
 from metrifair.problem.tables import Backend, frame, frame_of
 from metrifair.report.audit.charts import AuditChartKind, audit_chart
@@ -161,13 +161,13 @@ class Audit:
         """Caveats, as kinds and facts. ``note_texts`` has them in sentences."""
         return self.record.notes
 
-    def note_texts(self, style: Style = "python") -> list[str]:
+    def note_texts(self, names: ArgumentNames = PYTHON) -> list[str]:
         """The notes in sentences.
 
         Parameters
         ----------
-        style : {"python", "option"}, default="python"
-            How they name arguments: as Python does, or as options of the command line.
+        names : ArgumentNames, default=PYTHON
+            How the notes name arguments: as Python does by default.
 
         Returns
         -------
@@ -181,7 +181,7 @@ class Audit:
         No selection rates: the scores are not probabilities, so 0.5 is no natural threshold. Pass threshold=... to \
 compute them.
         """
-        return [note_text(note, style) for note in self.notes]
+        return [note_text(note, names) for note in self.notes]
 
     @property
     def summary(self) -> Sequence[str]:

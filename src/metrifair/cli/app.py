@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.errors import DataError, MissingExtra
 
 _COMMANDS = {  # and the module of each
@@ -61,7 +62,7 @@ class _Commands(click.Group):
             ctx.exit(_PIPE_CLOSED)
         # OSError: of standard output; files have their own words. EOFError: click would leave with 1, as if unfair.
         except (DataError, MissingExtra, OSError, EOFError) as error:
-            message = error.text("option") if isinstance(error, DataError) else str(error)
+            message = error.text(OPTION_NAMES) if isinstance(error, DataError) else str(error)
             words = " ".join([message, *getattr(error, "__notes__", [])]).split()
             # On one line, without characters that could steer a terminal.
             raise _Refusal("".join(sign if sign.isprintable() else "?" for sign in " ".join(words))) from error

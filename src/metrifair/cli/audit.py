@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,46 +12,9 @@ import click
 
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
 from metrifair.auditing.out_of_core.files import matching, opened
-from metrifair.cli.options import (
-    CONTINUOUS,
-    CONTRAST,
-    CONTROL,
-    CUTS,
-    GROUP,
-    HTML,
-    JSON,
-    LABEL,
-    METRIC_NAMES,
-    METRICS_HELP,
-    POSITIVE,
-    SEED,
-    STANDARD_OUTPUT,
-    TABLE,
-    WEIGHT,
-    Number,
-    about_options,
-    check_paths,
-    choice,
-    column,
-    continuous_asked,
-    criteria_option,
-    cuts_asked,
-    file_options,
-    known,
-    table_option,
-    together,
-)
-from metrifair.cli.rules import (
-    SEVERAL_RATES,
-    Limit,
-    NumberOrMedian,
-    broken,
-    limit_options,
-    limits_of,
-    rate_options,
-    reference_asked,
-)
-from metrifair.errors import DataError, argument_text
+from metrifair.cli import options, rules
+from metrifair.cli.option_names import OPTION_NAMES
+from metrifair.errors import DataError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,16 +26,21 @@ if TYPE_CHECKING:
 
 _UNFAIR = 1  # the exit code
 
-measure_options = together(
+measure_options = options.together(
     click.option(
         "--metric",
         "metrics",
         multiple=True,
-        callback=known(METRIC_NAMES),
-        help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
+        callback=options.known(options.METRIC_NAMES),
+        help=f"{options.METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
     ),
-    CONTRAST,
-    click.option("--confidence", type=Number(0, 1, between=True), default=0.95, help="Of intervals and certificates."),
+    options.CONTRAST,
+    click.option(
+        "--confidence",
+        type=options.Number(0, 1, min_open=True, max_open=True),
+        default=0.95,
+        help="Of intervals and certificates.",
+    ),
     click.option(
         "--least-count",
         type=click.IntRange(1),
@@ -91,43 +59,41 @@ class Written(NamedTuple):
     output: Path | None
 
 
-def output_options(function: Callable[..., Any]) -> Any:
-    """Add the options that name files to write; the command gets them as one, ``written``."""
+output_options = options.together(
+    options.HTML,
+    options.JSON,
+    options.table_option("--output", "the table of what was found"),
+    options.gathered("written", Written, Written._fields),
+)
+"""The files to write; the command gets all of them as ``written``."""
 
-    @wraps(function)
-    def command(*given: Any, **named: Any) -> Any:
-        return function(*given, written=Written(*(named.pop(name) for name in Written._fields)), **named)
-
-    return together(HTML, JSON, table_option("--output", "the table of what was found"))(command)
-
-
-result_options = together(*limit_options, about_options, output_options)
+result_options = options.together(*rules.limit_options, options.about_options, output_options)
 """What is made of the findings: what ``hand_over`` takes."""
 
 
 @click.command(short_help="How unfair are the scores in a file, and for whom?")
 @click.argument("file")
-@column(
+@options.column(
     "--score",
     "The score of each row: a probability, or any number. Repeat it to compare models with the first.",
     several=True,
     required=True,
 )
-@GROUP
-@CONTINUOUS
-@CUTS
-@LABEL
-@POSITIVE
+@options.GROUP
+@options.CONTINUOUS
+@options.CUTS
+@options.LABEL
+@options.POSITIVE
 @click.option("--intersectional", is_flag=True, help="Cross the columns of --group into one.")
-@CONTROL
-@WEIGHT
+@options.CONTROL
+@options.WEIGHT
 @click.option(
     "--threshold",
-    type=NumberOrMedian(),
+    type=rules.NumberOrMedian(),
     help="Scores from here on are a yes; median: those above it.  [default: 0.5 for probabilities, else none]",
 )
-@criteria_option("all that the columns allow")
-@choice(
+@options.criteria_option("all that the columns allow")
+@options.choice(
     "--loss",
     ["log_loss", "squared_error", "absolute_error", "huber"],
     "What risk_parity compares.",
@@ -136,11 +102,11 @@ result_options = together(*limit_options, about_options, output_options)
 @measure_options
 @click.option(
     "--tolerance",
-    type=Number(0),
+    type=options.Number(0),
     default=1e-5,
     help="Width of the bounds on a distance, for files too large to hold.",
 )
-@rate_options
+@rules.rate_options
 @result_options
 @click.option(
     "--most-groups",
@@ -152,9 +118,9 @@ result_options = together(*limit_options, about_options, output_options)
     type=click.IntRange(1),
     help="Where these rows trained the model: of its class, d + 1 for a linear model of d columns.",
 )
-@file_options
-@TABLE
-@SEED
+@options.file_options
+@options.TABLE
+@options.SEED
 @click.pass_context
 def audit_command(
     ctx: click.Context,
@@ -181,21 +147,21 @@ def audit_command(
       metrifair audit duckdb:scores.db --table scores --score p --group sex
     """
     if rates is not None and len(score) > 1:
-        raise DataError(SEVERAL_RATES)
+        raise DataError(rules.SEVERAL_RATES)
     place = table_at(file, table, reading, [*written, rates])
     check_columns(file, reading, score=score, **asked)
     from metrifair.api.audit_file import audit_file
     from metrifair.api.audit_table import audit_table
-    from metrifair.cli.console import console, warnings_told, working
+    from metrifair.cli.console import console, working_with_notes
     from metrifair.cli.show import write_rates
 
-    out = console(stderr=written.json_to == STANDARD_OUTPUT)
+    out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
     audit = (
         partial(audit_file, file, **asdict(reading))
         if place is None
         else partial(audit_table, place, missing=reading.missing)
     )
-    with warnings_told(out), working(f"Auditing {file if place is None else place.name}"):
+    with working_with_notes(out, f"Auditing {file if place is None else place.name}"):
         found = audit(score=score[0] if len(score) == 1 else list(score), **audit_arguments(ctx, asked, asked["group"]))
     write_rates(out, found, rates)
     hand_over(ctx, out, found, written)
@@ -208,14 +174,17 @@ def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Seque
     for name in {"control", "criteria"} & set(found):
         found[name] = found[name] or None
     if "continuous" in asked:
-        found["continuous"] = continuous_asked(asked["continuous"], columns)
+        found["continuous"] = options.continuous_asked(asked["continuous"], columns)
     if "cuts" in asked:
-        found["cuts"] = cuts_asked(asked["cuts"])
+        found["cuts"] = options.cuts_asked(asked["cuts"])
     if "threshold" in asked:
         found["threshold"] = "auto" if asked["threshold"] is None else asked["threshold"]
     if "references" in asked:
-        found["reference"] = reference_asked(asked["references"], columns)
-    return found | {"metrics": metrics_asked(asked["metrics"], limits_of(ctx)), "about": dict(asked["about"]) or None}
+        found["reference"] = rules.reference_asked(asked["references"], columns)
+    return found | {
+        "metrics": metrics_asked(asked["metrics"], rules.limits_of(ctx)),
+        "about": dict(asked["about"]) or None,
+    }
 
 
 def hand_over(
@@ -226,46 +195,53 @@ def hand_over(
     The report says by which command it was made, and of which ``files`` where the audit does not know them.
     """
     from metrifair.api.compare import AuditDifference
-    from metrifair.cli.console import command_text, printable
+    from metrifair.cli.console import command_text, say
     from metrifair.cli.show import show_audit, show_differences
-    from metrifair.support.provenance import files_of, source_files, with_files
+    from metrifair.support.provenance import source_files
 
-    limits = limits_of(ctx)
+    limits = rules.limits_of(ctx)
     if isinstance(found, AuditDifference):
-        origins = with_files(found.record.provenance, files) if files else found.record.provenance
+        record = with_origin(ctx, found.record, files)
         audits = {
             name: replace(one, record=replace(one.record, provenance=origin))
-            for (name, one), origin in zip(found.audits.items(), origins, strict=True)
+            for (name, one), origin in zip(found.audits.items(), record.provenance, strict=True)
         }
-        whole = replace(found.record.origin, call=command_text(ctx), files=files_of(origins))
-        record = replace(found.record, origin=whole, provenance=origins)
         found = AuditDifference(audits, record)
-        verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in broken(one.record, limits)]
+        verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in rules.broken(one.record, limits)]
         show_differences(out, found)
     else:
-        told = replace(found.provenance, call=command_text(ctx))
-        told = replace(told, files=source_files(files)) if files else told
-        found = replace(found, record=replace(found.record, provenance=told))
-        verdict = broken(found.record, limits)
+        origin = replace(found.provenance, call=command_text(ctx))
+        origin = replace(origin, files=source_files(files)) if files else origin
+        found = replace(found, record=replace(found.record, provenance=origin))
+        verdict = rules.broken(found.record, limits)
         show_audit(out, found.record)
     write_asked(out, found, written)
-    for line in verdict:
-        out.print(f"Unfair: {printable(line)}", soft_wrap=True)
+    say(out, *(f"Unfair: {line}" for line in verdict))
     if verdict:
         ctx.exit(_UNFAIR)
 
 
+def with_origin(ctx: click.Context, record: Any, files: Sequence[str]) -> Any:
+    """The record of several audits with its command, and with ``files`` where the audits do not know theirs."""
+    from metrifair.cli.console import command_text
+    from metrifair.support.provenance import files_of, with_files
+
+    origins = with_files(record.provenance, files) if files else record.provenance
+    origin = replace(record.origin, call=command_text(ctx), files=files_of(origins))
+    return replace(record, origin=origin, provenance=origins)
+
+
 def write_asked(out: Console, found: Audit | AuditDifference | AuditSeries, written: Written) -> None:
     """Write what ``output_options`` ask for, and say where it is."""
-    from metrifair.cli.console import printable
+    from metrifair.cli.console import say
     from metrifair.cli.tables import write_table, write_text
 
     if written.html is not None:
         found.to_html(written.html)
-        out.print(f"Report: {printable(written.html)}")
+        say(out, f"Report: {written.html}")
     if written.output is not None:
         write_table(found.to_frame("polars"), written.output)
-        out.print(f"Table: {printable(written.output)}")
+        say(out, f"Table: {written.output}")
     if written.json_to is not None:
         write_text(found.to_json(), written.json_to)
 
@@ -277,7 +253,7 @@ def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterab
             raise DataError(
                 f"--table names a table of a database, and {file} is a file; use duckdb:FILE for a database"
             )
-        check_paths([file], outputs)
+        options.check_paths([file], outputs)
         return None
     if reading.replace:
         raise DataError(
@@ -286,9 +262,9 @@ def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterab
         )
     said = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
     if said:
-        names = sorted(argument_text(name, "option") for name in said)
+        names = sorted(OPTION_NAMES.argument(name) for name in said)
         raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
-    check_paths([], outputs)
+    options.check_paths([], outputs)
     return connected(file, table)
 
 
@@ -307,15 +283,15 @@ def check_columns(file: str, reading: FileOptions, **named: Any) -> None:
         source.check({role: [given] if isinstance(given, str) else given or () for role, given in roles.items()})
 
 
-def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] | None:
+def metrics_asked(metrics: Sequence[str], limits: Iterable[rules.Limit]) -> list[str] | None:
     """The metrics to measure: those that were named, or the usual ones, and those with a limit; None: the usual ones.
 
-    >>> metrics_asked(["energy"], [Limit("kolmogorov", 0.1), Limit("accuracy_difference", 0.1)])
+    >>> metrics_asked(["energy"], [rules.Limit("kolmogorov", 0.1), rules.Limit("accuracy_difference", 0.1)])
     ['energy', 'kolmogorov']
     """
     from metrifair.metrics.registry import USUAL
 
-    limited = [limit.metric for limit in limits if limit.metric in METRIC_NAMES]
+    limited = [limit.metric for limit in limits if limit.metric in options.METRIC_NAMES]
     if not metrics and set(limited) <= set(USUAL):
         return None
     return list(dict.fromkeys([*(metrics or USUAL), *limited]))

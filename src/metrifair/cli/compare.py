@@ -9,13 +9,15 @@ from typing import Any
 
 import click
 
-from metrifair.cli.audit import Written, audit_arguments, hand_over, measure_options, output_options, write_asked
-from metrifair.cli.options import (
-    SEED,
-    STANDARD_OUTPUT,
-    about_options,
-    check_paths,
-    criteria_option,
+from metrifair.cli import options
+from metrifair.cli.audit import (
+    Written,
+    audit_arguments,
+    hand_over,
+    measure_options,
+    output_options,
+    with_origin,
+    write_asked,
 )
 
 _CHANGED = 1  # the exit code
@@ -23,7 +25,7 @@ _CHANGED = 1  # the exit code
 
 @click.command(short_help="What got better or worse between two audits?")
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE AFTER...")
-@about_options
+@options.about_options
 @output_options
 @click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a figure is worse than in the first.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling, where counts are.")
@@ -50,14 +52,14 @@ def compare_command(
     """
     if len(files) < 2:
         raise click.UsageError("compare takes two files or more: the baseline, and what is compared with it")
-    check_paths(files, written)
+    options.check_paths(files, written)
     from metrifair.api.audit_result import Audit
     from metrifair.api.compare import compare_named
-    from metrifair.cli.console import console, working
+    from metrifair.cli.console import console, working_with_notes
     from metrifair.support.provenance import Provenance, made_now, said_of
 
-    out = console(stderr=written.json_to == STANDARD_OUTPUT)
-    with working(f"Comparing {len(files)} audits"):
+    out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
+    with working_with_notes(out, f"Comparing {len(files)} audits"):
         audits = {
             name: one if isinstance(one, Audit) else one.audit(random_state=seed)
             for name, one in audits_in("compare", files).items()
@@ -102,21 +104,15 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
 
 @click.command(short_help="Have distances changed over time?")
 @click.argument("files", nargs=-1, required=True)
-@criteria_option("as counted")
+@options.criteria_option("as counted")
 @measure_options
-@about_options
+@options.about_options
 @output_options
 @click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a distance has grown.")
-@SEED
+@options.SEED
 @click.pass_context
 def monitor_command(
-    ctx: click.Context,
-    /,
-    *,
-    files: tuple[str, ...],
-    written: Written,
-    fail_worse: bool,
-    **asked: Any,
+    ctx: click.Context, /, *, files: tuple[str, ...], written: Written, fail_worse: bool, **asked: Any
 ) -> None:
     """Compare each of FILES, counts of metrifair count in the order of time, with the first of them.
 
@@ -127,18 +123,15 @@ def monitor_command(
     Example:
       metrifair monitor monday.state tuesday.state wednesday.state --html week.html
     """
-    check_paths(files, written)
+    options.check_paths(files, written)
     from metrifair.api.monitor import monitor
-    from metrifair.cli.console import command_text, console, working
+    from metrifair.cli.console import console, working_with_notes
     from metrifair.cli.show import show_alarms
-    from metrifair.support.provenance import files_of, with_files
 
-    out = console(stderr=written.json_to == STANDARD_OUTPUT)
-    with working(f"Looking at {len(files)} files"):
+    out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
+    with working_with_notes(out, f"Looking at {len(files)} files"):
         found = monitor(audits_in("monitor", files), **audit_arguments(ctx, asked, ()))
-    origins = with_files(found.record.provenance, files)
-    whole = replace(found.record.origin, call=command_text(ctx), files=files_of(origins))
-    found = replace(found, record=replace(found.record, origin=whole, provenance=origins))
+    found = replace(found, record=with_origin(ctx, found.record, files))
     show_alarms(out, found)
     write_asked(out, found, written)
     if fail_worse and any(one.alarm == "worse" for one in found.alarms):

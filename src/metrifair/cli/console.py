@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from metrifair.auditing.out_of_core.connections import is_address
+from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import cuts_text
 from metrifair.cli.rules import limits_of
 from metrifair.errors import MetrifairWarning
@@ -63,22 +64,40 @@ def show_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[ob
     out.print(table)
 
 
+def say(out: Console, *lines: object) -> None:
+    """Print each line as plain text, unbroken."""
+    for line in lines:
+        out.print(printable(line), soft_wrap=True)
+
+
 def working(text: str) -> AbstractContextManager[Any]:
     """Shows that something is under way, on a terminal."""
     return console(stderr=True).status(printable(text))
 
 
 @contextmanager
-def warnings_told(out: Console) -> Iterator[None]:
-    """What the library warns of, as notes in the words of a command; warnings of others go their way."""
+def collected_warnings(*kinds: type[Warning]) -> Iterator[dict[str, Warning]]:
+    """Collect the warnings of these kinds by their texts, which name options; emit others again at the end."""
+    found: dict[str, Warning] = {}
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", MetrifairWarning)
+        for kind in kinds:
+            warnings.simplefilter("always", kind)
+        yield found
+    for record in caught:
+        message = record.message
+        if not isinstance(message, kinds):
+            warnings.warn_explicit(message, record.category, record.filename, record.lineno)
+        elif isinstance(message, Warning):
+            text = message.text(OPTION_NAMES) if isinstance(message, MetrifairWarning) else str(message)
+            found[f"{text.rstrip('.')}."] = message
+
+
+@contextmanager
+def working_with_notes(out: Console, text: str) -> Iterator[None]:
+    """``working``; each warning of the library is then printed once, as a note."""
+    with collected_warnings(MetrifairWarning) as notes, working(text):
         yield
-    for one in caught:
-        if isinstance(one.message, MetrifairWarning):
-            out.print(f"Note: {printable(one.message.text('option').rstrip('.'))}.", soft_wrap=True)
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    say(out, *(f"Note: {note}" for note in notes))
 
 
 def command_text(ctx: click.Context) -> str:

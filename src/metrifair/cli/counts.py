@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
+from metrifair.cli import options
 from metrifair.cli.audit import (
     Written,
     audit_arguments,
@@ -17,52 +18,35 @@ from metrifair.cli.audit import (
     result_options,
     table_at,
 )
-from metrifair.cli.options import (
-    CONTINUOUS,
-    CONTROL,
-    CUTS,
-    GROUP,
-    LABEL,
-    POSITIVE,
-    SEED,
-    STANDARD_OUTPUT,
-    TABLE,
-    WEIGHT,
-    Number,
-    Output,
-    check_paths,
-    column,
-    criteria_option,
-    cuts_asked,
-    file_options,
-)
 from metrifair.cli.rules import rate_options
 
 
 @click.command(short_help="Count the scores in a file, for audits of many files together.")
 @click.argument("file")
-@column("--score", "The score of each row: a probability, or any number.", required=True)
-@GROUP
-@CUTS
-@LABEL
-@CONTROL
-@WEIGHT
+@options.column("--score", "The score of each row: a probability, or any number.", required=True)
+@options.GROUP
+@options.CUTS
+@options.LABEL
+@options.CONTROL
+@options.WEIGHT
 @click.option(
     "--range",
     "ends",
-    type=Number(),
+    type=options.Number(),
     nargs=2,
     default=(0.0, 1.0),
     metavar="LOW HIGH",
     help="That holds all scores, the same for all files that are merged.",
 )
-@click.option("--threshold", type=Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities]")
-@criteria_option("all that the columns allow")
+@click.option(
+    "--threshold", type=options.Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities]"
+)
+@options.criteria_option("all that the columns allow")
 @click.option("--name", default="", help="Of what is counted, such as a day or a site.")
 @click.option("--least-count", type=click.IntRange(1), default=1, help="Withhold cells of fewer rows.")
-@click.option("--output", type=Output(), required=True, help="File for the counts.")
-@file_options
-@TABLE
+@click.option("--output", type=options.Output(), required=True, help="File for the counts.")
+@options.file_options
+@options.TABLE
 def count_command(
     *,
     file: str,
@@ -92,35 +76,34 @@ def count_command(
     from metrifair.api.audit_table import count_file, count_table
     from metrifair.api.state import AuditState
     from metrifair.auditing.out_of_core.columns import Roles
-    from metrifair.cli.console import console, printable, warnings_told, working
+    from metrifair.cli.console import console, say, working_with_notes
 
     state = AuditState(
         list(criteria) or None, range=ends, threshold="auto" if threshold is None else threshold, name=name
     )
-    roles = Roles.named(**columns, cuts=cuts_asked(cuts))
+    roles = Roles.named(**columns, cuts=options.cuts_asked(cuts))
     out = console()
-    with warnings_told(out), working(f"Counting {file if place is None else place.name}"):
+    with working_with_notes(out, f"Counting {file if place is None else place.name}"):
         if place is None:
             count_file(state, file, roles, reading)
         else:
             count_table(state, place, roles, missing=reading.missing)
     kept = state.without(least_count)
     kept.save(output)
-    out.print(printable(f"{kept!r}; {kept.left_out:,} rows left out."), soft_wrap=True)
-    out.print(f"Counts: {printable(output)}")
+    say(out, f"{kept!r}; {kept.left_out:,} rows left out.", f"Counts: {output}")
 
 
 @click.command(short_help="Add up the counts of several files, and audit all of them together.")
 @click.argument("files", nargs=-1, required=True)
-@POSITIVE
-@criteria_option("as counted")
-@CONTINUOUS
+@options.POSITIVE
+@options.criteria_option("as counted")
+@options.CONTINUOUS
 @measure_options
 @rate_options
 @result_options
-@click.option("--save", "save_to", type=Output(), help="File for all counts together.")
+@click.option("--save", "save_to", type=options.Output(), help="File for all counts together.")
 @click.option("--most-groups", type=click.IntRange(2, 10_000), help="Groups that a column may have.")
-@SEED
+@options.SEED
 @click.pass_context
 def merge_command(
     ctx: click.Context,
@@ -138,19 +121,19 @@ def merge_command(
     Example:
       metrifair merge monday.state tuesday.state --html report.html
     """
-    check_paths(files, [*written, save_to, rates])
+    options.check_paths(files, [*written, save_to, rates])
     from metrifair.cli.compare import audits_in
-    from metrifair.cli.console import console, printable, warnings_told, working
+    from metrifair.cli.console import console, say, working_with_notes
     from metrifair.cli.show import write_rates
 
-    out = console(stderr=written.json_to == STANDARD_OUTPUT)
-    with warnings_told(out), working(f"Adding up {len(files)} files"):
+    out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
+    with working_with_notes(out, f"Adding up {len(files)} files"):
         first, *others = audits_in("merge", files, counts_only=True).values()
         state = first.merge(*others)
         columns = () if state.shape is None else state.shape.groups
         found = state.audit(**audit_arguments(ctx, asked, columns))
     if save_to is not None:
         state.save(save_to)
-        out.print(f"Counts: {printable(save_to)}")
+        say(out, f"Counts: {save_to}")
     write_rates(out, found, rates)
     hand_over(ctx, out, found, written, files)

@@ -48,7 +48,7 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
       metrifair predict model.metrifair people.csv --id number --output predictions.csv
     """
     check_paths([model, file], [output])
-    from metrifair.cli.console import console, printable
+    from metrifair.cli.console import console, say
     from metrifair.cli.tables import write_table
     from metrifair.estimators.table_model import TableModel
     from metrifair.figures.utility import CONSTANT
@@ -76,14 +76,11 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
             said += f", which is the prediction from {known.threshold:.4g} on (audit: --threshold {known.threshold!r})"
     where = "standard output" if output == STANDARD_OUTPUT else output
     out = console(stderr=True)
-    out.print(
-        f"{len(found):,} predictions of {printable(repr(known.target))}{printable(said)}: {printable(where)}",
-        soft_wrap=True,
-    )
+    say(out, f"{len(found):,} predictions of {known.target!r}{said}: {where}")
     predicted = found.get_column([name for name in found.columns if name.rstrip("'") == "prediction"][-1])
     if len(predicted) > 1 and predicted.n_unique() == 1:
-        alike = f"all {len(predicted):,} predictions are {printable(predicted[0])}"
-        out.print(f"Warning: the model {mark_text(CONSTANT)} in this file: {alike}.", soft_wrap=True)
+        alike = f"all {len(predicted):,} predictions are {predicted[0]}"
+        say(out, f"Warning: the model {mark_text(CONSTANT)} in this file: {alike}.")
 
 
 def predictions(model: TableModel, file: str, ids: tuple[str, ...], reading: FileOptions) -> pl.DataFrame:
@@ -163,22 +160,11 @@ def export_command(*, model: Path, output: Path) -> None:
     help="File for the card (.md); - is standard output.",
 )
 @click.option("--title", help="Name of the model.")
-@click.option("--license", "licence", metavar="NAME", help="Identifier, such as mit.")
+@click.option("--license", metavar="NAME", help="Identifier, such as mit.")
 @click.option("--language", metavar="CODE", help="Of texts among the features, such as en.")
 @click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="What it was trained on. Repeatable.")
 @click.option("--intended-use", metavar="TEXT", help="Who should use it for what, and who should not.")
-def card_command(
-    *,
-    model: Path,
-    audited: str | None,
-    swept: str | None,
-    output: Path,
-    title: str | None,
-    licence: str | None,
-    language: str | None,
-    datasets: tuple[str, ...],
-    intended_use: str | None,
-) -> None:
+def card_command(*, model: Path, audited: str | None, swept: str | None, output: Path, **stated: Any) -> None:
     """Write the model card of MODEL, in Markdown with a head that model hubs read.
 
     What it was trained with is read off the model's file, figures by group come from an audit, and what fairness cost
@@ -202,10 +188,6 @@ def card_command(
         None if audited is None else read_audit(audited),
         front,
         None if output == STANDARD_OUTPUT else output,
-        title=title,
-        license=licence,
-        language=language,
-        datasets=datasets,
-        intended_use=intended_use,
+        **stated,
     )
     click.echo(card if output == STANDARD_OUTPUT else f"Model card: {output}", nl=output != STANDARD_OUTPUT)

@@ -125,14 +125,9 @@ def known(names: Sequence[str], others: Sequence[str] = ()) -> Callable[[click.C
 
 
 class Number(click.FloatRange):
-    """A finite number from ``least`` to ``most``; ``between`` leaves both ends out, ``below`` the upper one."""
+    """A finite number in a range."""
 
     name = "number"
-
-    def __init__(
-        self, least: float | None = None, most: float | None = None, *, between: bool = False, below: bool = False
-    ) -> None:
-        super().__init__(least, most, min_open=between, max_open=between or below)
 
     def _describe_range(self) -> str:
         return "any number" if self.min is None and self.max is None else super()._describe_range()
@@ -168,20 +163,16 @@ class Output(click.Path):
         return path
 
 
-def parse_about(text: str) -> tuple[str, str]:
-    """KEY=VALUE, of which VALUE may hold "="; or a usage error."""
-    key, _, value = (part.strip() for part in text.partition("="))
-    if not key or not value:
-        raise click.BadParameter(f"{text!r} is not KEY=VALUE, such as 'date=September 2026'")
-    return key, value
+def pair_option(name: str, metavar: str, text: str, *, example: str, split: Callable[[str, str], Any]) -> Option:
+    """An option of two texts, of which ``split`` says at which "=" one ends; or a usage error."""
 
+    def parse(given: str) -> tuple[str, str]:
+        left, _, right = (part.strip() for part in split(given, "="))
+        if not left or not right:
+            raise click.BadParameter(f"{given!r} is not {metavar}, such as {example!r}")
+        return left, right
 
-def parse_replacement(text: str) -> tuple[str, str]:
-    """OLD=NEW, of which OLD may hold "="; or a usage error."""
-    old, _, new = (part.strip() for part in text.rpartition("="))
-    if not old or not new:
-        raise click.BadParameter(f"{text!r} is not OLD=NEW, such as 'Approved=1'")
-    return old, new
+    return click.option(name, multiple=True, type=parse, metavar=metavar, help=f"{text} Repeatable.")
 
 
 def _problem(path: Path) -> str:
@@ -237,6 +228,20 @@ def together(*options: Option) -> Option:
     return add
 
 
+def gathered(name: str, kind: Callable[..., Any], options: Iterable[str]) -> Option:
+    """A decorator that passes these options to a command as one argument, the record that ``kind`` makes of them."""
+
+    def decorate(function: Any) -> Any:
+        @wraps(function)
+        def command(*given: Any, **named: Any) -> Any:
+            record = kind(**{option: named.pop(option) for option in options})
+            return function(*given, **{name: record}, **named)
+
+        return command
+
+    return decorate
+
+
 GROUP = column("--group", "The groups, or a number. Repeat it for several.", several=True, required=True)
 CONTINUOUS = column(
     "--continuous",
@@ -266,17 +271,28 @@ CONTRAST = choice(
 )
 about_options = together(
     click.option("--title", metavar="TEXT", help="What stands on top of the report."),
-    click.option(
+    pair_option(
         "--about",
-        multiple=True,
-        type=parse_about,
-        metavar="KEY=VALUE",
-        help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
+        "KEY=VALUE",
+        "What is to be known of the data, such as 'source=payroll'; part of the report.",
+        example="date=September 2026",
+        split=str.partition,
     ),
 )
 """What the user says of a report."""
 
-_FILE_OPTIONS = together(
+
+def _reading(
+    *, no_header: bool, missing: Sequence[str], replace: Sequence[tuple[str, str]], **same: Any
+) -> FileOptions:
+    olds = [old for old, _ in replace]
+    if twice := next((old for old in olds if olds.count(old) > 1), None):
+        raise DataError(f"names {twice!r} twice", argument="replace", remedy="name it once")
+    words = tuple(word for listed in missing for word in listed.split(","))
+    return FileOptions(header=not no_header, missing=words, replace=dict(replace) or None, **same)
+
+
+file_options = together(
     click.option("--separator", metavar="SIGN", help="What stands between columns of a csv file, such as ';'."),
     choice(
         "--format",
@@ -297,28 +313,13 @@ _FILE_OPTIONS = together(
         metavar="VALUE[,VALUE...]",
         help="What stands for a missing value besides an empty cell, such as N/A,unknown,-9. Repeatable.",
     ),
-    click.option(
+    pair_option(
         "--replace",
-        multiple=True,
-        type=parse_replacement,
-        metavar="OLD=NEW",
-        help="Read NEW where a cell holds OLD: Approved=1 and Declined=0 read decisions. Repeatable.",
+        "OLD=NEW",
+        "Read NEW where a cell holds OLD: Approved=1 and Declined=0 read decisions.",
+        example="Approved=1",
+        split=str.rpartition,
     ),
+    gathered("reading", _reading, ["no_header", *(one.name for one in fields(FileOptions) if one.name != "header")]),
 )
-
-
-def file_options(function: Callable[..., Any]) -> Any:
-    """Add the options that say how FILE is read; the command gets them as one, ``reading``."""
-
-    @wraps(function)
-    def command(*given: Any, **named: Any) -> Any:
-        named["header"] = not named.pop("no_header")
-        named["missing"] = tuple(word for words in named["missing"] for word in words.split(","))
-        olds = [old for old, _ in named["replace"]]
-        if twice := next((old for old in olds if olds.count(old) > 1), None):
-            raise DataError(f"names {twice!r} twice", argument="replace", remedy="name it once")
-        named["replace"] = dict(named["replace"]) or None
-        reading = FileOptions(**{field.name: named.pop(field.name) for field in fields(FileOptions)})
-        return function(*given, reading=reading, **named)
-
-    return _FILE_OPTIONS(command)
+"""How FILE is read; the command gets all of it as ``reading``."""

@@ -12,7 +12,8 @@ from metrifair.api.compare import AuditDifference
 from metrifair.api.monitor import AuditSeries
 from metrifair.auditing.ranking import most_certain_first
 from metrifair.auditing.records import AuditRecord, Finding
-from metrifair.cli.console import printable, show_table
+from metrifair.cli.console import say, show_table
+from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.cli.tables import write_table
 from metrifair.errors import DataError
@@ -31,9 +32,7 @@ _OF_STANDARDS = ("p", "short of", "mean")  # columns that only a table asked for
 
 def show_audit(out: Console, record: AuditRecord) -> None:
     """Print the summary, the comparisons with the most evidence first, rates of decisions, and notes."""
-
-    for sentence in audit_summary(record):
-        out.print(printable(sentence), soft_wrap=True)
+    say(out, *audit_summary(record))
     metrics = list(dict.fromkeys(finding.metric for finding in record.findings))
     shown = metrics if out.width >= _WIDE else metrics[:1]
     by_comparison: dict[tuple[object, ...], dict[str, Finding]] = {}
@@ -51,8 +50,7 @@ def show_audit(out: Console, record: AuditRecord) -> None:
         out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
     show_rates(out, record)
     show_by_group(out, record)
-    for note in record.notes:
-        out.print(f"Note: {printable(note_text(note, 'option'))}", soft_wrap=True)
+    say(out, *(f"Note: {note_text(note, OPTION_NAMES)}" for note in record.notes))
 
 
 def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
@@ -76,7 +74,7 @@ def show_rates(out: Console, record: AuditRecord) -> None:
     if not asked:
         return
     if asked[0].standard:
-        out.print(printable(STANDARD_WORDS[asked[0].standard].title), soft_wrap=True)
+        say(out, STANDARD_WORDS[asked[0].standard].title)
     rows = []
     for table in asked[:_SHOWN]:
         for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
@@ -99,9 +97,9 @@ def show_rates(out: Console, record: AuditRecord) -> None:
     if len(rows) > _MOST_ROWS:
         out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
     for table in (one for one in asked[:_SHOWN] if one.selection_ratio is None):
-        out.print(printable(f"{table.attribute}, {table.within}: {ratio_text(table, record.settings)}"), soft_wrap=True)
+        say(out, f"{table.attribute}, {table.within}: {ratio_text(table, record.settings)}")
     if asked[0].standard:
-        out.print(NO_VERDICT, soft_wrap=True)
+        say(out, NO_VERDICT)
 
 
 def show_by_group(out: Console, record: AuditRecord) -> None:
@@ -121,9 +119,7 @@ def show_by_group(out: Console, record: AuditRecord) -> None:
 
 def show_differences(out: Console, found: AuditDifference) -> None:
     """Sentences first, then the differences, the most certain on top."""
-
-    for sentence in found.summary:
-        out.print(printable(sentence), soft_wrap=True)
+    say(out, *found.summary)
     ordered = sorted(found.differences, key=lambda one: 2.0 if one.p_value is None else one.p_value)
     rows: Sequence[Sequence[object]] = [
         [
@@ -150,9 +146,7 @@ def show_differences(out: Console, found: AuditDifference) -> None:
 
 def show_alarms(out: Console, found: AuditSeries) -> None:
     """Sentences first, then the distances that have changed, the most certain on top."""
-
-    for sentence in found.summary:
-        out.print(printable(sentence), soft_wrap=True)
+    say(out, *found.summary)
     rows = [
         [
             f"{one.attribute}: {', '.join(one.groups)}",
@@ -179,4 +173,4 @@ def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None)
     if isinstance(found, AuditDifference):
         raise DataError(SEVERAL_RATES)
     write_table(found.rates_to_frame("polars"), path)
-    out.print(f"Rates: {printable(path)}")
+    say(out, f"Rates: {path}")

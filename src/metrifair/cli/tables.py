@@ -48,9 +48,9 @@ def read(
     """
     told: AbstractContextManager[None] = nullcontext()
     if options.replace:  # else nothing is told, and a name that no column has is refused without what prints
-        from metrifair.cli.console import console, warnings_told
+        from metrifair.cli.console import console, working_with_notes
 
-        told = warnings_told(console(stderr=True))
+        told = working_with_notes(console(stderr=True), f"Reading {path}")
     with told, opened(path, options) as source:
         source.check(roles)
         if source.twice:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.options import HTML, JSON, STANDARD_OUTPUT, Number, Output, check_paths, choice, table_option
+from metrifair.cli.options import HTML, JSON, STANDARD_OUTPUT, Number, Output, check_paths, gathered, table_option
 from metrifair.cli.training_options import (
     FAMILIES,
+    Choice,
+    Training,
     TrainingOptions,
     parse_costs,
     parse_families,
@@ -31,31 +33,33 @@ if TYPE_CHECKING:
 @click.option("--strength", type=Number(0), default=1.0, help="Weight of the unfairness.")
 @click.option(
     "--test",
-    type=Number(0, 1, below=True),
+    type=Number(0, 1, max_open=True),
     default=0.25,
     help="Share of the rows that is kept apart, to measure what the model reaches; 0: none, and no figures.",
 )
 @table_option("--held-out", "predictions of the rows kept apart, to be audited")
 @click.option("--refit", is_flag=True, help="Train the model that is kept again, on all rows.")
 @click.option("--threshold", type=Number(0, 1), help="Decide for --positive from this probability on.  [default: 0.5]")
-@choice(
+@click.option(
     "--choose-threshold",
-    ["accuracy", "cost", "parity"],
-    "Choose it: most right decisions, least cost, or the least gap between groups at no less balanced accuracy.",
-    optional=True,
+    "rule",
+    type=click.Choice(["accuracy", "cost", "parity"]),
+    help="Choose it: most right decisions, least cost, or the least gap between groups at no less balanced accuracy.",
 )
 @click.option(
     "--cost",
+    "costs",
     type=parse_costs,
     metavar="COSTS",
     help="For --choose-threshold cost: what each decision costs at each label, '0,1;5,0' where a missed yes costs 5.",
 )
 @click.option(
     "--validation",
-    type=Number(0, 1, between=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     default=0.25,
     help="Share of the rows on which --choose-threshold chooses; they are kept apart from the others.",
 )
+@gathered("asked", Training, Training._fields)
 @click.option("--output", type=Output(), help="File for the model, such as model.metrifair.")
 @JSON
 @click.pass_context
@@ -63,17 +67,12 @@ def train_command(
     ctx: click.Context,
     /,
     *,
+    options: TrainingOptions,
     strength: float,
-    test: float,
+    asked: Training,
     held_out: Path | None,
-    refit: bool,
-    threshold: float | None,
-    choose_threshold: Any,
-    cost: Any,
-    validation: float,
     output: Path | None,
     json_to: Path | None,
-    **given: Any,
 ) -> None:
     """Train a fair model on FILE (csv, tsv, parquet, arrow, ndjson or Excel), and measure it on rows kept apart.
 
@@ -85,30 +84,29 @@ def train_command(
       metrifair train people.csv --label income --group sex --output model.metrifair --held-out held-out.csv
       metrifair audit held-out.csv --score probability --group sex --label income --html report.html
     """
-    if held_out is not None and not test:
+    if held_out is not None and not asked.test:
         raise click.UsageError("--held-out needs rows kept apart; leave --test 0 out")
-    if refit and output is None:
+    if asked.refit and output is None:
         raise click.UsageError("--refit trains the model that is kept: name a file with --output")
-    if threshold is not None and choose_threshold is not None:
+    if asked.threshold is not None and asked.rule is not None:
         raise click.UsageError("--threshold and --choose-threshold exclude each other; leave one of them out")
-    if (cost is None) == (choose_threshold == "cost"):
+    if (asked.costs is None) == (asked.rule == "cost"):
         raise click.UsageError("--cost and --choose-threshold cost belong together; give both or neither")
-    options = TrainingOptions(**given)
     check_paths([options.file], [held_out, output, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, printable
+    from metrifair.cli.console import command_text, console, say
     from metrifair.cli.tables import write_json
-    from metrifair.cli.training import Training, figures, provenance_of, show_trained, trained, write_held_out
+    from metrifair.cli.training import figures, provenance_of, show_trained, trained, write_held_out
     from metrifair.cli.training_file import training_file
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, strength=strength)
-    found = trained(source, Training(test, validation, threshold, choose_threshold, cost, refit))
+    found = trained(source, asked)
     if output is not None:
         found.model.save(output)
     written = [] if held_out is None else write_held_out(source, found.measured, found.parts.test, held_out)
     show_trained(out, source, found, written)
-    out.print("The model is not kept: name a file with --output." if output is None else f"Model: {printable(output)}")
+    say(out, "The model is not kept: name a file with --output." if output is None else f"Model: {output}")
     if json_to is not None:
         told = figures(source, found) | {"provenance": asdict(provenance_of(source, files, command_text(ctx)))}
         write_json(told, json_to)
@@ -155,6 +153,7 @@ def train_command(
     help="Train the model that is kept again, on all rows.  [default: --refit, but not with --certified]",
 )
 @table_option("--held-out", "the chosen model's predictions of the test rows, to be audited")
+@gathered("choice", Choice, Choice._fields)
 @HTML
 @JSON
 @click.pass_context
@@ -162,20 +161,15 @@ def frontier_command(
     ctx: click.Context,
     /,
     *,
+    options: TrainingOptions,
     strengths: Any,
     families: Any,
-    without_group: bool,
     seeds: int,
     utility: str | None,
     cost: Any,
+    choice: Choice,
     html: Path | None,
     json_to: Path | None,
-    max_unfairness: float | None,
-    certified: bool,
-    output: Path | None,
-    refit: bool | None,
-    held_out: Path | None,
-    **given: Any,
 ) -> None:
     """Train models of many strengths on FILE at once, show what fairness costs, and choose one of them.
 
@@ -194,16 +188,14 @@ def frontier_command(
     """
     if cost is not None and utility is not None:
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
-    if refit is not None and output is None:
+    if choice.refit is not None and choice.output is None:
         raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
-    chosen_by = {"--output": output, "--held-out": held_out, "--without-group": without_group, "--certified": certified}
-    if max_unfairness is None and (idle := [option for option, value in chosen_by.items() if value]):
-        raise click.UsageError(f"{idle[0]} needs --max-unfairness, by which a model is chosen")
-    again = output is not None and (not certified if refit is None else refit)
-    options = TrainingOptions(**given)
-    check_paths([options.file], [output, held_out, html, json_to])
+    for name in ("output", "held_out", "without_group", "certified"):
+        if choice.max_unfairness is None and getattr(choice, name):
+            raise click.UsageError(f"--{name.replace('_', '-')} needs --max-unfairness, by which a model is chosen")
+    check_paths([options.file], [choice.output, choice.held_out, html, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, printable
+    from metrifair.cli.console import command_text, console, say
     from metrifair.cli.training import provenance_of, selected, show_frontier
     from metrifair.cli.training_file import training_file
 
@@ -211,52 +203,45 @@ def frontier_command(
     source = training_file(options, table, strength=1.0)
     encoder, front = source.frontier(strengths=strengths, seeds=seeds, utility=cost or utility, families=families)
     front = replace(front, provenance=provenance_of(source, files, command_text(ctx)))
-    for line in source.description(encoder):
-        out.print(printable(line))
+    say(out, *source.description(encoder))
     try:
-        if max_unfairness is not None:
-            needs_group = False if without_group else None
-            best = selected(front, max_unfairness=max_unfairness, certified=certified, needs_group=needs_group)
+        if choice.max_unfairness is not None:
+            wish = {"max_unfairness": choice.max_unfairness, "certified": choice.certified}
+            best = selected(front, **wish, needs_group=False if choice.without_group else None)
             chosen = source.model(encoder, best)
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
         if cost is not None and front.chosen is not None:
-            out.print(
+            say(
+                out,
                 "Costs are those of decisions at a probability of 0.5; where another threshold costs less: metrifair "
                 f"train --strength {front.chosen.strength:g} --choose-threshold cost --cost ...",
-                soft_wrap=True,
             )
         title = options.title or f"{options.label} by {', '.join(options.group)}"
-        _write_frontier(out, front, html, json_to, title=title, refitted=again)
-    if max_unfairness is not None:
-        proven = max_unfairness if certified else None
-        _keep(out, source, front, chosen, proven=proven, held_out=held_out, output=output, again=again)
+        _write_frontier(out, front, html, json_to, title=title, refitted=choice.is_refitted)
+    if choice.max_unfairness is not None:
+        _keep(out, source, front, chosen, choice)
 
 
 def _write_frontier(
     out: Console, front: Frontier, html: Path | None, json_to: Path | None, *, title: str, refitted: bool
 ) -> None:
     """Write the report, and all figures; ``validation`` and ``training`` in the order of ``points``."""
-    from metrifair.cli.console import printable
+    from metrifair.cli.console import say
     from metrifair.cli.tables import write_json
 
     if html is not None:
         front.to_html(html, title=title)
-        out.print(f"Report: {printable(html)}", soft_wrap=True)
+        say(out, f"Report: {html}")
     if json_to is None:
         return
-    figures = {
-        "accuracy_name": front.accuracy_name,
+    same = ("accuracy_name", "groups", "sizes", "constant_value", "area", "area_with_constant")
+    figures = {name: getattr(front, name) for name in same} | {
         "utility": front.utility.name,
-        "groups": list(front.groups),
-        "sizes": front.sizes,
         "points": [asdict(point) for point in front.points],
         "validation": [asdict(point) for point in front.validation_points],
         "training": [None if point is None else asdict(point) for point in front.training_points],
         "constant": None if front.constant is None else asdict(front.constant),
-        "constant_value": front.constant_value,
-        "area": front.area,
-        "area_with_constant": front.area_with_constant,
         "notes": list(front.view().notes),
         "chosen": None if front.chosen is None else asdict(front.chosen),
         "certified": front.certified and not refitted,
@@ -266,47 +251,36 @@ def _write_frontier(
     write_json(figures, json_to)
 
 
-def _keep(
-    out: Console,
-    source: TrainingFile,
-    front: Frontier,
-    model: TableModel,
-    *,
-    proven: float | None,
-    held_out: Path | None,
-    output: Path | None,
-    again: bool,
-) -> None:
+def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel, choice: Choice) -> None:
     """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
-    from metrifair.cli.console import printable
+    from metrifair.cli.console import say
     from metrifair.cli.training import write_held_out
     from metrifair.tradeoff.points import Job
 
     if front.chosen is None or front.source is None:
         return
-    if proven is not None:
+    if choice.certified:
         judged = front.source.evaluator.validation
         among = " between groups that were not left out" if len(judged.compared) < len(judged.everyone) else ""
-        out.print(f"Proven, with 95 % confidence: its unfairness{among} is at most {proven:g}.")
-    if held_out is not None:
-        lines = write_held_out(source, model, front.source.test, held_out)
-        out.print("\n".join(map(printable, lines)), soft_wrap=True)
-    if output is None:
+        say(out, f"Proven, with 95 % confidence: its unfairness{among} is at most {choice.max_unfairness:g}.")
+    if choice.held_out is not None:
+        say(out, *write_held_out(source, model, front.source.test, choice.held_out))
+    if choice.output is None:
         return
-    if again:
+    if choice.is_refitted:
         job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
         family = next(one for one in front.source.families if one.name == job.family)
         model, told = source.fitted(source.data.rows, job, family)
-        for note in (*told.notes, *told.unfinished):
-            out.print(printable(note), soft_wrap=True)
-        out.print(
+        say(
+            out,
+            *told.notes,
+            *told.unfinished,
             f"The model that is kept was trained again, on all {len(source.data.rows):,} rows: the figures above are "
             "those of the fit on training rows only.",
-            soft_wrap=True,
         )
-        if proven is not None:
-            out.print("The certificate is withdrawn: it is of that fit, and proves nothing of the model that is kept.")
-    model.save(output)
+        if choice.certified:
+            say(out, "The certificate is withdrawn: it is of that fit, and proves nothing of the model that is kept.")
+    model.save(choice.output)
     named = ", ".join(map(repr, model.sensitive)) if model.needs_group else ""
     asks = f" (new rows must come with their groups: {named})" if named else ""
-    out.print(printable(f"Model: {output}{asks}"), soft_wrap=True)
+    say(out, f"Model: {choice.output}{asks}")

@@ -13,28 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.cli.console import printable, show_table
+from metrifair.cli.console import say, show_table
 from metrifair.cli.options import cuts_text
 from metrifair.cli.tables import write_table
 from metrifair.cli.training_file import Told, TrainingFile
+from metrifair.cli.training_options import Training
 from metrifair.errors import DataError, MetrifairWarning
-from metrifair.estimators.table_model import ChosenThreshold, Costs, TableModel, ThresholdRule, choose_threshold
+from metrifair.estimators.table_model import ChosenThreshold, TableModel, choose_threshold
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
 from metrifair.support.provenance import Provenance, SourceFile, made_now
 from metrifair.tradeoff.evaluate import Evaluation, evaluate_model, predictions, small_groups
 from metrifair.tradeoff.split import HeldOut, Split, with_common_comparisons
-from metrifair.wording.frontier import (
-    chance_text,
-    choice_sentences,
-    constant_sentence,
-    constant_text,
-    families_sentence,
-    interval_note,
-    mark_text,
-    note_text,
-    row_note,
-    shown_note,
-)
+from metrifair.wording import frontier as wording
 from metrifair.wording.frontier_view import FrontierView, figure_name, figure_texts
 from metrifair.wording.numbers import figure_text, positive_text
 
@@ -48,18 +38,6 @@ Rows = NDArray[np.int64]
 _NARROW = 100  # columns of a terminal without room for every figure
 _SHOWN = 8  # strengths in a table, about
 _SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  # beside "Unfairness"
-
-
-@dataclass(frozen=True)
-class Training:
-    """What is asked of a training beside the file: shares of rows kept apart, the threshold, whether to train again."""
-
-    test: float  # to judge the model on; 0: none
-    validation: float  # to choose the threshold on, where a rule is given
-    threshold: float | None = None
-    rule: ThresholdRule | None = None
-    costs: Costs | None = None
-    refit: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,16 +62,13 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     if asked.costs is not None and len(asked.costs) != 2:
         raise DataError("--cost must be 2 rows of 2 costs, by label and decision, in ascending order of the classes")
     scheme = data.problem.scheme
-    notes = [
-        *source.notes,
-        "" if source.options.positive else positive_text(scheme.classes, scheme.positive),
-    ]
+    notes = [*source.notes, "" if source.options.positive else positive_text(scheme.classes, scheme.positive)]
     apart: list[HeldOut] = []
     if len(parts.test):
         # Rows that lack a group are refused here.
         apart = with_common_comparisons(data.held_out(parts.test), data.held_out(parts.train))
         small = small_groups(dict(zip(("test", "training"), apart, strict=True)))
-        notes.append("" if small is None else note_text(small))
+        notes.append("" if small is None else wording.note_text(small))
     (measured, told), chosen = source.fitted(parts.train), None
     if asked.rule is not None:
         part = data.held_out(parts.validation)
@@ -143,39 +118,35 @@ _HEADINGS = {
 
 def show_trained(out: Console, source: TrainingFile, found: TrainedModel, written: Sequence[str]) -> None:
     """What was learned, what the model reaches on rows kept apart, what to know of it, and what was ``written``."""
-    lines = source.description(found.measured.encoder)
-    lines += [f"Note: {note}" for note in found.notes]
-    lines.append(_rows_sentence(source, found))
-    for line in lines:
-        out.print(printable(line), soft_wrap=True)
+    say(out, *source.description(found.measured.encoder), *(f"Note: {note}" for note in found.notes))
+    say(out, _rows_sentence(source, found))
     judgement = found.judgement
     if judgement is not None:
         _show_point(out, found, judgement, source.accuracy_name)
-        out.print(chance_text(judgement.chance, judgement.comparisons), soft_wrap=True)
+        say(out, wording.chance_text(judgement.chance, judgement.comparisons))
         if judgement.with_small is not None:
             gap, chance = map(figure_text, judgement.with_small.values())
-            said = f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}."
-            out.print(said, soft_wrap=True)
+            say(
+                out,
+                f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}.",
+            )
         _show_groups(out, judgement)
-    alarms = [f"Warning: {text}" for text in warnings(source, found)]
-    for line in (*_threshold_sentences(found), *alarms, *written, *_refit_sentences(source, found)):
-        out.print(printable(line), soft_wrap=True)
+    say(out, *_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found)), *written)
+    if found.model is not found.measured:
+        whose = "" if judgement is None else ": the figures above are those of the held-out fit, not its own"
+        say(out, f"The model that is kept was trained again on all {len(source.data.rows):,} rows (--refit){whose}.")
 
 
 def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
     """The same for machines: the figures of the point, unless no row was kept apart, and all that goes with them."""
     parts, judgement = found.parts._asdict(), found.judgement
     rows = {name: len(own) for name, own in parts.items() if len(own) or name != "validation"}
-    told: dict[str, Any] = {} if judgement is None else asdict(judgement.point)
+    told: dict[str, Any] = {}
     if judgement is not None:
-        told |= {
-            "training": asdict(judgement.training),
-            "chance": judgement.chance,
-            "with_small_groups": judgement.with_small,
-            "constant": asdict(judgement.constant),
-            "constant_value": judgement.constant_value,
-            "groups": [asdict(one) for one in judgement.groups],
-        }
+        told = asdict(judgement)
+        told["with_small_groups"] = told.pop("with_small")
+        del told["comparisons"]
+        told = told.pop("point") | told
     chosen = found.chosen
     return told | {
         "rows": rows,
@@ -212,7 +183,7 @@ def _show_point(out: Console, found: TrainedModel, judgement: Evaluation, accura
             for key in view.keys
         ],
     )
-    out.print(interval_note(view, point), soft_wrap=True)
+    say(out, wording.interval_note(view, point))
 
 
 def _show_groups(out: Console, judgement: Evaluation) -> None:
@@ -248,12 +219,12 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     if CONSTANT in (decided, point.marks.get("accuracy")):
         decided = CONSTANT
         yield (
-            f"the model {mark_text(CONSTANT)}: equal decision rates and a four-fifths ratio of 1 are then no sign of "
-            "fairness."
+            f"the model {wording.mark_text(CONSTANT)}: equal decision rates and a four-fifths ratio of 1 are then no "
+            "sign of fairness."
         )
     elif decided == NO_BETTER:
-        said = f"{constant_text(judgement.constant_value)} reaches {figure_text(constant.figure(utility.key))}"
-        yield f"by {name}, {figure_text(point.figure(utility.key))}, the model {mark_text(NO_BETTER)}: {said}."
+        said = f"{wording.constant_text(judgement.constant_value)} reaches {figure_text(constant.figure(utility.key))}"
+        yield f"by {name}, {figure_text(point.figure(utility.key))}, the model {wording.mark_text(NO_BETTER)}: {said}."
     if ranked:
         yield (
             f"its scores rank people no better than chance ({auc}): small gaps between groups then mean nothing. Lower "
@@ -310,15 +281,6 @@ def write_held_out(source: TrainingFile, model: TableModel, rows: Rows, path: Pa
     return [*told, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *asked]))}"]
 
 
-def _refit_sentences(source: TrainingFile, found: TrainedModel) -> list[str]:
-    if found.model is found.measured:
-        return []
-    again = f"The model that is kept was trained again on all {len(source.data.rows):,} rows (--refit)"
-    if found.judgement is None:
-        return [f"{again}."]
-    return [f"{again}: the figures above are those of the held-out fit, not its own."]
-
-
 def selected(front: Frontier, **wish: Any) -> Any:
     """The model that suits best; what is to be known of it ``show_frontier`` says, so that no warning need."""
     with python_warnings.catch_warnings():
@@ -329,8 +291,7 @@ def selected(front: Frontier, **wish: Any) -> Any:
 def show_frontier(out: Console, front: Frontier) -> None:
     """A few strengths, mean over seeds, with the chosen one among them; then the choice in words."""
     view = front.view()
-    for note in view.notes:
-        out.print(printable(note), soft_wrap=True)
+    say(out, *view.notes)
     out.print(str(front), soft_wrap=True)
     chosen = None if view.chosen is None else view.chosen.place
     step = max(1, len(view.rows) // _SHOWN)
@@ -346,7 +307,7 @@ def show_frontier(out: Console, front: Frontier) -> None:
         gaps, parts = {}, parts[:1]
     rows = [
         [
-            f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if row_note(row) else ''}",
+            f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if wording.row_note(row) else ''}",
             *(["needed" if row.needs_group else ""] if view.knobs else []),
             *(row.figures[key].text for key in (*worth, "unfairness")),
             *(row.parts[name].text for name in parts),
@@ -361,16 +322,15 @@ def show_frontier(out: Console, front: Frontier) -> None:
     headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
     first = ["on the Pareto front", "group"] if view.knobs else [front.parameter]
     show_table(out, [*first, *headings], rows, left=len(first))
-    for note in dict.fromkeys(row_note(row) for row in shown if row_note(row)):
-        own = [row.text for row in shown if row_note(row) == note]
+    for note in dict.fromkeys(wording.row_note(row) for row in shown if wording.row_note(row)):
+        own = [row.text for row in shown if wording.row_note(row) == note]
         named = "; ".join(own) if view.knobs else f"{front.parameter} {', '.join(own)}"
-        out.print(printable(f"* {named}: {note}."), soft_wrap=True)
-    if told := families_sentence(view):
-        out.print(printable(told), soft_wrap=True)
+        say(out, f"* {named}: {note}.")
+    if told := wording.families_sentence(view):
+        say(out, told)
     if view.baseline is not None:
-        out.print(printable(constant_sentence(view)), soft_wrap=True)
-    for sentence in (shown_note(view, len(shown)), *choice_sentences(view)):
-        out.print(printable(sentence), soft_wrap=True)
+        say(out, wording.constant_sentence(view))
+    say(out, wording.shown_note(view, len(shown)), *wording.choice_sentences(view))
 
 
 def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) -> Provenance:
@@ -381,10 +341,7 @@ def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) 
         about=dict(options.about),
         files=files,
         rows_read=len(source.table) + source.left_out,
-        left_out={
-            "missing_label": source.left_out,
-            "zero_weight": len(source.table) - len(source.data.rows),
-        },
+        left_out={"missing_label": source.left_out, "zero_weight": len(source.table) - len(source.data.rows)},
         columns={
             "label": [options.label],
             "group": options.group,

@@ -18,15 +18,10 @@ import metrifair
 from metrifair.api.frontier import Frontier
 from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
-from metrifair.cli.console import working
+from metrifair.cli.console import collected_warnings, working
+from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import continuous_asked, cuts_asked
-from metrifair.cli.tables import (
-    check_leakage,
-    free_name,
-    typed_text,
-    with_predictions,
-    without_missing_words,
-)
+from metrifair.cli.tables import check_leakage, free_name, typed_text, with_predictions, without_missing_words
 from metrifair.cli.training_options import FAMILIES, TrainingOptions
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
@@ -238,7 +233,7 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
             for name in attributes_equal_to_label(data.problem)
         ),
         *_odd_columns(features),
-        *(note_text(note, "option") for of_one in named for note in of_one),
+        *(note_text(note, OPTION_NAMES) for of_one in named for note in of_one),
     )
     left_out = len(table) - len(known)
     return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, notes)
@@ -320,7 +315,7 @@ def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str,
             found |= in_groups({name: values[name]}, cuts[name])
         else:
             found[name] = _groups("--group", frame.get_column(name))
-    told = [f"{numbers_warning(values, numbers).text('option')}."] if numbers and asked == "auto" else []
+    told = [f"{numbers_warning(values, numbers).text(OPTION_NAMES)}."] if numbers and asked == "auto" else []
     return found, numbers, told
 
 
@@ -375,22 +370,13 @@ def _training(model: str) -> Iterator[Told]:
     What it warns of is told afterwards; warnings of others go their way.
     """
     told = Told([], [])
-    kinds = {MetrifairWarning: told.notes, ConvergenceWarning: told.unfinished}
+    status = working("Boosting") if model in _BOOSTERS else nullcontext()
     try:
-        with (
-            working("Boosting") if model in _BOOSTERS else nullcontext(),
-            warnings.catch_warnings(record=True) as caught,
-        ):
-            for kind in kinds:
-                warnings.simplefilter("always", kind)
+        with status, collected_warnings(MetrifairWarning, ConvergenceWarning) as caught:
             yield told
-        for one in caught:
-            for sentences in (known for kind, known in kinds.items() if issubclass(one.category, kind)):
-                text = one.message.text("option") if isinstance(one.message, MetrifairWarning) else str(one.message)
-                sentences.append(f"{text[0].upper()}{text[1:].rstrip('.')}.")
-                break
-            else:
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        for text, warning in caught.items():
+            sentences = told.notes if isinstance(warning, MetrifairWarning) else told.unfinished
+            sentences.append(f"{text[0].upper()}{text[1:]}")
     except DataError:
         raise
     except ValueError as error:

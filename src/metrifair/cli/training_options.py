@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.cli.options import (
-    CONTINUOUS,
-    CONTRAST,
-    CRITERIA_HELP,
-    CRITERION_NAMES,
-    CUTS,
-    GROUP,
-    METRIC_NAMES,
-    METRICS_HELP,
-    OTHER_CRITERION_NAMES,
-    POSITIVE,
-    WEIGHT,
-    about_options,
-    choice,
-    column,
-    file_options,
-    finite_numbers,
-    known,
-    together,
-)
+from metrifair.cli import options
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from metrifair.estimators.table_model import Costs, ThresholdRule
     from metrifair.support.provenance import SourceFile
 
 FAMILIES = ("barycenter", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
@@ -44,7 +27,7 @@ def parse_strengths(text: str) -> list[float] | str:
     if text == "auto":
         return text
     try:
-        numbers = sorted(set(finite_numbers(text)))
+        numbers = sorted(set(options.finite_numbers(text)))
     except ValueError:
         numbers = [-1.0]
     if numbers[0] < 0:
@@ -63,7 +46,7 @@ def parse_families(text: str) -> list[str]:
 def parse_costs(text: str) -> list[list[float]]:
     """Rows of numbers, between semicolons: what each decision (column) costs at each label (row); or a usage error."""
     try:
-        rows = [finite_numbers(row) for row in text.split(";")]
+        rows = [options.finite_numbers(row) for row in text.split(";")]
     except ValueError:
         rows = []
     if {len(row) for row in rows} != {len(rows)}:
@@ -72,58 +55,6 @@ def parse_costs(text: str) -> list[list[float]]:
             "in it what each decision costs, both in ascending order of the classes"
         )
     return rows
-
-
-training_options = together(
-    click.argument("file"),
-    column("--label", "What is to be predicted.", required=True),
-    GROUP,
-    CONTINUOUS,
-    CUTS,
-    column("--control", "Be fair within each of its values. Repeatable.", several=True),
-    WEIGHT,
-    click.option(
-        "--criterion",
-        default="statistical_parity",
-        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-        help=f"What is compared: {CRITERIA_HELP}.",
-    ),
-    click.option(
-        "--metric",
-        default="energy",
-        callback=known(METRIC_NAMES),
-        help=f"How it is compared: {METRICS_HELP}.",
-    ),
-    CONTRAST,
-    choice(
-        "--combine",
-        ["mean", "sum"],
-        "The penalty is the mean over pairs of groups and values of --control, or their sum.",
-    ),
-    choice(
-        "--estimate",
-        ["rows", "population", "batch"],
-        "What batches estimate: the distance of the training rows, of the population, or their own.",
-    ),
-    choice("--model", ["mlp", "linear", "lightgbm", "xgboost"], "What is trained; mlp is a network."),
-    column("--ignore", "Not a feature. Repeatable.", several=True),
-    column("--keep", "A feature even though it is the label in other words. Repeatable.", several=True),
-    click.option(
-        "--id", "ids", multiple=True, metavar="COLUMN", help="Tells rows apart; predict copies it. Repeatable."
-    ),
-    click.option("--use-group", is_flag=True, help="Take the columns with the groups as features too."),
-    click.option(
-        "--classification/--regression",
-        "classification",
-        default=None,
-        help="Whether the label is a class or a number.  [default: a number, if it takes more than 20 values]",
-    ),
-    POSITIVE,
-    about_options,
-    file_options,
-    click.option("--seed", type=click.IntRange(0), default=0, help="Of split, weights and batches."),
-)
-"""The file and the options of TrainingOptions."""
 
 
 @dataclass(frozen=True)
@@ -180,3 +111,83 @@ class TrainingOptions:
                 "id": self.ids,
             },
         )
+
+
+class Training(NamedTuple):
+    """What is asked of a training beside the file: shares of rows kept apart, the threshold, whether to train again."""
+
+    test: float  # to judge the model on; 0: none
+    validation: float  # to choose the threshold on, where a rule is given
+    threshold: float | None
+    rule: ThresholdRule | None
+    costs: Costs | None
+    refit: bool
+
+
+class Choice(NamedTuple):
+    """Which model of a frontier is chosen, what is written of it, and whether it is trained again on all rows."""
+
+    max_unfairness: float | None
+    without_group: bool
+    certified: bool
+    output: Path | None
+    held_out: Path | None
+    refit: bool | None  # None: unless it is certified
+
+    @property
+    def is_refitted(self) -> bool:
+        """Whether the model that is kept is trained again."""
+        return self.output is not None and (not self.certified if self.refit is None else self.refit)
+
+
+training_options = options.together(
+    click.argument("file"),
+    options.column("--label", "What is to be predicted.", required=True),
+    options.GROUP,
+    options.CONTINUOUS,
+    options.CUTS,
+    options.column("--control", "Be fair within each of its values. Repeatable.", several=True),
+    options.WEIGHT,
+    click.option(
+        "--criterion",
+        default="statistical_parity",
+        callback=options.known(options.CRITERION_NAMES, options.OTHER_CRITERION_NAMES),
+        help=f"What is compared: {options.CRITERIA_HELP}.",
+    ),
+    click.option(
+        "--metric",
+        default="energy",
+        callback=options.known(options.METRIC_NAMES),
+        help=f"How it is compared: {options.METRICS_HELP}.",
+    ),
+    options.CONTRAST,
+    options.choice(
+        "--combine",
+        ["mean", "sum"],
+        "The penalty is the mean over pairs of groups and values of --control, or their sum.",
+    ),
+    options.choice(
+        "--estimate",
+        ["rows", "population", "batch"],
+        "What batches estimate: the distance of the training rows, of the population, or their own.",
+    ),
+    options.choice("--model", ["mlp", "linear", "lightgbm", "xgboost"], "What is trained; mlp is a network."),
+    options.column("--ignore", "Not a feature. Repeatable.", several=True),
+    options.column("--keep", "A feature even though it is the label in other words. Repeatable.", several=True),
+    click.option(
+        "--id", "ids", multiple=True, metavar="COLUMN", help="Tells rows apart; predict copies it. Repeatable."
+    ),
+    click.option("--use-group", is_flag=True, help="Take the columns with the groups as features too."),
+    click.option(
+        "--classification/--regression",
+        "classification",
+        default=None,
+        help="Whether the label is a class or a number.  [default: a number, if it takes more than 20 values]",
+    ),
+    options.POSITIVE,
+    options.about_options,
+    options.file_options,
+    click.option("--seed", type=click.IntRange(0), default=0, help="Of split, weights and batches."),
+    options.gathered("options", TrainingOptions, [field.name for field in fields(TrainingOptions)]),
+)
+"""The file and what is learned from it; the command gets all of it as ``options``."""

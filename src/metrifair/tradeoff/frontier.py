@@ -20,7 +20,7 @@ from metrifair.figures.utility import CONSTANT, UTILITIES, Utility, UtilityLike,
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Scheme, attributes_equal_to_label
+from metrifair.problem.problem import attributes_equal_to_label
 from metrifair.problem.tables import Table, library_of
 from metrifair.support.checks import check_known, is_integer, is_number, last_step
 from metrifair.tradeoff.evaluate import Evaluator, all_small, small_groups, unfairness_by_chance
@@ -117,16 +117,13 @@ def trade_off(asked: FrontierRequest) -> TradeOff:
         context = SweepContext(evaluator, split.test, families, table)
         rows, parts = replace(table, rows=split.train), (split.validation, split.test, *folds)
         outcomes, tried = _swept(asked, context, rows, data, parts=parts, utility=utility, seeds=seeds)
-    notes: list[FrontierNote | None] = [_split_note(split, folds)]
-    if asked.setting(members, "pos_label") is None:
-        notes.append(_positive_label_note(scheme))
-    record = _record(asked.on, outcomes, context, data, utility=utility, notes=notes)
-    return replace(
-        record,
-        tried=tried if isinstance(asked.strengths, str) else None,
-        library=library_of(asked.X, asked.y, asked.sensitive_features),
-        provenance=data.provenance(asked.random_state),
-    )
+    sizes = {"training": len(split.train), "validation": len(split.validation), "test": len(split.test)}
+    notes = [FrontierNote("split", {**sizes, "folds": len(folds)})]
+    if len(scheme.classes) == 2 and asked.setting(members, "pos_label") is None:
+        labels = [_plain(label) for label in scheme.classes]
+        notes.append(FrontierNote("positive_label", {"labels": labels, "positive": scheme.positive}))
+    record = _record(asked, outcomes, context, data, utility=utility, notes=notes)
+    return replace(record, tried=tried) if isinstance(asked.strengths, str) else record
 
 
 def _evaluator(data: DataSet, split: Split, utility: Utility, shown_seed: int, *, trained: bool) -> Evaluator:
@@ -173,27 +170,25 @@ def _swept(
             n_jobs=asked.n_jobs,
             devices=asked.devices,
         )
-        found, candidates = _trained(
-            swept, family, (asked.strengths, asked.tolerances), seeds, bends=(asked.on, utility)
-        )
+        found, candidates = _trained(asked, swept, family, seeds, utility)
         outcomes, tried = [*outcomes, *found], tried + candidates
     return outcomes, tried
 
 
 def _record(
-    on: Literal["scores", "decisions"],
+    asked: FrontierRequest,
     outcomes: Sequence[Outcome],
     context: SweepContext,
     data: DataSet,
     *,
     utility: Utility,
-    notes: Sequence[FrontierNote | None],
+    notes: Sequence[FrontierNote],
 ) -> TradeOff:
     """Outcomes and notes; the first ``notes`` are about the rows."""
-    scheme, evaluator = data.problem.scheme, context.evaluator
+    on, scheme, evaluator = asked.on, data.problem.scheme, context.evaluator
     test, knobs = evaluator.test, {family.name: family.parameter for family in context.families}
     floor = unfairness_by_chance(test, on)
-    notes = [
+    all_notes = [
         *notes,
         None if data.problem.weight is None else FrontierNote("weighted"),
         *(FrontierNote("label_groups", {"attribute": name}) for name in attributes_equal_to_label(data.problem)),
@@ -211,7 +206,7 @@ def _record(
         "accuracy" if scheme.classes else "R2",
         tuple(sizes),
         sizes,
-        tuple(note for note in notes if note is not None),
+        tuple(note for note in all_notes if note is not None),
         comparisons=len(evaluator.validation.compared) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
         parameter=next(iter(knobs.values())) if len(knobs) == 1 else "strength",
         floor=floor,
@@ -221,22 +216,14 @@ def _record(
         constant_value=_plain(constant_value),
         source=context,
         knobs={name: knob for name, knob in knobs.items() if name},
+        library=library_of(asked.X, asked.y, asked.sensitive_features),
+        provenance=data.provenance(asked.random_state),
     )
 
 
 def _plain(label: Any) -> str | float:
     """A label that files can hold."""
     return label if isinstance(label, str | int | float) else str(label)
-
-
-def _split_note(split: Split, folds: Sequence[Rows]) -> FrontierNote:
-    sizes = {"training": len(split.train), "validation": len(split.validation), "test": len(split.test)}
-    return FrontierNote("split", {**sizes, "folds": len(folds)})
-
-
-def _positive_label_note(scheme: Scheme) -> FrontierNote | None:
-    labels = [_plain(label) for label in scheme.classes]
-    return FrontierNote("positive_label", {"labels": labels, "positive": scheme.positive}) if len(labels) == 2 else None
 
 
 def _overfit_note(outcomes: Sequence[Outcome], knobs: Mapping[str, str]) -> FrontierNote | None:
@@ -295,29 +282,24 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
 
 
 def _trained(
-    swept: Callable[..., list[Outcome]],
-    family: Family,
-    asked: tuple[Sequence[float] | str | None, Sequence[float] | None],
-    seeds: Sequence[int],
-    *,
-    bends: tuple[str, Utility],
+    asked: FrontierRequest, swept: Callable[..., list[Outcome]], family: Family, seeds: Sequence[int], utility: Utility
 ) -> tuple[list[Outcome], int]:
     """The outcomes of one family, at all values and seeds, and among how many models a choice is made.
 
-    ``asked`` are strengths, or "auto": some are added where the curve bends; and tolerances.
+    With strengths="auto", some are added where the curve bends.
     """
-    strengths, tolerances = asked
-    relaxed = family.parameter == "tolerance" and (bool(family.name) or tolerances is not None)
-    values = family.values(tolerances if relaxed else strengths, "tolerances" if relaxed else "strengths")
+    relaxed = family.parameter == "tolerance" and (bool(family.name) or asked.tolerances is not None)
+    argument = "tolerances" if relaxed else "strengths"
+    values = family.values(getattr(asked, argument), argument)
 
     def at(these: Sequence[float]) -> list[Outcome]:
         jobs = [Job(float(value), seed, family.name) for seed in seeds for value in these]
         return swept(jobs=jobs, parameter=family.parameter)
 
     found = at(values)
-    if relaxed or not isinstance(strengths, str):
+    if relaxed or not isinstance(asked.strengths, str):
         return found, len(found)
-    found += at(_bends(found, *bends))
+    found += at(_bends(found, asked.on, utility))
     found.sort(key=lambda one: (one.job.seed, one.job.value))
     # The validation rows decide which strengths are added, so that a certificate on these rows must hold for all that
     # could have been: one between each two neighbors.

@@ -40,14 +40,9 @@ class SweepContext:
         def extended(point: Point, found: Predictions | None, part: HeldOut) -> Point:
             if found is None:
                 return point
-            worth = worth_of(found, part, against)
-            return replace(
-                point,
-                more={**point.more, **worth.values},
-                intervals={**point.intervals, **worth.intervals},
-                errors={**point.errors, **worth.errors},
-                marks={**point.marks, **worth.marks},
-            )
+            worth = worth_of(found, part, against)._asdict()
+            worth["more"] = worth.pop("values")
+            return replace(point, **{name: {**getattr(point, name), **figures} for name, figures in worth.items()})
 
         seen = evaluator.validation_predictions(outcome.model, outcome.job)
         return replace(
@@ -177,17 +172,7 @@ class TradeOff:
             if not candidates:
                 asked = "asks for the group" if needs_group else "predicts without the group"
                 raise DataError(f"no model of this frontier {asked}; leave needs_group out, or train other families")
-        suited = suitable(
-            candidates,
-            wish,
-            judged_by,
-            on=self.on,
-            accuracy_name=self.accuracy_name,
-            cdfs=2 * self.comparisons,
-            models=max(self.tried or 0, len(self.outcomes)),
-            all_small=self.all_small,
-        )
-        best = best_of(suited, wish, judged_by, on=self.on, floor=self.floor)
+        best = best_of(self, suitable(self, candidates, wish, judged_by), wish, judged_by)
         if best.model is None:
             raise DataError(
                 f"the ledger kept this model's figures but not the model; fit {best.job.family or 'it'} with "

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import TYPE_CHECKING
 
 from metrifair.errors import DataError
 from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.utility import UTILITIES, Utility
 from metrifair.support.checks import check_known, check_switches, is_number
 from metrifair.tradeoff.points import Outcome, Point
+
+if TYPE_CHECKING:
+    from metrifair.tradeoff.result import TradeOff
 
 
 @dataclass(frozen=True)
@@ -42,29 +46,22 @@ class Wish:
             raise DataError("certified with max_unfairness=1 proves nothing, as no unfairness is larger; ask for less")
 
 
-def suitable(
-    candidates: Sequence[Outcome],
-    wish: Wish,
-    utility: Utility,
-    *,
-    on: str,
-    accuracy_name: str,
-    cdfs: int,
-    models: int,
-    all_small: bool,
-) -> list[Outcome]:
+def suitable(front: TradeOff, candidates: Sequence[Outcome], wish: Wish, utility: Utility) -> list[Outcome]:
     """The candidates that keep to the wish on validation data; where there are none, an error says what there is."""
     points, hint, low, high = [one.validation for one in candidates], "", -inf, inf
     if wish.max_unfairness is not None:
         high = wish.max_unfairness
-        figures = [bound(one, on=on, cdfs=cdfs, models=models) if wish.certified else one.gap(on) for one in points]
+        figures = [one.gap(front.on) for one in points]
+        if wish.certified:
+            models = max(front.tried or 0, len(front.outcomes))
+            figures = [bound(one, on=front.on, cdfs=2 * front.comparisons, models=models) for one in points]
         wanted = f"{'certified ' if wish.certified else ''}unfairness at most {high:g}"
         hint = " (1 proves nothing: no unfairness is larger)" if wish.certified and max(figures) >= 1 else ""
-        larger = "merge small groups, mark them as missing" if all_small else "train with larger strengths"
+        larger = "merge small groups, mark them as missing" if front.all_small else "train with larger strengths"
         hint += f": ask for more, {larger}, or hold more data out"
     elif wish.min_accuracy is not None:
         low = wish.min_accuracy
-        figures, wanted = [one.accuracy for one in points], f"{accuracy_name} at least {low:g}"
+        figures, wanted = [one.accuracy for one in points], f"{front.accuracy_name} at least {low:g}"
     else:  # Donini et al.: 97 % of the best; a loss may be 1 / 97 % of the least; a negative R2 has no 97 %
         figures = [_worth(one, utility) for one in candidates]
         best, wanted = max(figures), f"97 % of the best {utility.name}"
@@ -77,7 +74,7 @@ def suitable(
     return found
 
 
-def best_of(found: Sequence[Outcome], wish: Wish, utility: Utility, *, on: str, floor: float | None) -> Outcome:
+def best_of(front: TradeOff, found: Sequence[Outcome], wish: Wish, utility: Utility) -> Outcome:
     """The best of those that suit, on validation data.
 
     Models that are no better than a constant come last. By a limit of unfairness, models equal the best in utility
@@ -90,11 +87,11 @@ def best_of(found: Sequence[Outcome], wish: Wish, utility: Utility, *, on: str, 
         noise = top.validation.errors.get(utility.key, 0.0)
         equal = [one for one in better if _worth(one, utility) >= _worth(top, utility) - noise]  # or all lack it
     else:
-        level = max(min(one.validation.gap(on) for one in better), floor or 0.0)
-        equal = [one for one in better if one.validation.gap(on) <= level]
+        level = max(min(one.validation.gap(front.on) for one in better), front.floor or 0.0)
+        equal = [one for one in better if one.validation.gap(front.on) <= level]
     ranking = [utility] if utility.needs == "scores" or utility.name == "r2" else [UTILITIES[name] for name in _RANKING]
     known = next((own for own in ranking if all(one.validation.figure(own.name) is not None for one in equal)), utility)
-    return max(equal, key=lambda one: (_worth(one, known), _worth(one, utility), -one.validation.gap(on)))
+    return max(equal, key=lambda one: (_worth(one, known), _worth(one, utility), -one.validation.gap(front.on)))
 
 
 _RANKING = ("auc", "log_loss", "mean_squared_error")

@@ -133,15 +133,10 @@ class DataSet:
         """Rows of the three parts, each with the same mix of cells and labels where their numbers allow it."""
         shares = (validation, test)
         if not all(is_number(share) and share > 0 for share in shares) or sum(shares) >= (1 if train else 1.0000001):
-            raise DataError(
-                f"validation and test must be shares above 0 that leave rows for training, got "
-                f"{validation!r} and {test!r}"
-                + (
-                    "; folds are asked for by an integer from 2 upwards"
-                    if is_number(validation) and validation >= 1
-                    else ""
-                )
-            )
+            received = f"{validation!r} and {test!r}"
+            if is_number(validation) and validation >= 1:
+                received += "; folds are asked for by an integer from 2 upwards"
+            raise DataError(f"validation and test must be shares above 0 that leave rows for training, got {received}")
         kinds, everything = self.kinds, np.arange(len(self.problem))
         if not train:
             chosen, judged = divided(everything, kinds, test / (validation + test), seed)

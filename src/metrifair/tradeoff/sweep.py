@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
@@ -34,7 +35,6 @@ from metrifair.tradeoff.points import Job, Outcome
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(0.03, 1_000, 21).round(3).tolist(), 1e4, 1e5, 1e6)
 """Where trade-offs move on all our data sets, and the last ones where models end at a constant; docs/defaults.md."""
 DEFAULT_TOLERANCES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-Values: TypeAlias = Any
 
 
 class Family(NamedTuple):
@@ -47,7 +47,7 @@ class Family(NamedTuple):
     estimator: Any
     parameter: str
 
-    def values(self, given: Values, argument: str = "strengths") -> Sequence[float]:
+    def values(self, given: Any, argument: str = "strengths") -> Sequence[float]:
         """The values to train at: those that were given, or the usual ones of this parameter."""
         if given is None or (isinstance(given, str) and given == "auto"):
             return DEFAULT_TOLERANCES if self.parameter == "tolerance" else DEFAULT_STRENGTHS
@@ -205,18 +205,10 @@ def sweep(
     up for one; others one by one, spread by joblib, with ``parameter`` and, where they have it, ``random_state`` set.
     The earlier steps of a pipeline, which no value changes, are fitted once.
     """
-    if isinstance(estimator, Pipeline):
+    while isinstance(estimator, Pipeline):
         data, whole = _last_of(estimator, data)
-        return sweep(
-            estimator.steps[-1][1],
-            data,
-            jobs,
-            lambda model, job: evaluate(model if model is None else whole(model), job),
-            parameter=parameter,
-            ledger=ledger,
-            n_jobs=n_jobs,
-            devices=devices,
-        )
+        evaluate = partial(_evaluated, evaluate, whole)
+        estimator = estimator.steps[-1][1]
     known = {} if ledger is None else ledger.finished()
     outcomes = {job: outcome_of(known[job.name], job, estimator) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
@@ -236,6 +228,11 @@ def sweep(
             ledger.add({outcome.job.name: entry_of(outcome) for outcome in batch})
         outcomes |= {outcome.job: outcome for outcome in batch}
     return [outcomes[job] for job in jobs]
+
+
+def _evaluated(evaluate: Evaluate, whole: Callable[[Any], Pipeline], model: Any, job: Job) -> Outcome:
+    """The figures of the pipeline that ends in this model."""
+    return evaluate(None if model is None else whole(model), job)
 
 
 def _last_of(pipeline: Pipeline, data: RowsToTrain) -> tuple[RowsToTrain, Callable[[Any], Pipeline]]:

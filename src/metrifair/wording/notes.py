@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from metrifair.auditing.records import REST, Favourable, Note
-from metrifair.errors import Style, value_text
+from metrifair.errors import PYTHON, ArgumentNames
 from metrifair.wording.findings import OTHERS
 from metrifair.wording.numbers import confidence_text, count_text, listed, percent_text, points_text, quoted, score_text
 from metrifair.wording.rates import selected_text
@@ -35,20 +35,20 @@ class Template(NamedTuple):
     purpose: str = ""  # of the remedy
 
 
-def note_text(note: Note, style: Style = "python") -> str:
+def note_text(note: Note, names: ArgumentNames = PYTHON) -> str:
     """The note as one to four sentences.
 
     >>> note_text(Note("left_out_rows", {"rows": 1}))
     'Excluded: 1 row with a missing score, label, weight or group.'
-    >>> note_text(Note("undecided"), "option")[-39:]
-    'Use --threshold NUMBER to compute them.'
+    >>> note_text(Note("undecided"))[-35:]
+    'Pass threshold=... to compute them.'
     """
     template = NOTES[note.kind]
     text = template.text(**note.facts)
     if not template.remedy:
         return text
     value = note.facts["group"] if template.remedy == "missing" else ...
-    return f"{text} {_remedy(template, value, style)}"
+    return f"{text} {_remedy(template, value, names)}"
 
 
 def note_topic(note: Note) -> Topic:
@@ -66,13 +66,13 @@ def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, .
     return [(topic, TOPICS[topic], own) for topic, own in texts.items() if own]
 
 
-def _remedy(template: Template, value: object, style: Style) -> str:
+def _remedy(template: Template, value: object, names: ArgumentNames) -> str:
     """What to pass. A value that only the user can know is a placeholder."""
-    argument = value_text(template.remedy, value, style)
+    argument = names.value(template.remedy, value)
     if template.remedy == "missing":
-        read = f"use {argument}" if style == "option" else f"read the file with {argument}"
+        read = f"read the file with {argument}" if names is PYTHON else f"{names.verb} {argument}"
         return f"Leave these cells empty if it marks missing values, or {read}."
-    return f"{'Use' if style == 'option' else 'Pass'} {argument} {template.purpose}."
+    return f"{names.verb.capitalize()} {argument} {template.purpose}."
 
 
 # --- the same result for everyone

@@ -19,9 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from metrifair.auditing.out_of_core.columns import precision_of
 from metrifair.auditing.out_of_core.formats import (
     AS_USUAL,
     TEXT,
@@ -35,6 +32,7 @@ from metrifair.auditing.out_of_core.formats import (
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
 
 _LISTED = 20
@@ -155,6 +153,8 @@ class FileTable:
 
     def precision(self, column: str) -> np.dtype[Any]:
         """The precision of the numbers in a column."""
+        from metrifair.auditing.out_of_core.columns import precision_of  # noqa: PLC0415  # imports torch
+
         return precision_of(frame.collect_schema()[column] for frame in self.frames)
 
     def rows(self) -> int | None:
