@@ -88,6 +88,7 @@ def test_names_without_pairs() -> None:
             "intersectional crosses groups, and 'age' is a number",
         ),
         ({"age": [1.0, np.inf]}, {"continuous": True}, "age holds infinite values, or numbers beyond 1e"),
+        ({"age": [2**60 + 1, 3]}, {"continuous": True}, "age holds integers that floating-point numbers do not tell"),
     ],
 )
 def test_what_cannot_be_a_number_is_said(table, options, message: str) -> None:

@@ -19,8 +19,7 @@ from metrifair.auditing.sample import AuditSample, Part, members_of
 from metrifair.figures.certificates import dkw_radius, generalisation_bounds
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
-from metrifair.problem.attributes import attributes_equal_to_label
-from metrifair.problem.problem import is_evident_positive
+from metrifair.problem.problem import attributes_equal_to_label, is_evident_positive
 from metrifair.problem.values import canonical
 
 _NEARLY_ALL = 0.99  # selected

@@ -22,9 +22,9 @@ from metrifair.boosting.problem import (
 from metrifair.boosting.summed import LocalRows, SummedRisk, check_summable, xgboost_together
 from metrifair.errors import DataError
 from metrifair.metrics.registry import warn_without_estimate
-from metrifair.problem.attributes import group_codes, warn_of_labels
+from metrifair.problem.attributes import group_codes
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.problem import Given, weights_of
+from metrifair.problem.problem import Given, warn_of_labels, weights_of
 from metrifair.problem.tables import Table, columns, one_column
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import require

@@ -34,14 +34,15 @@ from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
 from metrifair.estimators.table_model import TableModel
-from metrifair.problem.attributes import cuts_by_column, in_groups, label_notes, numbers_among, numbers_warning
+from metrifair.problem.attributes import cuts_by_column, in_groups, numbers_among, numbers_warning
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.problem import classes_in
+from metrifair.problem.problem import attributes_equal_to_label, classes_in
 from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
 from metrifair.support.checks import check_known
 from metrifair.tradeoff.points import FrontierNote, Job
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, estimator_at
+from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.notes import note_text
 
 _MOST_LEVELS = 50  # more different values are neither groups nor classes
@@ -232,7 +233,10 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
     notes = (
         *told,
         *of_numbers,
-        *label_notes(data.problem),
+        *(
+            frontier_note_text(FrontierNote("label_groups", {"attribute": name}))
+            for name in attributes_equal_to_label(data.problem)
+        ),
         *_odd_columns(features),
         *(note_text(note, "option") for of_one in named for note in of_one),
     )

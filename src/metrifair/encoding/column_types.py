@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from metrifair.errors import DataError
-from metrifair.problem.tables import Column, Table, columns, is_missing, wrapped
+from metrifair.problem.tables import Column, Table, categories, columns, is_missing, wrapped
 
 Floats = NDArray[np.float64]
 Kind: TypeAlias = Literal["number", "date", "text", "boolean"]
@@ -39,19 +39,12 @@ def named_columns(table: Table) -> dict[str, Column] | None:
         return None
     found = columns("X", table)
     # A category is a name, even where the name is a number.
-    for name in categories(table):
+    for name in categories("X", table):
         column = found[name]
         levels = np.full(len(column), None, dtype=object)
         levels[~is_missing(column)] = [level_name(value) for value in column[~is_missing(column)].tolist()]
         found[name] = levels
     return found
-
-
-def categories(table: Table) -> list[str]:
-    """Names of the columns of a data frame that say that they hold names."""
-    native = None if isinstance(table, dict) else wrapped("X", table)
-    schema = native.schema if isinstance(native, nw.DataFrame) else {}
-    return [str(name) for name, kind in schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
 
 
 def unnamed_columns(table: Table) -> dict[str, Column]:

@@ -13,18 +13,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from metrifair.encoding.column_types import (
-    LARGEST,
-    Floats,
-    as_kind,
-    categories,
-    named_columns,
-    strays_in,
-    typed,
-    unnamed_columns,
-)
+from metrifair.encoding.column_types import LARGEST, Floats, as_kind, named_columns, strays_in, typed, unnamed_columns
 from metrifair.errors import DataError
-from metrifair.problem.tables import Column, Table
+from metrifair.problem.tables import Column, Table, categories
+from metrifair.support.checks import check_integer
 
 _ROWS_OF_AN_ID = 20  # fewer rows are numbered 0, 1, 2 by chance
 
@@ -86,22 +78,16 @@ class Levels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Coder: TypeAlias = Numbers | Levels
 
 
-class Omitted(str):
-    """Why a column is left out."""
-
-    __slots__ = ()
-
-
-def numbers_coder(kind: Literal["number", "date"], values: Floats) -> Numbers | Omitted:
-    """The coder of a column of numbers, NaN where one is missing."""
+def numbers_coder(kind: Literal["number", "date"], values: Floats) -> Numbers | str:
+    """The coder of a column of numbers, NaN where one is missing; or the reason why the column is left out."""
     if kind == "number" and _numbers_rows(values):
-        return Omitted("numbers the rows")
+        return "numbers the rows"
     missing = np.isnan(values)
     median = float(np.median(values[~missing]))
     filled = np.where(missing, median, values)
     varies = bool((filled != median).any())
     if not varies and not missing.any():
-        return Omitted("holds one value only")
+        return "holds one value only"
     size = np.abs(filled).max() or 1.0  # squares of tiny numbers would vanish
     centre, spread = (float(part * size) for part in ((filled / size).mean(), (filled / size).std()))
     return Numbers(kind, median, centre, spread if varies else 0.0, bool(missing.any()))
@@ -109,8 +95,8 @@ def numbers_coder(kind: Literal["number", "date"], values: Floats) -> Numbers | 
 
 def levels_coder(
     kind: Literal["text", "boolean"], values: Column, *, min_frequency: int, max_levels: int
-) -> Levels | Omitted:
-    """The coder of a column of names.
+) -> Levels | str:
+    """The coder of a column of names; or the reason why the column is left out.
 
     >>> values = np.array(["a"] * 3 + ["b"] * 2 + ["c", None], dtype=object)
     >>> levels_coder("text", values, min_frequency=2, max_levels=10)
@@ -121,9 +107,9 @@ def levels_coder(
     kept = [level for level, count in counts.most_common(max_levels) if count >= min_frequency]
     if not kept and len(counts) > 1:
         many = "a value of its own in every row" if len(counts) == known else f"{len(counts):,} different values"
-        return Omitted(f"holds {many}, none of them {min_frequency} times")
+        return f"holds {many}, none of them {min_frequency} times"
     coder = Levels(kind, tuple(sorted(kept)), pooled=len(kept) < len(counts), flagged=known < len(values))
-    return coder if len(coder.names("")) > 1 else Omitted("holds one value only")
+    return coder if len(coder.names("")) > 1 else "holds one value only"
 
 
 def _numbers_rows(values: Floats) -> bool:
@@ -213,22 +199,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Itself.
         """
         for name in ("min_frequency", "max_levels"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-                raise DataError(f"{name} must be an integer from 1 upwards, got {value!r}")
+            check_integer(name, getattr(self, name), least=1)
         found = self._columns(X, reset=True)
         rows = len(next(iter(found.values()), ()))
         if rows < 2:
             raise DataError(f"X must have at least 2 rows to learn from, got n_samples={rows}")
         self.coders_: dict[str, Coder] = {}
         self.dropped_: dict[str, str] = {}
-        meant = categories(X)
+        meant = categories("X", X)
         for name, column in found.items():
             coder = self._coder(name, column)
             if isinstance(coder, Levels) and name not in meant and (strays := strays_in(column.tolist())) is not None:
                 warnings.warn(f"{strays.note(name)}, or make it a category to have names.", UserWarning, stacklevel=3)
-            if isinstance(coder, Omitted):
-                self.dropped_[name] = str(coder)
+            if isinstance(coder, str):
+                self.dropped_[name] = coder
             else:
                 self.coders_[name] = coder
         if not self.coders_:
@@ -306,10 +290,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return dict(zip(self._names_in(), found.values(), strict=True))
         return found
 
-    def _coder(self, name: str, column: Column) -> Coder | Omitted:
+    def _coder(self, name: str, column: Column) -> Coder | str:
         kind, values = typed(name, column)
         if kind is None:
-            return Omitted("holds missing values only")
+            return "holds missing values only"
         if kind == "number" or kind == "date":  # noqa: PLR1714  (so that mypy knows the rest)
             return numbers_coder(kind, values)
         return levels_coder(kind, values, min_frequency=self.min_frequency, max_levels=self.max_levels)

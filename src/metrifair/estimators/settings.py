@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
-from metrifair.problem.attributes import Continuous, warn_of_labels
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
 from metrifair.problem.criteria import Compare, Criterion, Task
-from metrifair.problem.problem import Problem, Scheme
+from metrifair.problem.problem import Problem, Scheme, warn_of_labels
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_switches, is_integer, is_number
 from metrifair.training import Schedule

@@ -22,7 +22,7 @@ from metrifair.problem.problem import Given, Problem, positive_of, problem_of
 from metrifair.problem.tables import Table, columns, spelled_as
 from metrifair.saving.modelfile import Content, prefixed, under
 from metrifair.saving.models import content_of, encoder_of, encoder_record
-from metrifair.saving.records import InnerRecord, TableModelRecord, record_of
+from metrifair.saving.records import InnerRecord, TableModelRecord, file_errors, record_of
 from metrifair.saving.saved import Saved
 from metrifair.support.checks import check_known, is_number
 
@@ -256,14 +256,10 @@ def table_model_of(content: Content, model_of: Callable[[Content], Any]) -> Tabl
     if len(arrays) < len(content.arrays):
         raise ModelFileError("the file holds arrays that belong to no part of the model")
     estimator = model_of(Content(record.estimator.kind, record.estimator.meta, arrays))
-    try:
+    with file_errors("the file does not describe a model", DataError):
         encoder = encoder_of(record.encoder)
         columns = tuple(record.sensitive), tuple(record.ids)
         return TableModel(encoder, estimator, record.target, *columns, threshold=record.threshold)
-    except ModelFileError:
-        raise
-    except DataError as error:
-        raise ModelFileError(f"the file does not describe a model: {error}") from error
 
 
 ThresholdRule: TypeAlias = Literal["accuracy", "cost", "parity"]

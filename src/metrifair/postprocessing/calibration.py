@@ -26,8 +26,7 @@ from metrifair.estimators import FairClassifier
 from metrifair.postprocessing.cross_fitting import Floats, Integers, assign_folds, overfits, with_ties
 from metrifair.postprocessing.group_model import Correction, GroupModel, fitted_group_model
 from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor, check_class_count, check_learner
-from metrifair.problem.attributes import warn_of_labels
-from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
+from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of, warn_of_labels
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
 from metrifair.saving.records import Arrays
 from metrifair.saving.saved import Saved

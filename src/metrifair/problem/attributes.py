@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from math import lgamma, log
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +28,12 @@ from metrifair.problem.tables import (
 )
 from metrifair.problem.values import band_names
 
-if TYPE_CHECKING:
-    from metrifair.problem.problem import Problem
-
 Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
 """Which sensitive features are numbers: columns, all or none; or those that look like it."""
 
 Cuts: TypeAlias = "Mapping[str, Sequence[float]] | Sequence[float] | None"
 """Where numbers are cut into groups (≤ and >): by column, or those of the only one."""
 
-_CHANCE = 1e-4  # that groups are the labels by chance, below which it is told
 _LARGEST = 1e150  # number whose square is finite
 
 
@@ -196,50 +190,6 @@ def numbers_warning(given: Mapping[str, Column], numbers: Sequence[str]) -> Metr
     )
 
 
-def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:
-    """Attributes whose groups are a one-to-one encoding of the label, which leaves nothing to compare but the outcome.
-
-    Each group has one label and each label one group, which labels that are shuffled over the rows would have with a
-    probability below 1 in 10,000. ``rows`` are those that each row stands for; None: itself.
-
-    >>> from metrifair.problem.problem import Given, problem_of
-    >>> attributes_equal_to_label(problem_of(Given([1, 0] * 9, {"sex": ["f", "m"] * 9})))
-    ['sex']
-    >>> attributes_equal_to_label(problem_of(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
-    []
-    """
-    found, labels = [], problem.labels
-    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
-        known = code >= 0
-        own, outcome = code[known], labels[known] if labels is not None else code[:0]
-        if not len(outcome) or len(np.unique(outcome[:1_000])) > len(attribute.groups):  # as of most numbers
-            continue
-        if outcome.dtype.kind == "f":
-            outcome = np.unique(outcome, return_inverse=True)[1]
-        size = int(outcome.max()) + 1
-        counts = np.bincount(own * size + outcome, None if rows is None else rows[known])
-        pairs = np.flatnonzero(counts)
-        alike = 1 < len(pairs) == len(set(pairs // size)) == len(set(pairs % size))
-        ways = lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts[pairs].tolist())
-        if alike and lgamma(len(pairs) + 1) - ways < log(_CHANCE):
-            found.append(attribute.name)
-    return found
-
-
-def label_notes(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:
-    """A sentence for each of ``attributes_equal_to_label``."""
-    return [
-        f"The groups of {name} are the label in other words: scores that are right are then unfair by design."
-        for name in attributes_equal_to_label(problem, rows)
-    ]
-
-
-def warn_of_labels(problem: Problem, rows: NDArray[Any] | None = None) -> None:
-    """Where a model is fitted to groups that are the label in other words, a warning says so."""
-    for note in label_notes(problem, rows):
-        warnings.warn(note.rstrip("."), MetrifairWarning, stacklevel=4)
-
-
 def _is_numeric(column: Column) -> bool:
     if column.dtype.kind in "iuf":
         return True
@@ -263,10 +213,12 @@ def _numbers(name: str, column: Column) -> NDArray[np.float64]:
     try:
         values = array_of(name, column).astype(np.float64)
     except DataError:
-        first = next(value for value in column.tolist() if not _is_number(value))
+        strange = [value for value in column.tolist() if not _is_number(value)]
+        if not strange:  # integers that floats would round
+            raise
         raise DataError(
             f"{name} must hold numbers, as the columns that are continuous or as the first rows did",
-            received=first,
+            received=strange[0],
             remedy=Remedy("continuous", detail=", the columns of numbers, if others hold groups"),
         ) from None
     if not (np.abs(values) < _LARGEST).all():

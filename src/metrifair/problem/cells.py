@@ -307,7 +307,8 @@ def compiled(
     contrast: Contrast = "pairs",
 ) -> Cells:
     """Cells and comparisons of every attribute x set x stratum x pair of groups (or group against the rest)."""
-    _check(criterion, attributes, classes, strata, contrast)
+    check_known("contrast", contrast, CONTRASTS)
+    _check(criterion, attributes, len(classes), strata)
     sets, within = sets_of(criterion, classes, positive), strata or EVERYONE
     member = np.einsum("ij,kl->ikjl", sets.member, np.vstack([within.member, np.zeros_like(within.member[:1])]))
     member = member.reshape(*member.shape[:2], -1)  # (label patterns, strata + 1, sets)
@@ -383,19 +384,12 @@ def _contrasted(
             yield of_group[g], _cells_in(table, (own >= 0) & (own != g)), (group, REST), (values[g], None)
 
 
-def _check(
-    criterion: Criterion,
-    attributes: Sequence[Attribute],
-    classes: Sequence[object],
-    strata: Strata | None,
-    contrast: str,
-) -> None:
-    check_known("contrast", contrast, CONTRASTS)
+def _check(criterion: Criterion, attributes: Sequence[Attribute], classes: int, strata: Strata | None) -> None:
     if criterion.strata and strata is None:
         raise DataError(f"{criterion.name} needs control_features; pass a column or a boolean mask")
-    if criterion.labels is not None and criterion.bins is None and len(classes) < 2:
+    if criterion.labels is not None and criterion.bins is None and classes < 2:
         raise DataError(
-            f"{criterion.name} compares groups within labels, and there are {len(classes)} classes; for a regression "
+            f"{criterion.name} compares groups within labels, and there are {classes} classes; for a regression "
             "target cut it with bins, as in dataclasses.replace(EQUALIZED_ODDS, bins=(...))"
         )
     if criterion.bins is not None and (not criterion.bins or any(a >= b for a, b in pairwise(criterion.bins))):

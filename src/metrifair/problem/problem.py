@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from math import isfinite
+from math import isfinite, lgamma, log
 from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.errors import DataError, Remedy, TooFewSamples
+from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
 from metrifair.problem.attributes import Continuous, Groups, group_codes, numbers_among, numbers_warning, stratum_codes
 from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compiled, sides_of
 from metrifair.problem.criteria import Criterion, Integers, Strata, criterion_named
@@ -218,14 +218,11 @@ def problem_of(
     coded, attributes, numbers = Groups(np.zeros((rows.length, 0), dtype=np.int64), ())
     strata, their_strata = None, None
     if rows.groups is not None:
-        coded, attributes, numbers = _groups(
-            rows.groups,
-            intersectional,
-            groups,
-            continuous,
-            named=categories("sensitive_features", given.sensitive_features),
-            counted=counted,
-        )
+        found = _groups(given, rows.groups, intersectional=intersectional, continuous=continuous, counted=counted)
+        if groups is not None:
+            declared = _declared(groups, found.attributes)
+            found = group_codes(rows.groups, intersectional=intersectional, attributes=declared)
+        coded, attributes, numbers = found
     if rows.controls is not None:
         strata, their_strata = stratum_codes(rows.controls)
     positive = positive_of(known, pos_label)
@@ -236,25 +233,16 @@ def problem_of(
 
 
 def _groups(
-    given: Mapping[str, Column],
-    intersectional: bool,
-    groups: Declared | None,
-    continuous: Continuous,
-    *,
-    named: Sequence[str],
-    counted: int | None,
+    given: Given, table: Mapping[str, Column], *, intersectional: bool, continuous: Continuous, counted: int | None
 ) -> Groups:
-    """The groups; left to us, which columns are numbers is decided here. ``named`` are names by their type."""
-    told = continuous
-    if isinstance(continuous, str):
-        told = [name for name in numbers_among(given, continuous, rows=counted) if name not in named]
-    found = group_codes(given, intersectional=intersectional, continuous=told)
-    if groups is not None:
-        attributes = _declared(groups, found.attributes)
-        found = group_codes(given, intersectional=intersectional, attributes=attributes)
-    numbers = [attribute.name for attribute in found.attributes if attribute.is_number]
-    if numbers and isinstance(continuous, str):
-        warnings.warn(numbers_warning(given, numbers), stacklevel=5)
+    """The groups; left to us, which columns are numbers is decided here, where categories are names."""
+    if not isinstance(continuous, str):
+        return group_codes(table, intersectional=intersectional, continuous=continuous)
+    named = categories("sensitive_features", given.sensitive_features)
+    numbers = [name for name in numbers_among(table, continuous, rows=counted) if name not in named]
+    found = group_codes(table, intersectional=intersectional, continuous=numbers)
+    if numbers:
+        warnings.warn(numbers_warning(table, numbers), stacklevel=5)
     return found
 
 
@@ -291,21 +279,13 @@ class _Rows(NamedTuple):
 def _rows_that_count(given: Given) -> _Rows:
     """A DataError unless all tables have as many rows, and the same row labels."""
     prefix, weight = given.prefix, given.sample_weight
-    tables = {
-        f"{prefix}sensitive_features": given.sensitive_features,
-        f"{prefix}control_features": given.control_features,
-        f"{prefix}sample_weight": None if is_number(weight) else weight,
-    }
-    length = same_rows(**{**given.rows, given.label: given.rows.get(given.label, given.y), **tables})
+    tables = {"sensitive_features": given.sensitive_features, "control_features": given.control_features}
+    named = {f"{prefix}{name}": table for name, table in tables.items()}
+    named[f"{prefix}sample_weight"] = None if is_number(weight) else weight
+    length = same_rows(**{**given.rows, given.label: given.rows.get(given.label, given.y), **named})
     found, kept = weights_of(f"{prefix}sample_weight", weight, length), None
     y = None if given.y is None else one_column(given.label, given.y)
-    groups, controls = (
-        None if table is None else columns(name, table)
-        for name, table in (
-            ("sensitive_features", given.sensitive_features),
-            ("control_features", given.control_features),
-        )
-    )
+    groups, controls = (None if table is None else columns(name, table) for name, table in tables.items())
     if found is not None and not found.all():
         kept = found > 0
         found = found[kept]
@@ -420,3 +400,42 @@ def is_evident_positive(classes: Sequence[object], positive: int) -> bool:
     """
     labels = {label.lower() if isinstance(label, str) else label for label in classes}
     return len(classes) != 2 or (positive == 1 and labels in _TELLING_LABELS)
+
+
+def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:
+    """Attributes whose groups are a one-to-one encoding of the label, which leaves nothing to compare but the outcome.
+
+    Each group has one label and each label one group, which labels that are shuffled over the rows would have with a
+    probability below 1 in 10,000. ``rows`` are those that each row stands for; None: itself.
+
+    >>> attributes_equal_to_label(problem_of(Given([1, 0] * 9, {"sex": ["f", "m"] * 9})))
+    ['sex']
+    >>> attributes_equal_to_label(problem_of(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
+    []
+    """
+    found, labels = [], problem.labels
+    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
+        known = code >= 0
+        own, outcome = code[known], labels[known] if labels is not None else code[:0]
+        if not len(outcome) or len(np.unique(outcome[:1_000])) > len(attribute.groups):  # as of most numbers
+            continue
+        if outcome.dtype.kind == "f":
+            outcome = np.unique(outcome, return_inverse=True)[1]
+        size = int(outcome.max()) + 1
+        counts = np.bincount(own * size + outcome, None if rows is None else rows[known])
+        pairs = np.flatnonzero(counts)
+        alike = 1 < len(pairs) == len(set(pairs // size)) == len(set(pairs % size))
+        ways = lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts[pairs].tolist())
+        if alike and lgamma(len(pairs) + 1) - ways < log(1e-4):
+            found.append(attribute.name)
+    return found
+
+
+def warn_of_labels(problem: Problem, rows: NDArray[Any] | None = None) -> None:
+    """Where a model is fitted to groups that are the label in other words, a warning says so."""
+    for name in attributes_equal_to_label(problem, rows):
+        warnings.warn(
+            f"The groups of {name} are the label in other words: scores that are right are then unfair by design",
+            MetrifairWarning,
+            stacklevel=4,
+        )

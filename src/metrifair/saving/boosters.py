@@ -20,19 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.criteria import criterion_named
-from metrifair.saving.estimators import check_own_class, requests_of, restore_requests
+from metrifair.saving.estimators import check_own_class, restore_requests, shared_fields
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content
-from metrifair.saving.records import (
-    Arrays,
-    BoosterRecord,
-    Features,
-    in_one_line,
-    plain,
-    record_of,
-    value_of,
-)
-from metrifair.saving.scheme import classes_of, classes_record
+from metrifair.saving.records import Arrays, BoosterRecord, file_errors, plain, record_of, value_of
+from metrifair.saving.scheme import classes_of
 from metrifair.saving.xgboost_trees import xgboost_trees
 
 KIND = "booster"  # of the file; which one it is, the record says
@@ -56,24 +48,18 @@ def content_of(estimator: Any) -> Content:
     kind = type(estimator)
     check_own_class(kind)
     check_is_fitted(estimator)
-    parameters = estimator.get_params(deep=False)
-    if isinstance(parameters.get("random_state"), (np.random.RandomState, np.random.Generator)):
-        parameters["random_state"] = None
-    names, best = None, None
+    shared, best = shared_fields(estimator), None
     if hasattr(estimator, "booster_"):
         objective, text = estimator.objective_, estimator.booster_.model_to_string(num_iteration=-1)
-        names = [str(name) for name in estimator.feature_names_in_] if estimator._fitted_with_feature_names else None
         best = max(int(estimator.booster_.best_iteration), 0)  # -1 in a deep copy: all trees, as 0 says elsewhere
-    else:  # names and best are in the JSON
+    else:
         objective, text = estimator.objective, bytes(estimator.get_booster().save_raw("json")).decode()
+    if not getattr(estimator, "_fitted_with_feature_names", False):
+        shared["features"].names = None  # LightGBM's own: Column_0 and so on; those of XGBoost are in the JSON
     record = BoosterRecord(
-        kind=kind.__name__,
-        parameters={name: plain(name, value) for name, value in parameters.items()},
-        features=Features(count=int(estimator.n_features_in_), names=names),
-        classes=classes_record(estimator.classes_) if hasattr(kind, "predict_proba") else None,
+        **shared,
         objective=str(plain("objective", objective)),
         best_iteration=best,
-        requests=requests_of(estimator),
         left_out=list(estimator.left_out_),
     )
     try:
@@ -92,16 +78,15 @@ def booster_of(kind: type, content: Content) -> Any:
     arrays = Arrays(content.arrays)
     trees = arrays.take(_TREES, (None,), "uint8").numpy().tobytes()
     arrays.check_all_taken()
-    try:
+    with file_errors("the file does not describe a model", UnicodeDecodeError):
         text = trees.decode()
-    except UnicodeDecodeError as error:
-        raise ModelFileError(f"the file does not describe a model: {in_one_line(error)}") from error
     return _restored(kind, record, _safe_trees(kind, text, record.features.count, classes), classes)
 
 
 def _restored(kind: type, record: BoosterRecord, trees: str, classes: NDArray[Any] | None) -> Any:
     """A booster of these trees, which are safe, that has predicted once."""
-    try:
+    # From the checks of a user's own arguments.
+    with file_errors("the file does not describe a model", DataError, TypeError):
         estimator: Any = kind(**_parameters(record.parameters, _outputs(classes)))
         estimator._check_parameters()
         criterion_named(estimator.criterion)
@@ -109,10 +94,6 @@ def _restored(kind: type, record: BoosterRecord, trees: str, classes: NDArray[An
         restore(estimator, trees, record, classes)
         restore_requests(estimator, record.requests)
         estimator.left_out_ = tuple(record.left_out)
-    except ModelFileError:
-        raise
-    except (DataError, TypeError) as error:  # from the checks of a user's own arguments
-        raise ModelFileError(f"the file does not describe a model: {in_one_line(error)}") from error
     _try(estimator, record.features.count)
     return estimator
 
@@ -170,12 +151,10 @@ def _restore_lightgbm(estimator: Any, text: str, record: BoosterRecord, classes:
     from lightgbm.basic import LightGBMError  # noqa: PLC0415
 
     count, names = record.features.count, record.features.names
-    try:
+    with file_errors("LightGBM cannot read the trees", LightGBMError, ValueError):
         booster = Booster(model_str=text)
-    except (LightGBMError, ValueError) as error:
-        raise ModelFileError(f"LightGBM cannot read the trees: {in_one_line(error)}") from error
     best = record.best_iteration or 0
-    if best > booster.current_iteration() or (names is not None and len(names) != count):
+    if best > booster.current_iteration():
         raise ModelFileError("best_iteration or the names of the features do not fit the trees")
     booster.best_iteration = best
     state: dict[str, Any] = {
@@ -201,10 +180,8 @@ def _restore_xgboost(estimator: Any, text: str, _: BoosterRecord, classes: NDArr
     if estimator.booster not in (None, "gbtree", "dart"):
         raise ModelFileError(f"the trees are not those of the booster {reprlib.repr(estimator.booster)}")
     booster = Booster()
-    try:
+    with file_errors("XGBoost cannot read the trees", XGBoostError, ValueError, TypeError):
         booster.load_model(bytearray(text.encode()))
-    except (XGBoostError, ValueError, TypeError) as error:
-        raise ModelFileError(f"XGBoost cannot read the trees: {in_one_line(error)}") from error
     estimator._Booster = booster
     if classes is not None:
         if not np.array_equal(classes, np.arange(len(classes))):
@@ -223,13 +200,11 @@ def _try(estimator: Any, features: int) -> None:
         from xgboost import config_context  # noqa: PLC0415  (this module serves LightGBM where XGBoost is absent)
 
         settings = config_context()
-    try:
-        with settings, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of columns without names
-            predicted = [estimator.predict(row)]
-            if hasattr(estimator, "predict_proba"):
-                predicted.append(estimator.predict_proba(row))
-    except Exception as error:  # whatever it is: a file from which nothing can be predicted is not a model
-        raise ModelFileError(f"the model cannot predict: {in_one_line(error)}") from error
+    # Whatever the error is: a file from which nothing can be predicted is not a model.
+    with file_errors("the model cannot predict", Exception), settings, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of columns without names
+        predicted = [estimator.predict(row)]
+        if hasattr(estimator, "predict_proba"):
+            predicted.append(estimator.predict_proba(row))
     if any(len(one) != 1 for one in predicted):
         raise ModelFileError("the model cannot predict: it gives more than one row for one")

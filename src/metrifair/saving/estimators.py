@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import copy
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import sklearn
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -23,7 +22,7 @@ from torch import Tensor
 from metrifair.errors import DataError, ModelFileError
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import REGRESSION_LOSSES, criterion_named
-from metrifair.saving.learner import Setting, learner_of, learner_parts, moment_parts, moments_of
+from metrifair.saving.learner import learner_of, learner_parts, moment_parts, moments_of
 from metrifair.saving.modelfile import Content, under
 from metrifair.saving.records import (
     Arrays,
@@ -31,6 +30,7 @@ from metrifair.saving.records import (
     Features,
     ModuleRecord,
     NetworkRecord,
+    file_errors,
     in_one_line,
     plain,
     record_of,
@@ -81,7 +81,6 @@ def check_own_class(kind: type) -> None:
 
 def _taken_apart(estimator: BaseEstimator) -> Content:
     fitted, predictor = vars(estimator), estimator.predictor_
-    classes, names = fitted.get("classes_"), fitted.get("feature_names_in_")
     tensors: dict[str, Tensor] = {f"parameters/{name}": value for name, value in predictor.parameters.items()}
     tensors |= {f"scaling/{name}": part for name, part in predictor.scaling._asdict().items()}
     model: NetworkRecord | ModuleRecord
@@ -101,21 +100,31 @@ def _taken_apart(estimator: BaseEstimator) -> Content:
     if "learner_" in fitted:
         learner, state = learner_parts(estimator.learner_)
         tensors |= {f"learner/{name}": part for name, part in state.items()}
+    scaling = fitted.get("target_scaling_")
     record = EstimatorRecord(
-        kind=type(estimator).__name__,
-        parameters={name: _parameter(name, value) for name, value in estimator.get_params(deep=False).items()},
-        features=Features(count=estimator.n_features_in_, names=None if names is None else [str(one) for one in names]),
-        classes=None if classes is None else classes_record(classes),
-        target_scaling=tuple(map(float, fitted["target_scaling_"])) if classes is None else None,  # type: ignore[arg-type]
+        **shared_fields(estimator),
+        target_scaling=None if scaling is None else tuple(map(float, scaling)),  # type: ignore[arg-type]
         iterations=fitted.get("n_iter_"),
         moments=moments is not None,
         scheme=scheme_record(estimator.scheme_),
         model=model.as_json(),
         learner=learner,
-        requests=requests_of(estimator),
         left_out=list(fitted.get("left_out_", ())),
     )
     return Content(KIND, record.as_json(), {name: part.detach().cpu().numpy() for name, part in tensors.items()})
+
+
+def shared_fields(model: Any, besides: Collection[str] = ()) -> dict[str, Any]:
+    """The fields of a ModelRecord; the record of a parameter ``besides`` stands elsewhere."""
+    parameters = model.get_params(deep=False).items()
+    names, classes = (getattr(model, name, None) for name in ("feature_names_in_", "classes_"))
+    return {
+        "kind": type(model).__name__,
+        "parameters": {name: _parameter(name, value) for name, value in parameters if name not in besides},
+        "features": Features(count=int(model.n_features_in_), names=None if names is None else list(map(str, names))),
+        "classes": None if classes is None else classes_record(classes),
+        "requests": requests_of(model),
+    }
 
 
 def _parameter(name: str, value: object) -> Any:
@@ -123,7 +132,7 @@ def _parameter(name: str, value: object) -> Any:
         return None
     if isinstance(value, torch.nn.Module):
         return {"module": type(value).__name__}
-    return plain(name, value)
+    return plain(name, value.tolist() if isinstance(value, np.ndarray) and value.ndim > 1 else value)
 
 
 def requests_of(estimator: BaseEstimator) -> dict[str, dict[str, bool | str]]:
@@ -137,23 +146,11 @@ def requests_of(estimator: BaseEstimator) -> dict[str, dict[str, bool | str]]:
 # Reading
 
 
+@file_errors("the file does not describe a model", DataError)  # from the checks of a user's own arguments
 def estimator_of(kind: type[BaseEstimator], content: Content, module: torch.nn.Module | None = None) -> BaseEstimator:
     """The estimator of this class that ``content_of`` took apart; parts that do not fit are a ModelFileError."""
     record = record_of(EstimatorRecord, content.meta)
-    try:
-        return _put_together(kind, record, content.arrays, copy.deepcopy(module))
-    except ModelFileError:
-        raise
-    except DataError as error:  # from the checks that a user's own arguments go through
-        raise ModelFileError(f"the file does not describe a model: {in_one_line(error)}") from error
-
-
-def _put_together(
-    kind: type[BaseEstimator],
-    record: EstimatorRecord,
-    arrays: Mapping[str, NDArray[Any]],
-    module: torch.nn.Module | None,
-) -> BaseEstimator:
+    module = copy.deepcopy(module)
     estimator = _constructed(kind, record.parameters, module)
     if module is not None and estimator.model is not module and "module" not in record.model:
         raise ModelFileError("the model needs no module; leave module out")
@@ -167,19 +164,18 @@ def _put_together(
         raise ModelFileError("the file does not describe a model: target_scaling is missing")
     else:
         estimator.target_scaling_ = record.target_scaling
-    estimator.scheme_ = scheme = scheme_of(record.scheme, classes)
+    estimator.scheme_ = scheme_of(record.scheme, classes)
     outputs = 1 if classes is None or len(classes) == 2 else len(classes)
-    own = Arrays({name: array for name, array in arrays.items() if not name.startswith("learner/")})
-    estimator.predictor_ = predictor = _predictor(record, own, outputs, module)
+    own = Arrays({name: array for name, array in content.arrays.items() if not name.startswith("learner/")})
+    estimator.predictor_ = _predictor(record, own, outputs, module)
     if record.iterations is not None:
         estimator.n_iter_ = record.iterations
         estimator.moments_ = moments_of(own, count) if record.moments else None
         estimator.left_out_ = tuple(record.left_out)
     own.check_all_taken()
-    state = Arrays(under("learner/", arrays))
+    state = Arrays(under("learner/", content.arrays))
     if record.learner is not None:
-        labels = 0 if classes is None else len(classes)
-        estimator.learner_ = learner_of(record.learner, state, Setting(predictor, scheme, count, labels))
+        estimator.learner_ = learner_of(record.learner, state, estimator)
         estimator.n_updates_ = estimator.learner_.updates
     state.check_all_taken()
     restore_requests(estimator, record.requests)

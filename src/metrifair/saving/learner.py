@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,23 +16,13 @@ from metrifair.problem.criteria import BINARY, MULTICLASS, REGRESSION_LOSSES, Ta
 from metrifair.problem.problem import Scheme
 from metrifair.saving.records import Arrays, LearnerRecord, plain
 from metrifair.support.checks import check_known
-from metrifair.training import Predictor
 from metrifair.training.models import Moments
 from metrifair.training.objective import Objective
 from metrifair.training.online import Learner
 
 _ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot
-_SAMPLES = ("x", "y", "cell", "weight")
+_OBJECTIVE = ("estimate", "combine", "compare", "slices")  # fields of the objective that the record holds as they are
 _WORDS = 624  # of the generator's state, which lies behind its seed, two positions and a flag
-
-
-class Setting(NamedTuple):
-    """What a learner shares with its estimator."""
-
-    predictor: Predictor
-    scheme: Scheme
-    features: int
-    classes: int  # 0: regression
 
 
 def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
@@ -49,10 +39,7 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
         metric=str(plain("metric", objective.metric)),
         updates=learner.updates,
         fresh=learner.fresh,
-        estimate=objective.estimate,
-        combine=objective.combine,
-        compare=objective.compare,
-        slices=objective.slices,
+        **{name: getattr(objective, name) for name in _OBJECTIVE},
         moments=learner.moments is not None,
         waiting=learner.waiting is not None,
         scales=dict(learner.scales),
@@ -63,40 +50,37 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
     if learner.moments is not None:
         tensors |= moment_parts(learner.moments)
     if learner.waiting is not None:
-        tensors |= {f"waiting/{name}": getattr(learner.waiting, name) for name in _SAMPLES}
-        if learner.waiting.value is not None:
-            tensors["waiting/value"] = learner.waiting.value
+        tensors |= {f"waiting/{name}": part for name, part in vars(learner.waiting).items() if part is not None}
     return record, tensors
 
 
-def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learner:
-    """The learner that ``learner_parts`` took apart."""
+def learner_of(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner:
+    """The learner of this estimator that ``learner_parts`` took apart."""
+    scheme, predictor = estimator.scheme_, estimator.predictor_
+    classes = len(scheme.classes)
     check_known("metric", record.metric, METRICS)
-    if len(record.class_weight) not in (0, setting.classes):
+    if len(record.class_weight) not in (0, classes):
         raise ModelFileError(f"the file does not describe a model: class weights of {len(record.class_weight)} classes")
-    task: Task = BINARY if setting.classes == 2 else MULTICLASS
-    if not setting.classes:
+    task: Task = BINARY if classes == 2 else MULTICLASS
+    if not classes:
         task = regression(record.loss or "")
     objective = Objective(
         task,
-        setting.scheme.comparisons,
-        setting.scheme.criterion,
+        scheme.comparisons,
+        scheme.criterion,
         record.metric,
-        estimate=record.estimate,
-        combine=record.combine,
-        compare=record.compare,
-        slices=record.slices,
+        **{name: getattr(record, name) for name in _OBJECTIVE},
         generator=_generator(arrays.take("generator", (None,), "uint8")),
         class_weight=tuple(record.class_weight),
     )
     learner = Learner(
-        setting.predictor.model,
+        predictor.model,
         objective,
-        Coverage(setting.scheme.comparisons, size=record.size, least=record.least),
+        Coverage(scheme.comparisons, size=record.size, least=record.least),
         strength=record.strength,
         weight_decay=record.weight_decay,
         standardize=record.standardize,
-        start=setting.predictor.parameters,
+        start=predictor.parameters,
     )
     now = learner.adam.snapshot()
     learner.adam.restore(tuple(arrays.take(f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True)))
@@ -106,13 +90,13 @@ def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learn
         )
     learner.updates, learner.fresh = record.updates, record.fresh
     if record.moments:
-        learner.moments = moments_of(arrays, setting.features)
-    dependent = {str(one) for one in setting.scheme.comparisons if isinstance(one, Dependence)}
+        learner.moments = moments_of(arrays, estimator.n_features_in_)
+    dependent = {str(one) for one in scheme.comparisons if isinstance(one, Dependence)}
     if not set(record.scales) <= dependent:
         raise ModelFileError("the learner's scales are of attributes that are not compared")
     learner.scales = dict(record.scales)
     if record.waiting:
-        learner.waiting = _waiting(arrays, setting, task)
+        learner.waiting = _waiting(arrays, scheme, estimator.n_features_in_, task)
     return learner
 
 
@@ -146,10 +130,10 @@ def _generator(state: Tensor) -> torch.Generator:
         raise ModelFileError("array 'generator' is not the state of a random number generator") from error
 
 
-def _waiting(arrays: Arrays, setting: Setting, task: Task) -> Samples:
+def _waiting(arrays: Arrays, scheme: Scheme, features: int, task: Task) -> Samples:
     cell = arrays.take("waiting/cell", (None,), "int64")
-    value, attributes = None, setting.scheme.attributes
-    if any(isinstance(one, Dependence) for one in setting.scheme.comparisons):
+    value, attributes = None, scheme.attributes
+    if any(isinstance(one, Dependence) for one in scheme.comparisons):
         value = arrays.take("waiting/value", (len(cell), len(attributes)))
         numbers = torch.tensor([attribute.is_number for attribute in attributes])
         levels = torch.tensor([attribute.codes for attribute in attributes])
@@ -157,16 +141,16 @@ def _waiting(arrays: Arrays, setting: Setting, task: Task) -> Samples:
         if not bool((codes | numbers).all()):
             raise ModelFileError("the samples that wait for their batch have groups that do not exist")
     found = Samples(
-        arrays.take("waiting/x", (len(cell), setting.features)),
+        arrays.take("waiting/x", (len(cell), features)),
         arrays.take("waiting/y", (len(cell),), "int64" if task.vector else "float64"),
         cell,
         arrays.take("waiting/weight", (len(cell),)),
         value,
     )
-    cells = 1 if setting.scheme.cells is None else setting.scheme.cells.count
+    cells = 1 if scheme.cells is None else scheme.cells.count
     known = bool(((cell >= 0) & (cell < cells)).all())
-    if setting.classes:
-        known &= bool(((found.y >= 0) & (found.y < setting.classes) & (found.y == found.y.round())).all())
+    if scheme.classes:
+        known &= bool(((found.y >= 0) & (found.y < len(scheme.classes)) & (found.y == found.y.round())).all())
     if not known or bool((found.weight <= 0).any()):
         raise ModelFileError("the samples that wait for their batch have labels, cells or weights that do not exist")
     return found

@@ -10,7 +10,7 @@ import json
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
@@ -27,6 +27,7 @@ _MOST_CLASSES = 10_000
 _DEEPEST = 2_000  # LightGBM goes down a tree by recursion where it explains a prediction
 _INTEGERS = re.compile(r"(-?\d{1,10}( -?\d{1,10})*)?", re.ASCII)
 _NUMBER = re.compile(r"-?(\d+(\.\d+)?(e[+-]\d+)?|inf)", re.ASCII)
+_SLOPE = rf"sigmoid:(?P<slope>{_NUMBER.pattern})"
 _NUMBERS = re.compile(rf"({_NUMBER.pattern}( {_NUMBER.pattern})*)?", re.ASCII)
 _RANGE = re.compile(r"none|\[(?P<low>[^:\[\]]+):(?P<high>[^:\[\]]+)\]|-?\d{1,10}(:-?\d{1,10})*", re.ASCII)
 _UNPRINTED = re.compile(r"[^\S\n ]|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
@@ -173,29 +174,12 @@ def _is_range(word: str) -> bool:
 
 def _check_objective(objective: str, classes: int) -> None:
     """Raise a ModelFileError unless it is one that LightGBM writes, for so many classes."""
-    name, *details = objective.split(" ")
-    allowed: dict[str, Callable[[str], bool]] = {}
-    if classes == 1:
-        good = name in ("", "binary", *_OBJECTIVES)
-        if name == "binary":
-            allowed = {"sigmoid": _is_positive}
-        elif name in _OBJECTIVES and details == ["sqrt"]:
-            details = []
-    else:
-        good = name in ("multiclass", "multiclassova")
-        allowed = {"num_class": lambda value: value == str(classes)}
-        if name == "multiclassova":
-            allowed |= {"sigmoid": _is_positive}
-        good &= len(details) == len(allowed)
-    for detail in details:
-        key, _, value = detail.partition(":")
-        good &= key in allowed and allowed.pop(key)(value)
-    if not good:
+    pattern = rf"(binary( {_SLOPE})?|({'|'.join(_OBJECTIVES)})( sqrt)?)?"
+    if classes > 1:
+        pattern = rf"multiclass num_class:{classes}|multiclassova num_class:{classes} {_SLOPE}"
+    found = re.fullmatch(pattern, objective, re.ASCII)
+    if found is None or not 1e-6 < float(found["slope"] or 1) < 1e6:
         raise ModelFileError(f"a model of {classes} outputs cannot have the objective {reprlib.repr(objective)}")
-
-
-def _is_positive(word: str) -> bool:
-    return bool(_NUMBER.fullmatch(word)) and 1e-6 < float(word) < 1e6
 
 
 def _tree(lines: Mapping[str, str], features: int) -> dict[str, Numbers]:

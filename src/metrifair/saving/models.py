@@ -15,25 +15,23 @@ from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.encoding.encoder import Levels, TableEncoder
+from metrifair.encoding.encoder import Levels, Numbers, TableEncoder
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving import boosters, estimators
-from metrifair.saving.estimators import check_own_class, requests_of, restore_requests
+from metrifair.saving.estimators import check_own_class, restore_requests, shared_fields
 from metrifair.saving.modelfile import Content, prefixed, under
 from metrifair.saving.records import (
     Arrays,
     EncoderParameters,
     EncoderRecord,
-    Features,
     InnerRecord,
     PipelineRecord,
     PostprocessorRecord,
-    in_one_line,
-    plain,
+    file_errors,
     record_of,
     value_of,
 )
-from metrifair.saving.scheme import classes_of, classes_record, scheme_of, scheme_record
+from metrifair.saving.scheme import classes_of, scheme_of, scheme_record
 from metrifair.support.checks import check_known, seed_of
 
 _MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
@@ -50,9 +48,11 @@ PIPELINE, POSTPROCESSOR = "pipeline", "postprocessor"  # kinds of files; which p
 KINDS = (estimators.KIND, boosters.KIND, POSTPROCESSOR, PIPELINE)
 
 
-def class_named(name: str) -> Any:
+def class_named(name: object) -> Any:
     """The class of ours that a file may name; None of others."""
-    return getattr(importlib.import_module(_MODULES[name]), name) if name in _MODULES else None
+    if not isinstance(name, str) or name not in _MODULES:
+        return None
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def content_of(model: Any) -> Content:
@@ -75,7 +75,7 @@ def model_of(content: Content, module: torch.nn.Module | None = None) -> Any:
     if content.kind == PIPELINE:
         return _pipeline_of(content, module)
     name = content.meta.get("kind")
-    kind = class_named(name) if isinstance(name, str) else None
+    kind = class_named(name)
     if kind is None:
         raise ModelFileError(f"it holds a model of the kind {reprlib.repr(name)}, which this metrifair does not know")
     room = _room(kind)
@@ -90,8 +90,7 @@ def _wrapped(content: Content, module: torch.nn.Module | None) -> Any:
     if content.kind == PIPELINE:
         last = record_of(PipelineRecord, content.meta, "a pipeline").model
         found = Content(last.kind, last.meta, {})
-    name = found.meta.get("kind")
-    kind = class_named(name) if isinstance(name, str) else None
+    kind = class_named(found.meta.get("kind"))
     if found.kind not in (estimators.KIND, boosters.KIND) or (kind is not None and _room(kind) == "postprocessing"):
         raise ModelFileError("a post-processor wraps no other")
     return model_of(content, module)
@@ -149,10 +148,8 @@ def _pipeline_of(content: Content, module: torch.nn.Module | None) -> Pipeline:
             raise ModelFileError(f"the encoder makes {made} columns, and the next step takes {taken}")
     steps = list(zip(record.steps, [*encoders, model], strict=True))
     found = Pipeline(steps, verbose=record.verbose, transform_input=record.transform_input)
-    try:
+    with file_errors("the file does not describe a pipeline", ValueError, TypeError):
         found._validate_steps()  # unique names, which are no parameters
-    except (ValueError, TypeError) as error:
-        raise ModelFileError(f"the file does not describe a pipeline: {in_one_line(error)}") from error
     return found
 
 
@@ -184,13 +181,15 @@ def encoder_of(record: EncoderRecord) -> TableEncoder:
         raise ModelFileError(f"the encoder has {record.count} columns, and describes others")
     encoder = TableEncoder(min_frequency=record.parameters.min_frequency, max_levels=record.parameters.max_levels)
     encoder.n_features_in_, encoder.dropped_ = record.count, record.dropped
-    known = [f"x{place}" for place in range(record.count)] if record.names is None else record.names
     if record.names is not None:
-        encoder.feature_names_in_ = np.array(known, dtype=object)
+        encoder.feature_names_in_ = np.array(record.names, dtype=object)
+    known = encoder._names_in()
     if sorted([*record.coders, *record.dropped]) != sorted(known):
         raise ModelFileError(f"the encoder describes other columns than it names: {reprlib.repr(known)}")
-    encoder.coders_ = record.columns()
-    for name, coder in encoder.coders_.items():
+    encoder.coders_ = {}
+    for name, json in record.coders.items():
+        kind: type[Levels | Numbers] = Levels if "levels" in json else Numbers
+        encoder.coders_[name] = coder = record_of(kind, json, f"column {name!r}")
         if isinstance(coder, Levels) and len(set(coder.levels)) < len(coder.levels):
             raise ModelFileError(f"column {reprlib.repr(name)} names a level twice: {reprlib.repr(coder.levels)}")
         if not coder.names(""):
@@ -220,23 +219,11 @@ def _postprocessor_content(model: Any) -> Content:
                 "ours, such as FairClassifier(0) or FairLGBMClassifier(0), or save its parts yourself"
             )
         inner[name] = content_of(part)
-    parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in _WRAPPED}
-    if isinstance(parameters["random_state"], (np.random.RandomState, np.random.Generator)):
-        parameters["random_state"] = None
-    if isinstance(parameters.get("utility"), np.ndarray):
-        parameters["utility"] = parameters["utility"].tolist()
-    names = getattr(model, "feature_names_in_", None)
     record = PostprocessorRecord(
-        kind=type(model).__name__,
-        parameters={name: plain(name, value) for name, value in parameters.items()},
+        **shared_fields(model, besides=_WRAPPED),
         wraps=[name for name in _WRAPPED if getattr(model, name) is not None],
-        features=Features(
-            count=int(model.n_features_in_), names=None if names is None else [str(one) for one in names]
-        ),
-        classes=classes_record(model.classes_) if hasattr(model, "classes_") else None,
         scheme=scheme_record(model.crossed_.scheme),
         inner={name: InnerRecord(kind=own.kind, meta=own.meta) for name, own in inner.items()},  # type: ignore[arg-type]
-        requests=requests_of(model),
     )
     arrays = prefixed("state/", {"seen": model.crossed_.seen.astype(np.float64), **model._state()})
     for name, own in inner.items():
@@ -255,12 +242,9 @@ def _postprocessor_of(kind: type, content: Content, module: torch.nn.Module | No
         name: _wrapped(Content(own.kind, own.meta, under(f"{name}/", content.arrays)), module)
         for name, own in record.inner.items()
     }
-    try:
+    # From the checks of a user's own arguments.
+    with file_errors("the file does not describe a model", DataError, TypeError, ValueError, OverflowError):
         return _put_together(_constructed(kind, record, inner), record, inner, Arrays(under("state/", content.arrays)))
-    except ModelFileError:
-        raise
-    except (DataError, TypeError, ValueError, OverflowError) as error:  # from the checks of a user's own arguments
-        raise ModelFileError(f"the file does not describe a model: {in_one_line(error)}") from error
 
 
 def _put_together(model: Any, record: PostprocessorRecord, inner: Mapping[str, Any], state: Arrays) -> Any:

@@ -51,46 +51,40 @@ class Forest(NamedTuple):
     """What a booster's output is made of."""
 
     trees: Sequence[_FlatTree]
-    outputs: int
     target: Sequence[int]  # the output that each tree adds to
-    rule: Literal["LEQ", "LT"]  # by which a value goes left
     start: NDArray[np.float64]  # (outputs,), added to the leaves
     link: Link
     slope: float = 1.0  # of a sigmoid
     zeros: Sequence[int] = ()  # features in which 0 is missing
     missing: float = np.nan  # what stands for a missing value besides NaN
-    single: bool = False  # whether values are rounded to single precision first
+    single: bool = False  # of XGBoost: values are rounded to single precision, and go left below the split, not at it
 
     def attributes(self) -> dict[str, Any]:
         """Attributes of the operator TreeEnsemble; arrays are to become tensors."""
-        nodes, leaves = 0, 0
-        roots: list[int] = []
-        columns: dict[str, list[Any]] = {name: [] for name in ("feature", "split", "missing", "true", "false")}
-        for tree in map(_with_node, self.trees):
-            roots.append(nodes)
-            for name, child in (("true", tree.left), ("false", tree.right)):
-                columns[name].append(np.where(child < 0, -1 - child + leaves, child + nodes))
-                columns.setdefault(f"{name} is leaf", []).append(child < 0)
-            for name, values in (("feature", tree.feature), ("split", tree.split), ("missing", tree.missing_left)):
-                columns[name].append(values)
-            nodes, leaves = nodes + len(tree.feature), leaves + len(tree.leaf)
-        joined = {name: np.concatenate(values) for name, values in columns.items()}
-        of_tree = np.repeat(np.asarray(self.target), [len(tree.leaf) for tree in self.trees])
+        trees = [_with_node(tree) for tree in self.trees]
+        joined = _FlatTree(*map(np.concatenate, zip(*trees, strict=True)))
+        nodes, leaves = [len(tree.feature) for tree in trees], [len(tree.leaf) for tree in trees]
+        roots = np.cumsum([0, *nodes[:-1]])
+        first_node = np.repeat(roots, nodes)  # of the tree of each node
+        first_leaf = np.repeat(np.cumsum([0, *leaves[:-1]]), nodes)
+        true, false = (
+            np.where(child < 0, -1 - child + first_leaf, child + first_node) for child in (joined.left, joined.right)
+        )
         return {
             "aggregate_function": 1,  # the sum
             "post_transform": 0,
-            "n_targets": self.outputs,
-            "tree_roots": roots,
-            "nodes_modes": np.full(nodes, ("LEQ", "LT").index(self.rule), dtype=np.uint8),
-            "nodes_featureids": joined["feature"].tolist(),
-            "nodes_splits": joined["split"].astype(np.float64),
-            "nodes_missing_value_tracks_true": joined["missing"].astype(int).tolist(),
-            "nodes_truenodeids": joined["true"].tolist(),
-            "nodes_trueleafs": joined["true is leaf"].astype(int).tolist(),
-            "nodes_falsenodeids": joined["false"].tolist(),
-            "nodes_falseleafs": joined["false is leaf"].astype(int).tolist(),
-            "leaf_targetids": of_tree.tolist(),
-            "leaf_weights": np.concatenate([tree.leaf for tree in self.trees]).astype(np.float64),
+            "n_targets": len(self.start),
+            "tree_roots": roots.tolist(),
+            "nodes_modes": np.full(sum(nodes), int(self.single), dtype=np.uint8),  # x <= split, or x < split
+            "nodes_featureids": joined.feature.tolist(),
+            "nodes_splits": joined.split.astype(np.float64),
+            "nodes_missing_value_tracks_true": joined.missing_left.astype(int).tolist(),
+            "nodes_truenodeids": true.tolist(),
+            "nodes_trueleafs": (joined.left < 0).astype(int).tolist(),
+            "nodes_falsenodeids": false.tolist(),
+            "nodes_falseleafs": (joined.right < 0).astype(int).tolist(),
+            "leaf_targetids": np.repeat(np.asarray(self.target), leaves).tolist(),
+            "leaf_weights": joined.leaf.astype(np.float64),
         }
 
 
@@ -118,10 +112,10 @@ def _of_lightgbm(booster: Any, outputs: int) -> Forest:
     found = lightgbm_trees(text, features=int(booster.n_features_in_), classes=outputs)
     best = int(booster.booster_.best_iteration)
     kept = found.trees[: best * outputs] if best > 0 else found.trees
-    trees, kinds = [], np.zeros((booster.n_features_in_, 3), dtype=np.bool_)  # of missing values, by feature
+    trees, none = [], np.zeros(0, dtype=np.int64)
+    kinds = np.zeros((booster.n_features_in_, 3), dtype=np.bool_)  # of missing values, by feature
     for one in kept:
-        empty = {name: one.get(name, np.zeros(0, dtype=np.int64)) for name in ("split_feature", "decision_type")}
-        feature, decision = empty.values()
+        feature, decision = (one.get(name, none) for name in ("split_feature", "decision_type"))
         if (decision & 1).any():
             raise _categorical(booster, feature[decision & 1 == 1])
         kind, split = decision >> 2, one.get("threshold", np.zeros(0))
@@ -139,9 +133,7 @@ def _of_lightgbm(booster: Any, outputs: int) -> Forest:
         raise DataError("a feature has splits for which 0 is a missing value, and others; ONNX takes one kind only")
     return Forest(
         trees,
-        outputs,
         [place % outputs for place in range(len(trees))],
-        "LEQ",
         np.zeros(outputs),
         "SignedSquare" if "sqrt" in details else link,
         slope=slopes[0] if slopes else 1.0,
@@ -163,9 +155,7 @@ def _of_xgboost(booster: Any, outputs: int) -> Forest:
     start = {"Sigmoid": lambda: np.log(base / (1 - base)), "Exp": lambda: np.log(base)}.get(link, lambda: base)()
     return Forest(
         trees,
-        outputs,
         forest["tree_info"][:count],
-        "LT",
         np.broadcast_to(start, outputs),
         link,
         missing=float(booster.missing),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -18,7 +19,6 @@ from msgspec import Meta
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.encoding.encoder import Levels, Numbers
 from metrifair.errors import DataError, ModelFileError
 from metrifair.metrics.registry import Estimate
 from metrifair.problem.cells import Combine, Contrast
@@ -50,10 +50,25 @@ def record_of(kind: type[R], json: object, what: str = "a model") -> R:
     Traceback (most recent call last):
     metrifair.errors.ModelFileError: the file does not describe a model: Expected `int` >= 0 - at `$.count`
     """
-    try:
+    with file_errors(f"the file does not describe {in_one_line(what)}", msgspec.ValidationError):
         return msgspec.convert(json, kind)
-    except msgspec.ValidationError as error:
-        raise ModelFileError(f"the file does not describe {in_one_line(what)}: {in_one_line(error)}") from error
+
+
+@contextmanager
+def file_errors(problem: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn errors of these kinds into a ModelFileError that begins with ``problem``; a ModelFileError stays itself.
+
+    >>> with file_errors("the file does not describe a model", TypeError):
+    ...     len(5)
+    Traceback (most recent call last):
+    metrifair.errors.ModelFileError: the file does not describe a model: object of type 'int' has no len()
+    """
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except kinds as error:
+        raise ModelFileError(f"{problem}: {in_one_line(error)}") from error
 
 
 def in_one_line(error: object) -> str:
@@ -176,33 +191,33 @@ class LearnerRecord(Record):
     class_weight: list[Amount] = []
 
 
-class EstimatorRecord(Record):
-    """A fair classifier or regressor."""
+class ModelRecord(Record, kw_only=True):
+    """What the records of all fitted models hold."""
 
     kind: str
     parameters: dict[str, Any]
     features: Features
     classes: Classes | None
+    requests: dict[str, dict[str, bool | str]] = {}  # what metadata scikit-learn is asked to route
+
+
+class EstimatorRecord(ModelRecord):
+    """A fair classifier or regressor."""
+
     target_scaling: tuple[float, Annotated[float, Meta(gt=0)]] | None
     iterations: Positive | None
     scheme: SchemeRecord
     model: dict[str, Any]  # NetworkRecord or ModuleRecord
     learner: LearnerRecord | None
     moments: bool = False  # whether the features' are among the arrays
-    requests: dict[str, dict[str, bool | str]] = {}  # what metadata scikit-learn is asked to route
     left_out: list[str] = []  # groups that were too small to train on
 
 
-class BoosterRecord(Record):
+class BoosterRecord(ModelRecord):
     """A fair booster; its trees are an array of bytes, the booster's own text or JSON."""
 
-    kind: str
-    parameters: dict[str, Any]
-    features: Features
-    classes: Classes | None
     objective: Annotated[str, Meta(pattern=r"^[\w:.-]{1,60}\Z")]
     best_iteration: Count | None
-    requests: dict[str, dict[str, bool | str]] = {}
     left_out: list[str] = []
 
 
@@ -213,17 +228,12 @@ class InnerRecord(Record):
     meta: dict[str, Any]
 
 
-class PostprocessorRecord(Record):
+class PostprocessorRecord(ModelRecord):
     """A post-processor, and the models that it wraps: its base, and the guess of the group where it needs none."""
 
-    kind: str
-    parameters: dict[str, Any]
     wraps: list[Literal["estimator", "group_model"]]  # which of these were given, not left to their default
-    features: Features
-    classes: Classes | None
     scheme: SchemeRecord
     inner: dict[str, InnerRecord]
-    requests: dict[str, dict[str, bool | str]] = {}
 
 
 class EncoderParameters(Record):
@@ -242,14 +252,6 @@ class EncoderRecord(Record):
     coders: dict[str, dict[str, Any]]  # Numbers or Levels
     dropped: dict[str, str]
     output: Literal["default", "pandas", "polars"] | None = None  # what set_output asked for
-
-    def columns(self) -> dict[str, Numbers | Levels]:
-        """How each column becomes numbers."""
-        found: dict[str, Numbers | Levels] = {}
-        for name, coder in self.coders.items():
-            what = f"column {name!r}"
-            found[name] = record_of(Levels, coder, what) if "levels" in coder else record_of(Numbers, coder, what)
-        return found
 
 
 class PipelineRecord(Record):
@@ -349,10 +351,8 @@ def scalar_of(where: str, json: Json) -> Scalar:
 
 
 def _criterion(where: str, values: dict[str, object]) -> Criterion:
-    try:
+    with file_errors(f"{where} is not a criterion", msgspec.ValidationError):
         found = msgspec.convert(values, CriterionRecord)
-    except msgspec.ValidationError as error:
-        raise ModelFileError(f"{where} is not a criterion: {in_one_line(error)}") from error
     if found.bins is not None and any(math.isnan(cut) for cut in found.bins):
         raise ModelFileError(f"{where} is not a criterion: a bin is not a number")
     return Criterion(**{name: getattr(found, name) for name in found.__struct_fields__})

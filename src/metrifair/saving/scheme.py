@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.attributes import strata_by_values
 from metrifair.problem.cells import Attribute
-from metrifair.problem.criteria import (
-    Criterion,
-    Strata,
-    overlapping_strata,
-)
+from metrifair.problem.criteria import Criterion, Strata, overlapping_strata
 from metrifair.problem.problem import Scheme
 from metrifair.saving.modelfile import Json
 from metrifair.saving.records import (

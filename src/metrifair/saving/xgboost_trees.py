@@ -18,7 +18,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from metrifair.errors import ModelFileError
-from metrifair.saving.records import in_one_line
+from metrifair.saving.records import file_errors
 
 _LARGEST_TEXT = 2**29
 _MOST_CLASSES = 10_000
@@ -152,16 +152,12 @@ def xgboost_trees(text: str, *, features: int, classes: int) -> str:
     """
     if len(text) > _LARGEST_TEXT:
         raise ModelFileError(f"the JSON of XGBoost has {len(text)} characters, more than {_LARGEST_TEXT}")
-    try:
+    with file_errors("the JSON of XGBoost does not describe a model", ValueError, RecursionError):
         model = msgspec.convert(json.loads(text), _Model)  # json, since XGBoost writes NaN and Infinity
         booster = model.learner.gradient_booster
         _check(booster.get("name") in ("gbtree", "dart"), "the booster")
         kind: Any = _Dart if booster.get("name") == "dart" else _GBTree
         trees = msgspec.convert(booster, kind)
-    except ModelFileError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"the JSON of XGBoost does not describe a model: {in_one_line(error)}") from error
     forest = trees.gbtree.model if isinstance(trees, _Dart) else trees.model
     _check_learner(model.learner, len(forest.iteration_indptr) - 1, features, classes)
     _check_forest(forest, features, classes)

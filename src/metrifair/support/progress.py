@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 _WIDTH = 30
@@ -26,19 +25,17 @@ class Progress:
     'adult.zip 1.5 MB'
     """
 
-    def __init__(self, label: str, total: int | None, *, text: Callable[[int], str] = str, shown: bool = True) -> None:
+    def __init__(self, label: str, total: int | None, *, text: Callable[[int], str] = str) -> None:
         self.label = label
         self.total = total
         self.text = text
-        self.shown = shown and sys.stderr is not None and sys.stderr.isatty()
+        self.shown = sys.stderr is not None and sys.stderr.isatty()
         self._shown = ""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._shown:
             sys.stderr.write("\n")
 

@@ -17,10 +17,10 @@ from sklearn.base import is_regressor
 from metrifair.errors import DataError
 from metrifair.estimators.settings import check_devices
 from metrifair.figures.utility import CONSTANT, UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of
-from metrifair.problem.attributes import Continuous, attributes_equal_to_label
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Scheme
+from metrifair.problem.problem import Scheme, attributes_equal_to_label
 from metrifair.problem.tables import Table, library_of
 from metrifair.support.checks import check_known, is_integer, is_number, last_step
 from metrifair.tradeoff.evaluate import Evaluator, all_small, small_groups, unfairness_by_chance
