@@ -14,7 +14,7 @@ SIGNIFICANCE = ("", "not distinguishable from noise", "significant", "too few ro
 
 OTHERS = "the other groups"
 
-TESTS = {"": "", "bonferroni": "Bonferroni", "joint_bounds": "joint interval"}
+TESTS: dict[str, str] = {"": "", "bonferroni": "Bonferroni", "joint_bounds": "joint interval"}
 """How significance was tested, in a table."""
 
 
