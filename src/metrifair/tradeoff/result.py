@@ -40,9 +40,14 @@ class SweepContext:
         def extended(point: Point, found: Predictions | None, part: HeldOut) -> Point:
             if found is None:
                 return point
-            worth = worth_of(found, part, against)._asdict()
-            worth["more"] = worth.pop("values")
-            return replace(point, **{name: {**getattr(point, name), **figures} for name, figures in worth.items()})
+            worth = worth_of(found, part, against)
+            return replace(
+                point,
+                more={**point.more, **worth.values},
+                intervals={**point.intervals, **worth.intervals},
+                errors={**point.errors, **worth.errors},
+                marks={**point.marks, **worth.marks},
+            )
 
         seen = evaluator.validation_predictions(outcome.model, outcome.job)
         return replace(
