@@ -409,10 +409,11 @@ def output_of(estimator: Any, X: Table) -> Floats:
 def linear_parts(estimator: Any, name: str) -> tuple[Floats, Floats]:
     """Weights (outputs, features) and intercepts (outputs,) of a fitted linear model, in the units of X."""
     check_is_fitted(estimator, "predictor_")
-    found = estimator.predictor_.linear_parts()
-    if found is None:
+    predictor: Predictor = estimator.predictor_
+    parts = predictor.linear_parts()
+    if parts is None:
         raise AttributeError(f"only linear models have {name}; fit with model='linear'")
-    return found
+    return parts
 
 
 def _check_labels(y: NDArray[Any], *, numeric: bool) -> None:

@@ -98,7 +98,8 @@ class FairRegressor(RegressorMixin, FairEstimator):
     @property
     def coef_(self) -> Floats:
         """Weights of a linear model's features, (n_features,), in the units of X and y."""
-        return linear_parts(self, "coef_")[0][0] * self.target_scaling_[1]
+        coefficients: Floats = linear_parts(self, "coef_")[0][0] * self.target_scaling_[1]
+        return coefficients
 
     @property
     def intercept_(self) -> float:
