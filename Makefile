@@ -8,7 +8,7 @@ export PYTHONHASHSEED := 0
 # modules on one core, most of which nobody imports.
 export PYTHONDONTWRITEBYTECODE :=
 PIP := -m pip install --quiet --disable-pip-version-check
-# Neighbours stay in one process, and what they share is made once; who is done first takes from the other.
+# Neighbors stay in one process, and what they share is made once; who is done first takes from the other.
 PYTEST := -m pytest -n 2 --dist worksteal
 
 .PHONY: help demo test tested test-slow test-install test-lowest docs lint format bench reproduce clean

@@ -82,16 +82,16 @@ def training_step() -> list[Claim]:
     x, y, groups, penalty = x[rows], y[rows], groups[rows], UnfairnessPenalty(sampler=sampler)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
-    def step(*, penalised: bool) -> None:
+    def step(*, penalized: bool) -> None:
         optimizer.zero_grad()
         output = model(x).squeeze(-1)
         loss = binary_cross_entropy_with_logits(output, y)
-        if penalised:
+        if penalized:
             loss = loss + penalty(output.sigmoid(), groups)
         loss.backward()
         optimizer.step()
 
-    plain, fair = alternating(lambda: step(penalised=False), lambda: step(penalised=True))
+    plain, fair = alternating(lambda: step(penalized=False), lambda: step(penalized=True))
     claim = "training step, linear model, batch 512: with the penalty against without"
     ours = [seconds_per_own_step(strength=strength) for strength in (0.0, 1.0)]
     return [
@@ -134,7 +134,7 @@ def streams() -> list[Claim]:
 
 
 def seconds_per_own_step(*, strength: float) -> float:
-    """A step of ``train``: rows gathered, standardised, weighted; the median of differences of long and short runs."""
+    """A step of ``train``: rows gathered, standardized, weighted; the median of differences of long and short runs."""
     generator = torch.Generator().manual_seed(0)
     x, group = torch.randn(8_192, 100, generator=generator), (torch.rand(8_192, generator=generator) < 0.4).long()
     samples = Samples(x, (x[:, 0] > 0).float(), group, torch.ones(8_192))

@@ -51,7 +51,7 @@ def against_reductions() -> list[Claim]:
         claims.append(
             Claim(claim, f"{theirs / ours:.1f}x ({theirs:.2f} s, {ours:.2f} s)", f">= {least}x", theirs >= least * ours)
         )
-    # The score of a randomised classifier is the probability with which it says yes.
+    # The score of a randomized classifier is the probability with which it says yes.
     probability = reduction._pmf_predict(X[test])[:, 1]
     gaps = [
         unfairness(y[test], score, sensitive_features=a[test])

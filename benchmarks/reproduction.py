@@ -61,7 +61,7 @@ def stack_seconds(samples: Samples, *, batch: int, epochs: int) -> float:
     """Time of one step of one model in the stack of 250, set-up included."""
     start = time.perf_counter()
     schedule = Schedule(batch, epochs, 5e-4)
-    objective = Objective(BINARY, GROUPS, estimate="population", combine="sum", compare="output")
+    objective = Objective(BINARY, GROUPS, estimate="population", combine="sum", penalize="output")
     network = Network(samples.x.shape[1], (16,))
     train(samples, network, objective, strengths=STRENGTHS, seeds=SEEDS, schedule=schedule, standardize=False)
     steps = epochs * (len(samples) // batch)

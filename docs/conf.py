@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 project = "metrifair"
 author = "The metrifair developers"
-project_copyright = "the metrifair developers, MIT licence"
+project_copyright = "the metrifair developers, MIT license"
 release = version = metrifair.__version__
 
 extensions = [

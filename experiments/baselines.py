@@ -51,7 +51,7 @@ class Baseline(NamedTuple):
     one_by_one: bool = False  # a run for each seed: nothing is gained by training them together
     seedless: bool = False  # nothing is drawn: where all seeds have one split, one will do
     either: bool = False  # both protocols run the same on raw inputs
-    unscaled: bool = False  # standardising changes nothing: only another encoding does
+    unscaled: bool = False  # standardizing changes nothing: only another encoding does
     dear: bool = False  # on Adult an accelerator needs minutes for one seed, a CPU days; the paper has no entry there
 
 
@@ -243,7 +243,7 @@ def _sinkhorn(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     )
     large = case.name == "adult"  # whose split is the same for all seeds; its costs are 18,686 x 18,686
     strengths = effort.strengths(1e-5, 1e2, 9 if large else 25)
-    # Minutes for each seed on unscaled inputs and under parity; on the positives of standardised ones less than one.
+    # Minutes for each seed on unscaled inputs and under parity; on the positives of standardized ones less than one.
     seeds = 1 if not case.standardize else 2 if case.experiment == "classification" else len(effort.seeds)
     effort = replace(effort, seeds=effort.seeds[:seeds]) if large else effort
     return _stack(case, splits, effort, method="sinkhorn", model=model, strengths=strengths)

@@ -278,9 +278,9 @@ def boosting_page(results: Sequence[ModelResult], *, notes: Sequence[str] = ()) 
     """Tables and figure; a model that diverged is in none."""
     results = [one for one in results if not one.failed]
     chosen = [one for one in results if CHOSEN in one.method]
-    penalised = [one for one in results if one.method != REDUCTION and one not in chosen]
-    tables = {"Boosters and network": means_table([one for one in penalised if one.strength in STRENGTHS])}
-    if finer := [one for one in penalised if one.strength in FINE]:
+    penalized = [one for one in results if one.method != REDUCTION and one not in chosen]
+    tables = {"Boosters and network": means_table([one for one in penalized if one.strength in STRENGTHS])}
+    if finer := [one for one in penalized if one.strength in FINE]:
         tables["Further strengths"] = means_table(finer)
     if chosen:
         heading = ["method and distance", "strength", "Kolmogorov, training rows kept aside", "accuracy", "Kolmogorov"]
@@ -300,7 +300,7 @@ def boosting_page(results: Sequence[ModelResult], *, notes: Sequence[str] = ()) 
             for r in reduced
         ]
         tables[title] = [heading, *lines]
-    if known := [one for one in penalised if not isnan(one.training)]:
+    if known := [one for one in penalized if not isnan(one.training)]:
         tables["Training rows against test rows: Kolmogorov distance of the scores"] = gaps_table(known)
     sets = dict.fromkeys(one.data for one in results)
     seeds = {name: len({one.seed for one in results if one.data == name}) for name in sets}

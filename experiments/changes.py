@@ -22,7 +22,7 @@ _NOTES = [
     (
         "Before: strengths 1e-5 to 100, estimate='population', the whole strength from the first step, linear models "
         "by steps. Now: the default strengths of frontier(), estimate='rows', and networks trained as docs/defaults.md "
-        "says (input raw: with the paper's batches, epochs and learning rates); linear models on standardised inputs "
+        "says (input raw: with the paper's batches, epochs and learning rates); linear models on standardized inputs "
         "by the solver. Points of the other methods are the same."
     ),
     (

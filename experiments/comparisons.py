@@ -36,7 +36,7 @@ _SETTINGS = {
     "corrected": (
         "Protocol: corrected. Penalty on predictions; stratified batches with exact weights; exact dominated area of "
         "the unfairness of scores (Kolmogorov distance) and of labels; mean over seeds ± standard error. Input raw: "
-        "unscaled, the paper's batches, epochs and learning rates. Input standard: standardised, Adult one-hot, "
+        "unscaled, the paper's batches, epochs and learning rates. Input standard: standardized, Adult one-hot, "
         "trained as our estimators train by default (docs/defaults.md). Constant allowed: every method is given the "
         "constant model, which is fair and which a large strength may or may not reach."
     ),

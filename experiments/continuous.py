@@ -38,7 +38,7 @@ from metrifair.training.objective import Objective
 AGE = {"adult": "age", "drug": "Age"}  # the column that is the number; of Communities the share is in none
 SETS = ("communities", "communities-regression", "adult", "drug")
 STRENGTHS = (0.0, *(float(f"{10 ** (step / 3 - 1):.2g}") for step in range(16)))  # up to 10,000
-NUMBER, HSIC, PARITY = "the number", "HSIC", "generalised parity"
+NUMBER, HSIC, PARITY = "the number", "HSIC", "generalized parity"
 BINS = {"2 groups": 2, "4 groups": 4, "10 groups": 10}
 METHODS = (NUMBER, *BINS, HSIC, PARITY)
 SHARES = (0.5, 0.2, 0.1)  # of the dependence without penalty
@@ -58,7 +58,7 @@ _TRAINED = (
     "in classification). What differs is the penalty. The number: energy_dependence, estimated without bias. 2, 4, 10 "
     "groups: the energy distance between quantile groups of the number (2: at the median, on Communities as in the "
     "paper). HSIC: Gaussian kernels with the median of all distances in the batch as bandwidth, the biased estimate of "
-    "each batch. Generalised parity (Jiang and others, 2022): mean absolute difference between the score's mean and "
+    "each batch. Generalized parity (Jiang and others, 2022): mean absolute difference between the score's mean and "
     "its mean near each person's number, by a Gaussian kernel (Silverman's bandwidth) in the batch."
 )
 _JUDGED = (
@@ -164,8 +164,8 @@ def kernel_scores(
 ) -> list[NDArray[np.float64] | None]:
     """Predictions for unseen rows of the network that ``model`` describes, trained with a kernel penalty instead."""
     classify = isinstance(model, FairClassifier)
-    centre, spread = (0.0, 1.0) if classify else (float(y.mean()), float(y.std()))  # FairRegressor scales its target
-    y = y if classify else (y - centre) / spread
+    center, spread = (0.0, 1.0) if classify else (float(y.mean()), float(y.std()))  # FairRegressor scales its target
+    y = y if classify else (y - center) / spread
     problem = problem_of(Given(y, {"number": number}), continuous=True, target="labels" if classify else "numbers")
     arrays = x, problem.targets().double(), problem.cell, np.ones(len(x)), problem.attribute_values
     data = Samples(*(torch.as_tensor(array) for array in arrays))
@@ -182,12 +182,12 @@ def kernel_scores(
     outputs = [
         None if bool(found.failed[0, k]) else found.predictor(0, k).output(unseen) for k in range(len(strengths))
     ]
-    return [one if one is None else 1 / (1 + np.exp(-one)) if classify else one * spread + centre for one in outputs]
+    return [one if one is None else 1 / (1 + np.exp(-one)) if classify else one * spread + center for one in outputs]
 
 
 @dataclass(frozen=True, eq=False)
 class KernelPenalty(Objective):
-    """What others lower for a number, from all pairs of a batch: its biased HSIC, or generalised parity."""
+    """What others lower for a number, from all pairs of a batch: its biased HSIC, or generalized parity."""
 
     kind: Literal["hsic", "parity"] = "hsic"
 
@@ -198,7 +198,7 @@ class KernelPenalty(Objective):
         if values is None:
             raise TypeError("the samples have no numbers")
         number = values[..., some, 0].to(score.dtype)
-        return hsic(score, number) if self.kind == "hsic" else generalised_parity(score, number)
+        return hsic(score, number) if self.kind == "hsic" else generalized_parity(score, number)
 
 
 def hsic(score: Tensor, number: Tensor) -> Tensor:
@@ -217,10 +217,10 @@ def hsic(score: Tensor, number: Tensor) -> Tensor:
     return (first * (second - second.mean(-2, keepdim=True))).mean((-2, -1))
 
 
-def generalised_parity(score: Tensor, number: Tensor) -> Tensor:
+def generalized_parity(score: Tensor, number: Tensor) -> Tensor:
     """The mean over people of the difference between the score's mean near their number, and its mean.
 
-    >>> generalised_parity(torch.tensor([0.2, 0.2, 0.8, 0.8]), torch.tensor([0.0, 0.0, 100.0, 100.0])).item() > 0.2
+    >>> generalized_parity(torch.tensor([0.2, 0.2, 0.8, 0.8]), torch.tensor([0.0, 0.0, 100.0, 100.0])).item() > 0.2
     True
     """
     count = number.shape[-1]
@@ -278,7 +278,7 @@ def fall_table(results: Sequence[ModelResult]) -> TextTable:
 
 
 def best_table(results: Sequence[ModelResult], on: str) -> TextTable:
-    """By data set and method: what is reached at shares of the unpenalised unfairness, and how low it gets.
+    """By data set and method: what is reached at shares of the unpenalized unfairness, and how low it gets.
 
     Read off the line through the means of all strengths, where it is highest at or below the share.
 

@@ -126,7 +126,7 @@ def convergence_page(records: Records, *, notes: Sequence[str] = ()) -> Page:
         },
         charts={
             "Mean squared gradient norm against the number of steps": line_chart(
-                drawn + guide, colour="kind", log=True, **axes
+                drawn + guide, color="kind", log=True, **axes
             )
         },
     )

@@ -48,7 +48,7 @@ _RULES = (
     "Our families and other libraries' methods on the same splits. A quarter of the training rows is set aside; every "
     "method's knob is the one with the best utility there, among those that keep the bound there, on top of which "
     "comes what two samples of one distribution are apart on average. The model that is the same for everyone is "
-    "granted to all. Figures are of test rows. Features do not hold the group and are standardised. Base models: a "
+    "granted to all. Figures are of test rows. Features do not hold the group and are standardized. Base models: a "
     "logistic regression (linear), or a network of 16 units."
 )
 _PEERS = (

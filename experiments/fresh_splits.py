@@ -114,8 +114,8 @@ def _figures(
         chance = np.clip(np.where(y == 1, score, 1 - score), 1e-12, None)
         risk, accuracy = -np.log(chance).mean(), ((score > 0.5) == y).mean()
     else:
-        centre, spread = own.y[train].mean(), own.y[train].std()
-        score, target = ((part - centre) / spread for part in (model.predict(own.x[rows]), y))
+        center, spread = own.y[train].mean(), own.y[train].std()
+        score, target = ((part - center) / spread for part in (model.predict(own.x[rows]), y))
         risk = ((score - target) ** 2).mean()
         accuracy = 1 - risk / target.var()
     meant = (y == 1) if criterion == "equal_opportunity" else np.ones(len(y), dtype=bool)

@@ -75,25 +75,25 @@ def sweep(
 ) -> list[ModelResult]:
     """Results of all seeds and strengths."""
     cells = compiled(case.criterion, [Attribute("group", (0, 1))], classes=(0, 1) if case.classify else ())
-    centre, unit = 0.0, 1.0
+    center, unit = 0.0, 1.0
     if case.standardize and not case.classify:  # of all rows, so that seeds share them; R2 and distances do not see it
-        centre, unit = float(splits.y.mean()), float(splits.y.std())
+        center, unit = float(splits.y.mean()), float(splits.y.std())
     samples = Samples(
         torch.as_tensor(splits.x),
-        torch.as_tensor((splits.y - centre) / unit),
+        torch.as_tensor((splits.y - center) / unit),
         torch.as_tensor(cells.of(splits.a[:, None], labels=splits.y.astype(np.int64))),
         torch.ones(len(splits.y)),
     )
     network = Network(splits.x.shape[1], (case.data.hidden,) if variant.network else ())
     task = BINARY if case.classify else regression()
-    compare = case.protocol.compare if case.classify else "prediction"
+    penalize = case.protocol.penalize if case.classify else "prediction"
     objective = Objective(
         task,
         cells.comparisons,
         case.criterion,
         estimate="population" if case.published else "rows",
         combine="sum" if case.published else "mean",
-        compare=compare,
+        penalize=penalize,
     )
     results: list[ModelResult] = []
     for plan, together in _stacks(case, splits, samples, seeds):
@@ -119,7 +119,7 @@ def sweep(
         seconds = (time.perf_counter() - start) / (len(together) * len(strengths))
         for (stack, place), seed, lost in zip(stacks, together, failed, strict=True):
             output = outputs(stack, samples.x[torch.as_tensor(splits.test[seed])], place)
-            predicted = (centre + unit * task.prediction(output)).numpy()
+            predicted = (center + unit * task.prediction(output)).numpy()
             scores = [None if bad else score for bad, score in zip(lost, predicted, strict=True)]
             results += results_of(
                 case, splits, variant.method, seed, strengths=strengths, scores=scores, seconds=seconds
@@ -155,7 +155,7 @@ def outputs(trained: Trained, x: Tensor, seed: int) -> Tensor:
 
 
 def schedule(case: Case, rows: int, *, network: bool = True, decay: float = 1.0) -> Schedule:
-    """The paper's; corrected, with the start and the end of our estimators, and standardised inputs with all of it."""
+    """The paper's; corrected, with the start and the end of our estimators, and standardized inputs with all of it."""
     paper = Schedule(case.data.batch_size, case.data.epochs, case.data.learning_rate, decay)
     if case.published:
         return paper

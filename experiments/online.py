@@ -167,7 +167,7 @@ def regression_page(records: Records, protocol: str, *, notes: Sequence[str] = (
             [one for one in means if one["size"] == size],
             x="seen",
             y="objective",
-            colour="kind",
+            color="kind",
             x_title="samples seen",
             y_title="test MSE + 2 x energy",
             title=f"batch size {size}",
@@ -264,7 +264,7 @@ def points(run: OnlineRun, splits: Splits) -> Records:
         strengths=list(kinds.values()),
         learning_rate=5e-4,
         weight_decay=5e-3,
-        compare="output" if run.published else "prediction",
+        penalize="output" if run.published else "prediction",
     )
     weighting: Any = "always" if run.published else "exact"
     for _ in learners.follow(
@@ -288,7 +288,7 @@ def classification_page(records: Records, protocol: str, *, notes: Sequence[str]
             sorted((one for one in records if one["kind"] == kind), key=lambda one: int(one["size"])),
             x="label_gap",
             y="accuracy",
-            colour="size",
+            color="size",
             x_title="unfairness of labels",
             title=kind,
             points=True,

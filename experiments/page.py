@@ -27,8 +27,8 @@ TextTable = Sequence[Sequence[str]]  # the heading first
 SKETCH = "A sketch (quick): few seeds, strengths, epochs and rows. The figures mean nothing."
 """The note of a quick run; pages begin with it."""
 
-# Okabe and Ito's colours, told apart in all common kinds of colour blindness.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+# Okabe and Ito's colors, told apart in all common kinds of color blindness.
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 _WORDS = (
     ("Unfairness", "Kolmogorov distance of the groups' scores, or the difference of their rates of positive labels."),
@@ -151,7 +151,7 @@ def tradeoff_chart(
     known = list(results)
     present = dict.fromkeys(one.method for one in known)
     names = [METHODS.get(name, name) for name in dict.fromkeys([*(m for m in METHODS if m in present), *present])]
-    colour = alt.Color("method:N", title=None, scale=alt.Scale(domain=names, range=list(_COLOURS[: len(names)])))
+    color = alt.Color("method:N", title=None, scale=alt.Scale(domain=names, range=list(_COLORS[: len(names)])))
     shape = alt.Shape("method:N", title=None, scale=alt.Scale(domain=names, range=list(_SHAPES[: len(names)])))
     for data in dict.fromkeys(one.data for one in known):
         records = mean_points([one for one in known if one.data == data], on)
@@ -163,7 +163,7 @@ def tradeoff_chart(
                 scale=alt.Scale(zero=True),
             ),
             y=alt.Y("accuracy:Q", title=words, scale=alt.Scale(zero=False)),
-            color=colour,
+            color=color,
         )
         tips = ["method:N", alt.Tooltip("strength:Q", format=".3g"), alt.Tooltip("accuracy:Q", format=".3f")]
         layers = [
@@ -197,8 +197,8 @@ def mean_points(results: Iterable[ModelResult], on: str) -> list[dict[str, float
     ]
 
 
-def line_chart(records: Sequence[Mapping[str, Any]], *, x: str, y: str, colour: str, **settings: Any) -> Any:
-    """Lines of y against x, one for each value of ``colour``; ``low`` and ``high`` in the records are a band around it.
+def line_chart(records: Sequence[Mapping[str, Any]], *, x: str, y: str, color: str, **settings: Any) -> Any:
+    """Lines of y against x, one for each value of ``color``; ``low`` and ``high`` in the records are a band around it.
 
     ``settings``: ``x_title``, ``y_title``, ``title``; ``log``, ``log_y`` for logarithmic axes; ``points`` for marks
     without a line.
@@ -206,11 +206,11 @@ def line_chart(records: Sequence[Mapping[str, Any]], *, x: str, y: str, colour: 
     alt = _altair()
     logs = (settings.get("log"), settings.get("log") or settings.get("log_y"))
     scales = [alt.Scale(type="log" if log else "linear", zero=False) for log in logs]
-    names = list(dict.fromkeys(str(record[colour]) for record in records))
-    shades = alt.Scale(domain=names, range=[_COLOURS[at % len(_COLOURS)] for at in range(len(names))])
-    base = alt.Chart(alt.Data(values=[dict(record) | {colour: str(record[colour])} for record in records])).encode(
+    names = list(dict.fromkeys(str(record[color]) for record in records))
+    shades = alt.Scale(domain=names, range=[_COLORS[at % len(_COLORS)] for at in range(len(names))])
+    base = alt.Chart(alt.Data(values=[dict(record) | {color: str(record[color])} for record in records])).encode(
         x=alt.X(f"{x}:Q", title=settings.get("x_title", x), scale=scales[0]),
-        color=alt.Color(f"{colour}:N", title=None, scale=shades),
+        color=alt.Color(f"{color}:N", title=None, scale=shades),
     )
     marks = base.mark_point(filled=True, size=35) if settings.get("points") else base.mark_line()
     layers = [marks.encode(y=alt.Y(f"{y}:Q", title=settings.get("y_title", y), scale=scales[1]))]
@@ -220,5 +220,5 @@ def line_chart(records: Sequence[Mapping[str, Any]], *, x: str, y: str, colour: 
 
 
 def side_by_side(charts: Sequence[Any], *, columns: int = 3) -> Any:
-    """Several charts as one, each with its own colours."""
+    """Several charts as one, each with its own colors."""
     return _altair().concat(*charts, columns=columns).resolve_scale(color="independent")

@@ -117,7 +117,7 @@ def fairret_norm(rows: Rows, base: str) -> Iterator[Said]:
     from fairret.statistic import PositiveRate  # noqa: PLC0415
 
     norm = NormLoss(PositiveRate())
-    yield from _penalised(rows, base, lambda output, a: norm(output.unsqueeze(-1), torch.eye(2)[a]))
+    yield from _penalized(rows, base, lambda output, a: norm(output.unsqueeze(-1), torch.eye(2)[a]))
 
 
 def diff_dp(rows: Rows, base: str) -> Iterator[Said]:
@@ -127,7 +127,7 @@ def diff_dp(rows: Rows, base: str) -> Iterator[Said]:
         chance = torch.sigmoid(output)
         return (chance[a == 0].mean() - chance[a == 1].mean()).abs()
 
-    yield from _penalised(rows, base, gap)
+    yield from _penalized(rows, base, gap)
 
 
 def hsic(rows: Rows, base: str) -> Iterator[Said]:
@@ -137,18 +137,18 @@ def hsic(rows: Rows, base: str) -> Iterator[Said]:
         of_scores, of_groups = (
             torch.exp(-((value[:, None] - value) ** 2)) for value in (torch.sigmoid(output), a.to(output))
         )
-        centred = of_groups - of_groups.mean(0) - of_groups.mean(1, keepdim=True) + of_groups.mean()
-        return (of_scores * centred).sum() / (len(a) - 1) ** 2
+        centered = of_groups - of_groups.mean(0) - of_groups.mean(1, keepdim=True) + of_groups.mean()
+        return (of_scores * centered).sum() / (len(a) - 1) ** 2
 
     # Its values are small, so that strengths go further; and it looks at all pairs, so that batches do not.
-    yield from _penalised(rows, base, dependence, factor=30.0, largest=512)
+    yield from _penalized(rows, base, dependence, factor=30.0, largest=512)
 
 
 def _logistic(rows: Rows) -> LogisticRegression:
     return LogisticRegression(max_iter=1_000).fit(rows.x[rows.train], rows.y[rows.train])
 
 
-def _penalised(
+def _penalized(
     rows: Rows,
     base: str,
     penalty: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],

@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from metrifair.problem.criteria import EQUAL_OPPORTUNITY, STATISTICAL_PARITY, Compare, Criterion
+from metrifair.problem.criteria import EQUAL_OPPORTUNITY, STATISTICAL_PARITY, Criterion, Penalize
 
-Input = Literal["raw", "standard"]  # unscaled; or one-hot where there is a choice, and standardised
+Input = Literal["raw", "standard"]  # unscaled; or one-hot where there is a choice, and standardized
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Protocol:
     """
 
     name: str
-    compare: Compare  # what the penalty acts on in classification
+    penalize: Penalize  # what the penalty acts on in classification
     floored: bool  # batches of floor(share x size) samples of each group, all of equal weight
     inputs: tuple[Input, ...]
     heroin: bool = False
@@ -151,7 +151,7 @@ class Case:
 
     @property
     def standardize(self) -> bool:
-        """Whether features are centred and scaled."""
+        """Whether features are centered and scaled."""
         return self.input == "standard"
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.problem.cells import Samples
-from metrifair.problem.criteria import Compare, Task
+from metrifair.problem.criteria import Penalize, Task
 from metrifair.training.adam import Adam
 from metrifair.training.models import Network, stacked
 
@@ -113,9 +113,9 @@ class Learners:
         strengths: Sequence[float],
         learning_rate: float,
         weight_decay: float = 0.0,
-        compare: Compare = "prediction",
+        penalize: Penalize = "prediction",
     ) -> None:
-        self.network, self.task, self.compare = network, task, compare
+        self.network, self.task, self.penalize = network, task, penalize
         start = stacked([network.initial(seed) for seed in seeds], len(strengths))
         parameters = {name: value.float() for name, value in start.items()}
         self.adam = Adam(parameters, learning_rate=learning_rate, weight_decay=weight_decay)
@@ -130,7 +130,7 @@ class Learners:
         sizes = counted.sum(1, keepdim=True).clamp_min(1)
         loss = self.task.loss(output, samples.y.unsqueeze(1))
         risk = ((samples.weight / sizes).unsqueeze(1) * loss).sum(-1)
-        score = output if self.compare == "output" else self.task.prediction(output)
+        score = output if self.penalize == "output" else self.task.prediction(output)
         penalty = energy(score, samples.cell, counted, unbiased=unbiased)
         (risk + self.strength * penalty).sum().backward()
         ended = (~counted.any(1)).nonzero()[:, 0]  # their streams are over, but momentum would carry them on

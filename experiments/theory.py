@@ -82,17 +82,17 @@ def exact_values(count: int) -> dict[str, Records]:
     for p1 in np.linspace(0.02, 0.98, count).tolist():
         second = IndependentLabels(p1=p1)
         add("example 2", p1, optimum=second.optimal_risk, best_fair=second.fair_risk)
-    for delta in np.linspace(0.0, 0.95, count).tolist():  # the bias: without any, the unpenalised optimum is fair
+    for delta in np.linspace(0.0, 0.95, count).tolist():  # the bias: without any, the unpenalized optimum is fair
         classifier = table_distances(BiasedClassification(delta=delta, m=51).optimal_table).kolmogorov
         regressor = table_distances(BiasedRegression("shift", delta=delta, m=51).optimal_table).kolmogorov
         add("proposition", delta, classification=classifier, regression=regressor)
-        # True risks of the unpenalised optimum and of the best fair hypothesis, both found on the biased target.
+        # True risks of the unpenalized optimum and of the best fair hypothesis, both found on the biased target.
         for name, one in (
             ("theorem, shift", BiasedRegression("shift", delta=delta, sigma=0.0)),
             ("theorem, shrink", BiasedRegression("shrink", delta=delta, sigma=0.0)),
             ("theorem, classification", BiasedClassification(delta=delta)),
         ):
-            add(name, delta, unpenalised=one.optimal_true_risk, fair=one.fair_true_risk)
+            add(name, delta, unpenalized=one.optimal_true_risk, fair=one.fair_true_risk)
         add("other losses", delta, **{name: _gain(**case, bias=delta, p1=0.6) for name, case in _LOSSES.items()})
     for weight in np.linspace(0.0, 4.0, count).tolist():
         add("tikhonov", weight, gain=_gain(bias=0.5, tikhonov=weight))
@@ -110,7 +110,7 @@ _LOSSES: dict[str, dict[str, Any]] = {
 
 
 def _gain(**case: Any) -> float:
-    """By how much the fair hypothesis, trained on a shifted target, is closer to the truth than the unpenalised one."""
+    """By how much the fair hypothesis, trained on a shifted target, is closer to the truth than the unpenalized one."""
     one = ShiftedTarget(**case)
     return one.optimal_true_risk - one.fair_true_risk
 
@@ -118,7 +118,7 @@ def _gain(**case: Any) -> float:
 def theory_page(figures: dict[str, Records], *, notes: Sequence[str] = ()) -> Page:
     """Figures and table."""
     charts = [
-        line_chart(part, x="x", y="value", colour="what", title=_TITLES[name][0], x_title=_TITLES[name][1], y_title="")
+        line_chart(part, x="x", y="value", color="what", title=_TITLES[name][0], x_title=_TITLES[name][1], y_title="")
         for name, part in figures.items()
     ]
     return Page(
@@ -199,7 +199,7 @@ def _no_worse(records: Records) -> tuple[str, bool]:
     risks: dict[float, dict[str, float]] = {}
     for record in records:
         risks.setdefault(record["x"], {})[record["what"]] = record["value"]
-    worse = [bias for bias, risk in risks.items() if risk["fair"] > risk["unpenalised"] + 1e-12]
+    worse = [bias for bias, risk in risks.items() if risk["fair"] > risk["unpenalized"] + 1e-12]
     found = f"below {min(worse):.2f}" if worse else f"up to {max(risks):.2f}, all that were tried"
     return found, not worse or min(worse) > sorted(risks)[1]
 

@@ -208,8 +208,8 @@ def shifted_normals(c: float, s: float = 1.0, length: float = 1.0) -> dict[str, 
     }
 
 
-def centred_uniforms(narrow: float, wide: float) -> dict[str, float]:
-    """Distances of two uniform distributions of these widths about one centre."""
+def centered_uniforms(narrow: float, wide: float) -> dict[str, float]:
+    """Distances of two uniform distributions of these widths about one center."""
     return {"energy": (wide - narrow) ** 2 / (6 * wide), "kolmogorov": (1 - narrow / wide) / 2}
 
 

@@ -135,7 +135,7 @@ class Test:
         assert (generic.predict(X) == model.predict_proba(X)).all()
         assert type(metrifair.mlflow.load_model("models:/hiring/1")) is FairClassifier
 
-    def test_the_folder_has_both_flavours_and_nothing_that_runs(self, tmp_path: Path, model: FairClassifier) -> None:
+    def test_the_folder_has_both_flavors_and_nothing_that_runs(self, tmp_path: Path, model: FairClassifier) -> None:
         metrifair.mlflow.save_model(model, tmp_path / "model")
         assert {one.name for one in (tmp_path / "model").iterdir()} == {
             "MLmodel", "model.metrifair", "python_env.yaml", "requirements.txt"
@@ -178,7 +178,7 @@ class Test:
         with pytest.raises(ModelFileError, match=r"model/elsewhere\.metrifair"):  # never outside its folder
             metrifair.mlflow.load_model(str(tmp_path / "model"))
         path.write_text(text.replace("\n  metrifair:", "\n  other:"))
-        with pytest.raises(ModelFileError, match="holds no model of the flavour 'metrifair'"):
+        with pytest.raises(ModelFileError, match="holds no model of the flavor 'metrifair'"):
             metrifair.mlflow.load_model(str(tmp_path / "model"))
 
     def test_the_examples_run(self, tmp_path: Path) -> None:

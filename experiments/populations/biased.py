@@ -22,7 +22,7 @@ def fair_by_sorting(optimum: Floats, p1: float) -> Floats:
     Parameters
     ----------
     optimum
-        Unpenalised optimum, shape (2, m): row = group, column = atom.
+        Unpenalized optimum, shape (2, m): row = group, column = atom.
     p1
         Share of group 1.
 
@@ -116,7 +116,7 @@ class BiasedRegression:
 
     @property
     def optimal_table(self) -> Floats:
-        """The unpenalised optimum f + delta b: row = group, column = X1."""
+        """The unpenalized optimum f + delta b: row = group, column = X1."""
         f = np.arange(self.m) / (self.m - 1)
         bias = np.full(self.m, -self.beta) if self.kind == "shift" else self.beta * (1 - 2 * f)
         return np.array([f, f + self.delta * bias])
@@ -127,7 +127,7 @@ class BiasedRegression:
         return fair_by_sorting(self.optimal_table, self.p1)
 
     def optimal_prediction(self, X: Floats) -> Floats:
-        """The unpenalised optimum for each row."""
+        """The unpenalized optimum for each row."""
         return table_values(self.optimal_table, X)
 
     def fair_prediction(self, X: Floats) -> Floats:
@@ -136,7 +136,7 @@ class BiasedRegression:
 
     @property
     def optimal_risk(self) -> float:
-        """Risk of the unpenalised optimum with respect to the biased target, sigma^2."""
+        """Risk of the unpenalized optimum with respect to the biased target, sigma^2."""
         return self.sigma**2
 
     @property
@@ -146,7 +146,7 @@ class BiasedRegression:
 
     @property
     def optimal_true_risk(self) -> float:
-        """Risk of the unpenalised optimum with respect to the truth Y0."""
+        """Risk of the unpenalized optimum with respect to the truth Y0."""
         return self._squared(self.optimal_table - self.truth().optimal_table)
 
     @property
@@ -219,7 +219,7 @@ class ShiftedTarget:
 
     @property
     def optimal_table(self) -> Floats:
-        """The unpenalised optimum for the biased target: row = group, column = X1."""
+        """The unpenalized optimum for the biased target: row = group, column = X1."""
         return np.array([self._best((1.0, 0.0)), self._best((0.0, 1.0))])
 
     @property
@@ -229,7 +229,7 @@ class ShiftedTarget:
 
     @property
     def optimal_true_risk(self) -> float:
-        """Excess risk of the unpenalised optimum with respect to the truth."""
+        """Excess risk of the unpenalized optimum with respect to the truth."""
         return self._excess(self.optimal_table)
 
     @property

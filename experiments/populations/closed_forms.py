@@ -47,7 +47,7 @@ NO_DISTANCE = Distances(0.0, 0.0, 0.0, 0.0)
 
 
 def uniform_distances(width0: float, width1: float) -> Distances:
-    """Distances between two uniform distributions with the same centre; width 0 is a point mass.
+    """Distances between two uniform distributions with the same center; width 0 is a point mass.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def normal_distances(first: Normal, second: Normal) -> Distances:
     energy = 2 * mean_absolute(shift, spread) - 2 / math.sqrt(math.pi) * (first.deviation + second.deviation)
     gaps = [first.cdf(x) - second.cdf(x) for x in _density_crossings(first, second)]
     return Distances(
-        energy=max(energy, 0.0),  # rounding may leave -1e-16 for near neighbours
+        energy=max(energy, 0.0),  # rounding may leave -1e-16 for near neighbors
         kolmogorov=max(abs(gap) for gap in gaps),
         wasserstein=mean_absolute(shift, abs(first.deviation - second.deviation)),
         total_variation=0.5 * float(np.abs(np.diff([0.0, *gaps, 0.0])).sum()),

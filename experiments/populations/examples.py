@@ -44,7 +44,7 @@ class Example1(HiddenExperience):
 
     @property
     def optimal_distances(self) -> Distances:
-        """Distances between the groups under the unpenalised optimum: a point mass at 1/2 against uniform on [0, 1]."""
+        """Distances between the groups under the unpenalized optimum: a point mass at 1/2 against uniform on [0, 1]."""
         return self.linear_distances(s0=0.0, s1=1.0)
 
     def linear_risk(self, s0: float, s1: float) -> float:
@@ -52,7 +52,7 @@ class Example1(HiddenExperience):
         return (self.p1 * (1 - s1) ** 2 + (1 - self.p1) * (1 + s0**2)) / 12
 
     def linear_distances(self, s0: float, s1: float) -> Distances:
-        """Distances between the groups under the linear model with these slopes: two centred uniforms."""
+        """Distances between the groups under the linear model with these slopes: two centered uniforms."""
         return uniform_distances(s0, s1)
 
     def mixture(self, t: float) -> dict[str, float]:
@@ -159,7 +159,7 @@ class IndependentLabels:
 
     @property
     def optimal_table(self) -> Floats:
-        """The unpenalised optimum: row = group, column = x1."""
+        """The unpenalized optimum: row = group, column = x1."""
         return (_ETA > 0.5).astype(np.float64) if self.loss == "zero_one" else _ETA.copy()
 
     @property
@@ -181,7 +181,7 @@ class IndependentLabels:
         return [table for table in tables if self.distances(table).kolmogorov < 1e-9]
 
     def optimal_prediction(self, X: Floats) -> Floats:
-        """The unpenalised optimum for each row."""
+        """The unpenalized optimum for each row."""
         return table_values(self.optimal_table, X)
 
     def fair_prediction(self, X: Floats) -> Floats:
@@ -190,7 +190,7 @@ class IndependentLabels:
 
     @property
     def optimal_risk(self) -> float:
-        """Risk of the unpenalised optimum; 0.34 p1 + 0.42 p0 for zero-one loss."""
+        """Risk of the unpenalized optimum; 0.34 p1 + 0.42 p0 for zero-one loss."""
         return self.risk(self.optimal_table)
 
     @property
@@ -200,7 +200,7 @@ class IndependentLabels:
 
     @property
     def optimal_distances(self) -> Distances:
-        """Distances between the groups under the unpenalised optimum."""
+        """Distances between the groups under the unpenalized optimum."""
         return self.distances(self.optimal_table)
 
     def risk(self, table: Floats) -> float:

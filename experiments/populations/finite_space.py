@@ -28,7 +28,7 @@ class FairFit(NamedTuple):
     prediction
         Its value on each atom.
     excess_risk
-        Its risk less that of the unpenalised optimum.
+        Its risk less that of the unpenalized optimum.
 
     Examples
     --------

@@ -17,7 +17,7 @@ _ESTIMATE = 1  # purpose of a seed besides the stream itself
 class RegimeEstimate:
     """What n samples say about one regime: a Monte Carlo estimate, since this population has no closed form.
 
-    The target Y is also the unpenalised optimum (risk 0: the group is a feature), so that distances of Y are those of
+    The target Y is also the unpenalized optimum (risk 0: the group is a feature), so that distances of Y are those of
     the optimum. ``fair_risk`` is the least risk of an SP-fair hypothesis, p0 p1 W2^2.
 
     Parameters

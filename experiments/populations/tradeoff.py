@@ -22,7 +22,7 @@ def unrestricted_tradeoff(
 ) -> TradeOffPoint:
     """Smallest excess risk + strength x energy distance over **all** hypotheses, for squared loss and the group in X.
 
-    Only the distribution of the unpenalised optimum E[Y|X] in each group matters. Let F0, F1 be the CDFs of the
+    Only the distribution of the unpenalized optimum E[Y|X] in each group matters. Let F0, F1 be the CDFs of the
     predictions. Risk and energy are both integrals over thresholds z of a convex function of (F0(z), F1(z)), so the
     problem falls apart into one equation for each z: with v = 2 strength (F0(z) - F1(z)), whoever has the optimum
     z - v/p0 in group 0 or z + v/p1 in group 1 receives z, that is cdf0(z - v/p0) - cdf1(z + v/p1) = v / (2 strength).

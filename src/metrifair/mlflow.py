@@ -1,4 +1,4 @@
-"""MLflow: audits and frontiers among the figures of a run, and models as a flavour whose files run no code.
+"""MLflow: audits and frontiers among the figures of a run, and models as a flavor whose files run no code.
 
 Write ``import metrifair.mlflow`` and ``metrifair.mlflow.log_audit(...)``; ``mlflow`` then still is MLflow itself.
 """
@@ -31,7 +31,7 @@ from metrifair.wording.provenance import provenance_lines
 
 __all__ = ["load_model", "log_audit", "log_frontier", "log_model", "save_model"]
 
-FLAVOUR, _FILE, _REQUIREMENTS, _PYTHON = "metrifair", "model.metrifair", "requirements.txt", "python_env.yaml"
+FLAVOR, _FILE, _REQUIREMENTS, _PYTHON = "metrifair", "model.metrifair", "requirements.txt", "python_env.yaml"
 _LONGEST, _BATCH = 200, 1_000  # characters of a name, metrics at once: what MLflow takes
 _Steps: TypeAlias = Mapping[int, Mapping[str, float]]  # metrics by step
 _METHODS = ("predict", "predict_proba", "decision_function")
@@ -100,7 +100,7 @@ def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
         "left_out": record.left_out,
         "confidence": record.confidence,
         "pos_label": record.settings.pos_label,
-        "favourable": record.settings.favourable,
+        "favorable": record.settings.favorable,
         "seed": origin.seed,
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -245,7 +245,7 @@ def save_model(
     described = models.Model() if mlflow_model is None else mlflow_model
     if signature is not None:
         described.signature = signature
-    described.add_flavor(FLAVOUR, data=_FILE, metrifair_version=__version__, pyfunc_predict_fn=pyfunc_predict_fn)
+    described.add_flavor(FLAVOR, data=_FILE, metrifair_version=__version__, pyfunc_predict_fn=pyfunc_predict_fn)
     pyfunc.add_to_model(described, loader_module=__name__, python_env=_PYTHON)
     described.save(str(folder / "MLmodel"))
 
@@ -301,8 +301,8 @@ def log_model(
     """
     models: Any = require("mlflow.models", extra="mlflow", purpose="a model for MLflow")
     own = {"model": model, "pyfunc_predict_fn": pyfunc_predict_fn, "signature": signature}  # what save_model is given
-    flavour = sys.modules[__name__]
-    return models.Model.log(None, flavour, registered_model_name=registered_model_name, name=name, **own)
+    flavor = sys.modules[__name__]
+    return models.Model.log(None, flavor, registered_model_name=registered_model_name, name=name, **own)
 
 
 def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
@@ -346,9 +346,9 @@ def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
 def _model_in(folder: Path, module: torch.nn.Module | None = None) -> tuple[Any, Mapping[str, Any]]:
     """The model in a folder of MLflow's, and what is said of it there."""
     models: Any = require("mlflow.models", extra="mlflow", purpose="a model of MLflow")
-    told = models.Model.load(str(folder)).flavors.get(FLAVOUR)
+    told = models.Model.load(str(folder)).flavors.get(FLAVOR)
     if not isinstance(told, Mapping) or not isinstance(told.get("data"), str):
-        raise ModelFileError(f"{str(folder)!r} holds no model of the flavour {FLAVOUR!r}")
+        raise ModelFileError(f"{str(folder)!r} holds no model of the flavor {FLAVOR!r}")
     return load(folder / Path(told["data"]).name, module=module), told
 
 

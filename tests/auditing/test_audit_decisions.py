@@ -20,8 +20,8 @@ QUICK: dict[str, Any] = {
     "resamples": 0,
     "permutations": 0,
     "random_state": 0,
-    "least_share": 0,
-    "least_count": 1,
+    "min_group_share": 0,
+    "min_group_size": 1,
 }
 
 

@@ -13,7 +13,7 @@ from scipy import special, stats
 
 from metrifair import Audit, DataError, audit, unfairness, witness
 from metrifair.auditing.records import Finding
-from metrifair.figures.certificates import generalisation_bounds
+from metrifair.figures.certificates import generalization_bounds
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, EQUALIZED_ODDS, Criterion
 from metrifair.wording.findings import finding_sentence
@@ -271,7 +271,7 @@ def test_rows_that_trained_the_model_prove_only_what_holds_for_its_whole_class()
     [note] = [note_text(note) for note in trained.notes if note_topic(note) == "training"]
     decided = held_out.decisions[0]
     right = np.mean([rate.accuracy for rate in decided.rates])
-    bounds = generalisation_bounds(right, decided.selection_difference, samples=(5000, 5000), dimension=6)
+    bounds = generalization_bounds(right, decided.selection_difference, samples=(5000, 5000), dimension=6)
     assert bounds is not None
     assert f"correct for at least {100 * bounds.accuracy:.1f}%" in note
     assert f"by at most {100 * bounds.unfairness:.1f} points" in note

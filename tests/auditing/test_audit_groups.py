@@ -6,7 +6,7 @@ import pytest
 
 from metrifair import DataError, audit, audit_file, distances
 from metrifair.auditing.distribution import TwoSamples
-from metrifair.auditing.request import MOST_GROUPS, MOST_LEVELS, check_attribute
+from metrifair.auditing.request import MAX_GROUPS, MOST_LEVELS, check_attribute
 from metrifair.auditing.resampling import permutation_p_values
 from metrifair.problem.cells import Attribute
 
@@ -30,16 +30,16 @@ def test_a_column_with_thousands_of_values_is_refused_with_what_to_do(tmp_path, 
         audit_file(tmp_path / "scores.parquet", score="p", group="id", continuous=False, **how)
     text = str(caught.value)
     assert text.startswith("the groups 'id' hold 2,500 ")
-    assert text.endswith(f"pass most_groups={MOST_LEVELS if how else 2500} if each value is a group")
+    assert text.endswith(f"pass max_groups={MOST_LEVELS if how else 2500} if each value is a group")
 
 
 @pytest.mark.parametrize(
     ("groups", "samples", "most", "allowed"),
     [
-        (MOST_GROUPS, 10**6, None, True),
-        (MOST_GROUPS + 1, 10**6, None, False),
-        (MOST_GROUPS + 1, 10**6, MOST_GROUPS + 1, True),
-        (MOST_GROUPS + 1, 10**6, MOST_GROUPS, False),
+        (MAX_GROUPS, 10**6, None, True),
+        (MAX_GROUPS + 1, 10**6, None, False),
+        (MAX_GROUPS + 1, 10**6, MAX_GROUPS + 1, True),
+        (MAX_GROUPS + 1, 10**6, MAX_GROUPS, False),
         (30, 30, None, True),
         (31, 62, None, True),
         (31, 61, None, False),
@@ -62,18 +62,18 @@ def test_nobody_is_told_to_insist_on_more_groups_than_possible():
 
 @pytest.mark.parametrize("most", [1, 0, -5, True, 2.5, "many", MOST_LEVELS + 1])
 def test_a_limit_that_is_none_is_refused(tmp_path, most):
-    with pytest.raises(DataError, match="most_groups must be an integer from 2 to 10,000"):
-        audit([0.1, 0.9], sensitive_features=["a", "b"], most_groups=most)
+    with pytest.raises(DataError, match="max_groups must be an integer from 2 to 10,000"):
+        audit([0.1, 0.9], sensitive_features=["a", "b"], max_groups=most)
     (tmp_path / "s.csv").write_text("p,g\n0.1,a\n0.9,b\n")
-    with pytest.raises(DataError, match="most_groups must be an integer from 2 to 10,000"):
-        audit_file(tmp_path / "s.csv", score="p", group="g", most_groups=most, in_memory_rows=1)
+    with pytest.raises(DataError, match="max_groups must be an integer from 2 to 10,000"):
+        audit_file(tmp_path / "s.csv", score="p", group="g", max_groups=most, in_memory_rows=1)
 
 
 @pytest.mark.parametrize("how", [{}, STREAMED], ids=["held", "counted"])
 def test_whoever_insists_gets_every_group(tmp_path, how):
     score, group = many(40, 60)
     pl.DataFrame({"p": score, "g": group}).write_parquet(tmp_path / "s.parquet")
-    found = audit_file(tmp_path / "s.parquet", score="p", group="g", most_groups=40, **PLAIN, **how)
+    found = audit_file(tmp_path / "s.parquet", score="p", group="g", max_groups=40, **PLAIN, **how)
     assert len(found.findings) == 3 * 40
 
 

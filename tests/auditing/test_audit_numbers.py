@@ -228,7 +228,7 @@ def test_decisions_are_told_in_bands_of_enough_rows() -> None:
     score, age, _ = people(120)
     age[:100] = 18  # most have one value
     for rows, most in ((score > -1, 2), (age > 18, 2)):
-        found = audit(score[rows], sensitive_features={"age": age[rows]}, continuous=True, least_count=20, **FAST)
+        found = audit(score[rows], sensitive_features={"age": age[rows]}, continuous=True, min_group_size=20, **FAST)
         (bands,) = found.decisions
         assert len(bands.rates) == most
     assert [rate.size for rate in bands.rates] == [10, 10]  # too few for two of 20: as even as can be

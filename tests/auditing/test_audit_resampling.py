@@ -104,7 +104,7 @@ def test_an_interval_begins_at_zero_where_the_groups_may_have_one_distribution()
     assert unsure > 0.75 * 60 * len(LINE)  # 0.9 expected
 
 
-def test_intervals_are_centred_below_the_value_which_is_too_large() -> None:
+def test_intervals_are_centered_below_the_value_which_is_too_large() -> None:
     generator, population = np.random.default_rng(8), POPULATIONS["spread"]
     truth, sizes = population.truth(), (150, 150)
     too_large = {metric: [] for metric in LINE}
@@ -115,10 +115,10 @@ def test_intervals_are_centred_below_the_value_which_is_too_large() -> None:
         for metric, one in bootstrap(found, LINE, confidence=0.5, resamples=100, generator=generator).alone.items():
             too_large[metric].append([float(values[metric]) - truth[metric], (one.low + one.high) / 2 - truth[metric]])
     for metric, errors in too_large.items():
-        value, centre = np.mean(errors, 0)
-        assert centre < value, metric
+        value, center = np.mean(errors, 0)
+        assert center < value, metric
         if metric != "wasserstein":  # whose bias is as small here as what 200 data sets tell
-            assert abs(centre) < 0.7 * value, metric
+            assert abs(center) < 0.7 * value, metric
 
 
 def test_intervals_hold_the_value_and_shrink_with_the_samples() -> None:

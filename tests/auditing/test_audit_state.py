@@ -158,7 +158,7 @@ def test_states_that_differ_say_how(tmp_path):
         (lambda: AuditState(threshold="high"), "threshold must be a finite number or 'auto', got 'high'"),
         (lambda: AuditState(name=3), "name must be text, got 3"),
         (lambda: AuditState().audit(), "this state holds no rows; add some, or merge it with others"),
-        (lambda: state.save(tmp_path / "x", least_count=0), "least_count must be an integer from 1 upwards"),
+        (lambda: state.save(tmp_path / "x", min_group_size=0), "min_group_size must be an integer from 1 upwards"),
         (lambda: state.audit(metrics="mmd"), "metrics must be one of"),
     ):
         with pytest.raises(DataError, match=match):
@@ -171,10 +171,10 @@ def test_two_columns_of_probabilities_are_of_the_last_label(tmp_path):
     state = AuditState().add(both, list("ffmm"), [0, 1, 0, 1]).merge(AuditState().add([0.5], ["f"], [1]))
     state.save(tmp_path / "a.state")
     for one in (state, AuditState.load(tmp_path / "a.state")):
-        for asked in ({"pos_label": 0}, {"pos_label": 1, "favourable": "low"}):
+        for asked in ({"pos_label": 0}, {"pos_label": 1, "favorable": "low"}):
             with pytest.raises(DataError, match="are the probabilities of the label 1, the last of two columns; leave"):
                 one.audit(**asked, **QUICK)
-        for asked in ({"pos_label": 1}, {}, {"favourable": "low"}, {"favourable": "low", "pos_label": 0}):
+        for asked in ({"pos_label": 1}, {}, {"favorable": "low"}, {"favorable": "low", "pos_label": 0}):
             assert one.audit(**asked, **QUICK).record.rows == 5
     alone = AuditState().add(both[:, 0], list("ffmm"), [0, 1, 0, 1])
     turned = audit(both, sensitive_features=list("ffmm"), y_true=[0, 1, 0, 1], pos_label=0, **QUICK)
@@ -184,7 +184,7 @@ def test_two_columns_of_probabilities_are_of_the_last_label(tmp_path):
 def test_small_cells_are_withheld_on_export(tmp_path):
     frame = table(300).with_columns(sex=pl.when(pl.int_range(300) < 3).then(pl.lit("x")).otherwise("sex"))
     state = added(AuditState(name="site"), frame, keys=("sensitive_features",))
-    state.save(tmp_path / "site.state", least_count=5)
+    state.save(tmp_path / "site.state", min_group_size=5)
     found = AuditState.load(tmp_path / "site.state")
     assert "x" in {cell[0] for cell in state.cells}
     assert "x" not in {cell[0] for cell in found.cells}

@@ -166,7 +166,7 @@ def test_groups_of_too_few_rows_are_no_headline() -> None:
     group = ["few"] * 3 + ["many"] * 400
     found = audit(np.random.default_rng(0).random(403), sensitive_features=group, **QUICK)
     assert found.summary[0] == "No gap can be assessed: every comparison has a group with fewer than 30 rows."
-    asked = audit(np.random.default_rng(0).random(403), sensitive_features=group, least_count=3, **QUICK)
+    asked = audit(np.random.default_rng(0).random(403), sensitive_features=group, min_group_size=3, **QUICK)
     assert "fewer than" not in " ".join(asked.summary).lower()
 
 

@@ -148,9 +148,9 @@ def test_perfect_and_constant_scores_and_missing_labels_have_figures_or_none() -
     assert other_scale.auc is not None
 
 
-def test_where_low_scores_are_favourable_high_ones_are_of_the_other_label() -> None:
+def test_where_low_scores_are_favorable_high_ones_are_of_the_other_label() -> None:
     group, score, label = rows()
-    risk = table(group, score, label, favourable="low", pos_label=0)
+    risk = table(group, score, label, favorable="low", pos_label=0)
     plain = table(group, score, label)
     for one, other in zip(risk.groups, plain.groups, strict=True):
         assert one.auc is not None

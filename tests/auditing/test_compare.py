@@ -186,7 +186,7 @@ def test_the_difference_of_ratios_covers_where_one_model_selects_all_alike() -> 
     assert 367 <= held <= 393
 
 
-def test_models_that_favour_opposite_groups_have_opposite_errors() -> None:
+def test_models_that_favor_opposite_groups_have_opposite_errors() -> None:
     group, scores = models(400, (0.9, -0.9), common=0.9, seed=5)
     options: dict[str, Any] = {"sensitive_features": group, "threshold": None, "random_state": 0, **QUICK}
     audits = [audit(one, **options) for one in scores.values()]
@@ -306,13 +306,13 @@ def test_rows_that_only_look_alike_are_not_paired_unless_told() -> None:
     assert compare(*together.audits.values()).record.pairing == "rows"
 
 
-def test_audits_of_another_positive_label_or_favourable_score_are_refused(tmp_path: Path) -> None:
+def test_audits_of_another_positive_label_or_favorable_score_are_refused(tmp_path: Path) -> None:
     group, scores = models(100, (0.5, 0.5))
     label = np.arange(len(group)) % 3 % 2
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "random_state": 0, **QUICK}
     one = audit(scores["old"], **options)
     one.to_json(tmp_path / "one.json")
-    for argument, value in (("pos_label", 0), ("favourable", "low")):
+    for argument, value in (("pos_label", 0), ("favorable", "low")):
         other = audit(scores["new"], **options, **{argument: value})
         other.to_json(tmp_path / "other.json")
         for both in ((one, other), (tmp_path / "one.json", tmp_path / "other.json")):

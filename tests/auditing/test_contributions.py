@@ -45,7 +45,7 @@ MODELS: dict[str, tuple[Any, str, str]] = {
     ),
     "xgboost": (FairXGBClassifier(0.1, n_estimators=8, expected_groups=False, n_jobs=1), "trees", "decision function"),
     "histograms": (HistGradientBoostingClassifier(max_iter=10), "permutation", "probability"),
-    "neighbours": (KNeighborsRegressor(), "permutation", "prediction"),
+    "neighbors": (KNeighborsRegressor(), "permutation", "prediction"),
 }
 
 

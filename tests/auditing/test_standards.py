@@ -18,7 +18,7 @@ from metrifair import AuditState, DataError, audit, audit_file, audit_table
 from metrifair.api.audit_result import Audit
 
 QUICK: dict[str, Any] = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
-ALL: dict[str, Any] = {**QUICK, "least_share": 0, "least_count": 1}
+ALL: dict[str, Any] = {**QUICK, "min_group_share": 0, "min_group_size": 1}
 # Ten scores with ties: 1 2 2 2 2 | 4 5 5 6 7, of which the last two have no known sex; the median is 3.
 SCORES = [1, 2, 2, 5, 2, 4, 5, 6, 2, 7]
 SEX = ["f"] * 4 + ["m"] * 4 + [None] * 2
@@ -64,7 +64,7 @@ def test_ll144_by_hand(intersectional: bool) -> None:
 def test_scores_at_the_median_are_not_above_it_and_not_below() -> None:
     scores = [1, 2, 2, 2, 2, 9, 2, 3, 1, 2]
     high = audit(scores, sensitive_features=list("aaaaabbbbb"), threshold="median", **ALL).decisions[0]
-    low = audit(scores, sensitive_features=list("aaaaabbbbb"), threshold="median", favourable="low", **ALL).decisions[0]
+    low = audit(scores, sensitive_features=list("aaaaabbbbb"), threshold="median", favorable="low", **ALL).decisions[0]
     assert high.threshold == low.threshold == 2
     assert [rate.selected for rate in high.rates] == [0, 2]
     assert [rate.selected for rate in low.rates] == [1, 1]
@@ -102,7 +102,7 @@ def test_small_categories_and_unknown_ones_are_in_no_ratio() -> None:
     assert found.unknown is not None
     assert (found.unknown.size, found.unknown.selection_rate, found.unknown.ratio) == (7, 1.0, None)
     assert rates["a"].shortfall == 10
-    both = audit(score, sensitive_features=group, least_share=0, **QUICK).decisions[0]
+    both = audit(score, sensitive_features=group, min_group_share=0, **QUICK).decisions[0]
     assert (both.reference, both.selection_ratio) == ("few", 0.4)
 
 
@@ -117,7 +117,7 @@ def test_credit_by_hand() -> None:
     assert other.decile_ratios == pytest.approx([8 / 9, 6 / 8, 6 / 8, 4 / 7, 2 / 6, 2 / 6, 0, 0, 0])
     assert reference.decile_ratios == pytest.approx([1.0] * 9)
     assert reference.mean_difference == 0
-    low, _ = audit(scores, sensitive_features=group, **options, favourable="low").decisions[0].rates
+    low, _ = audit(scores, sensitive_features=group, **options, favorable="low").decisions[0].rates
     assert low.selected == 8
     assert low.decile_ratios[0] is None  # nobody of the reference is below 1
     assert low.decile_ratios[1:] == pytest.approx([2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 10 / 6, 10 / 8])
@@ -126,14 +126,14 @@ def test_credit_by_hand() -> None:
 def test_the_fifth_decile_is_the_median() -> None:
     generator = np.random.default_rng(3)
     scores, group = generator.integers(0, 20, 301), generator.integers(0, 3, 301).astype(str)
-    for favourable in ("high", "low"):
+    for favorable in ("high", "low"):
         found = audit(
             scores,
             sensitive_features=group,
             standard="credit",
             reference="1",
             threshold="median",
-            favourable=favourable,
+            favorable=favorable,
             **ALL,
         ).decisions[0]
         for rate in found.rates:
@@ -142,21 +142,21 @@ def test_the_fifth_decile_is_the_median() -> None:
 
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), threshold=st.sampled_from([0.305, 0.505, "median"]))
-def test_low_scores_that_are_favourable_are_high_ones_turned_round(seed: int, threshold: Any) -> None:
-    """Every figure follows: decisions, rates by label, sentences, findings among the favourable label."""
+def test_low_scores_that_are_favorable_are_high_ones_turned_round(seed: int, threshold: Any) -> None:
+    """Every figure follows: decisions, rates by label, sentences, findings among the favorable label."""
     generator = np.random.default_rng(seed)
     score, group = generator.integers(0, 101, 80) / 100, generator.choice(["a", "b", "c"], 80)
     label = (generator.random(80) < score).astype(int)
     given: dict[str, Any] = {"sensitive_features": group, "y_true": label, **ALL}
     cut = threshold if threshold == "median" else 1 - threshold
-    low = audit(score, favourable="low", threshold=threshold, **given)
+    low = audit(score, favorable="low", threshold=threshold, **given)
     high = audit((100 - np.rint(100 * score)) / 100, pos_label=0, threshold=cut, **given)
     assert [one.rates for one in low.decisions] == [one.rates for one in high.decisions]
     assert low.decisions[0].selection_ratio == high.decisions[0].selection_ratio
     assert [one.within for one in low.findings] == [one.within for one in high.findings]
     assert [one.value for one in low.findings] == pytest.approx([one.value for one in high.findings])
     both = np.stack([1 - score, score], axis=1)  # of two columns, the score is that of the other label
-    assert audit(both, favourable="low", threshold=threshold, **given).decisions == low.decisions
+    assert audit(both, favorable="low", threshold=threshold, **given).decisions == low.decisions
 
 
 def test_it_is_said_which_label_low_scores_are_of() -> None:
@@ -165,19 +165,17 @@ def test_it_is_said_which_label_low_scores_are_of() -> None:
     score, group = generator.random(400), generator.integers(0, 2, 400)
     label = (generator.random(400) < score).astype(int)
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, **ALL}
-    low = audit(score, favourable="low", **options)
+    low = audit(score, favorable="low", **options)
     assert "Positive label: 0 (the first of 0, 1). Pass pos_label=... to change it." in low.note_texts()
     assert not any("(AUC" in text for text in low.note_texts())
-    wrong = audit(score, favourable="low", pos_label=1, **options)
+    wrong = audit(score, favorable="low", pos_label=1, **options)
     assert any("ranks the positive label higher" in text for text in wrong.note_texts())
     risks = [
-        audit(score, favourable=one, criteria="risk_parity", loss="log_loss", **options).worst().value
+        audit(score, favorable=one, criteria="risk_parity", loss="log_loss", **options).worst().value
         for one in ("high", "low")
     ]
     assert risks[0] == risks[1]
-    assert "Below threshold 0.5, " in " ".join(
-        audit(score, favourable="low", **QUICK, sensitive_features=group).summary
-    )
+    assert "Below threshold 0.5, " in " ".join(audit(score, favorable="low", **QUICK, sensitive_features=group).summary)
 
 
 @pytest.fixture(scope="module")
@@ -198,13 +196,13 @@ ENTRIES: dict[str, Callable[[pl.DataFrame, Path, dict[str, Any]], Audit]] = {
 }
 
 
-@pytest.mark.parametrize("favourable", ["high", "low"])
+@pytest.mark.parametrize("favorable", ["high", "low"])
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_every_entry_point_makes_the_same_tables(
-    rows: pl.DataFrame, tmp_path: Path, entry: str, favourable: str
+    rows: pl.DataFrame, tmp_path: Path, entry: str, favorable: str
 ) -> None:
     rows.write_parquet(tmp_path / "rows.parquet")
-    asked: dict[str, Any] = {"standard": "ll144", "favourable": favourable, **QUICK}
+    asked: dict[str, Any] = {"standard": "ll144", "favorable": favorable, **QUICK}
     features = {name: rows[name].to_numpy() for name in ("sex", "race")}
     expected = audit(rows["p"].to_numpy(), sensitive_features=features, **asked)
     found = ENTRIES[entry](rows, tmp_path / "rows.parquet", {"score": "p", "group": ["sex", "race"], **asked})
@@ -308,8 +306,8 @@ def test_the_table_of_rates_and_json_hold_everything() -> None:
         ),
         ({"reference": "x", "threshold": 3}, "reference must be one of the groups of sex, such as 'f', or 'highest'"),
         ({"reference": {"age": "x"}, "threshold": 3}, "reference names 'age', which is none of ['sex']"),
-        ({"favourable": "up"}, "favourable must be one of 'high', 'low', got 'up'"),
-        ({"least_share": 2}, "least_share must be"),
+        ({"favorable": "up"}, "favorable must be one of 'high', 'low', got 'up'"),
+        ({"min_group_share": 2}, "min_group_share must be"),
         ({"threshold": "mean"}, "threshold must be a finite number, 'auto', 'median' or None, got 'mean'"),
     ],
 )

@@ -161,7 +161,7 @@ def test_names_of_groups_and_the_level_of_y_do_not_matter(penalty: Any) -> None:
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("loss", ["pooled", "group_balanced"])
-@pytest.mark.parametrize("d", [3, 40])  # more columns than rows: many minimisers, one of least norm
+@pytest.mark.parametrize("d", [3, 40])  # more columns than rows: many minimizers, one of least norm
 def test_weights_are_repetitions(penalty: Any, loss: Any, d: int) -> None:
     rows = some_rows(9, d=d)
     times = np.random.default_rng(1).integers(0, 3, 30)

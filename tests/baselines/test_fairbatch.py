@@ -210,7 +210,7 @@ LOGISTIC: dict[str, Any] = {
 }
 
 
-def test_behaviour_on_shifted_features() -> None:
+def test_behavior_on_shifted_features() -> None:
     x, y, a = shifted()
     predicted = {
         name: FairBatchClassifier(criterion=name, step=step, **LOGISTIC).fit(x, y, sensitive_features=a).predict(x)

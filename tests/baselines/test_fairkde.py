@@ -163,7 +163,7 @@ def test_strength_0_is_plain_training_bit_for_bit(batch_size: int) -> None:
 
 
 def plain_loop(x: Any, y: Any, penalty: Callable[[Any], Any], strength: float) -> Any:
-    """Features standardised by NumPy, (1 - strength) x CE + strength x penalty, PyTorch's Adam."""
+    """Features standardized by NumPy, (1 - strength) x CE + strength x penalty, PyTorch's Adam."""
     start = Network(3).initial(1)
     weight, bias = (start[name].clone().requires_grad_() for name in ("weight0", "bias0"))
     features = torch.as_tensor((x - x.mean(0)) / x.std(0))

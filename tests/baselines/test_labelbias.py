@@ -1,4 +1,4 @@
-"""Label-bias weights: worked weights and violations, rounds against a loop by hand, behaviour."""
+"""Label-bias weights: worked weights and violations, rounds against a loop by hand, behavior."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_divergence_at_the_last_step_leaves_the_values_of_the_rest() -> None:
     assert kept.divergence_ > 0
 
 
-def test_a_column_that_cannot_be_standardised_is_named() -> None:
+def test_a_column_that_cannot_be_standardized_is_named() -> None:
     x, y, a = simulated(40)
     x[:, 1] *= 1e200
     with pytest.raises(DataError, match="column 1"):
@@ -230,7 +230,7 @@ def test_an_empty_cell_is_named() -> None:
         SinkhornClassifier(criterion="equal_opportunity", **QUICK).fit(x, y, sensitive_features=a)
 
 
-def test_a_linear_model_is_penalised_at_its_output() -> None:
+def test_a_linear_model_is_penalized_at_its_output() -> None:
     x, y, a = simulated(120)
     model = SinkhornClassifier(20.0, model="linear", level="output", epochs=100, random_state=0, device="cpu")
     assert gap(model.fit(x, y, sensitive_features=a).predict_proba(x)[:, 1], a) < 0.05

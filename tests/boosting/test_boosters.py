@@ -360,7 +360,7 @@ def test_further_metrics_are_logged_and_stop_nothing_in_xgboost(metrics: Any, by
 
 @every_kind
 def test_several_eval_sets_are_judged_each_by_its_own_groups(kind: type) -> None:
-    """The training set itself among them, which boosters evaluate out of turn where they recognise it."""
+    """The training set itself among them, which boosters evaluate out of turn where they recognize it."""
     X, _, _, a = data()
     t, swapped = target(kind), a.sample(frac=1.0, random_state=0).to_numpy()
     sets = [(X, t), (X[:200], t[:200]), (X, t)]
@@ -465,7 +465,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"eval_set": [(0, 0)], "eval_sensitive_features": []},
         "one entry for each of 1 eval sets, got 0",
     ),
-    "compare": ({"criterion": "risk_parity", "compare": "output"}, {}, "leave compare as it is"),
+    "penalize": ({"criterion": "risk_parity", "penalize": "output"}, {}, "leave penalize as it is"),
     "strength": ({"strength": np.inf}, {}, "strength must be"),
 }
 

@@ -51,7 +51,7 @@ def settings_of(**changes: Any) -> Any:
         "estimate": "rows",
         "combine": "mean",
         "small_groups": "leave_out",
-        "compare": "prediction",
+        "penalize": "prediction",
         "contrast": "pairs",
         "intersectional": False,
         "continuous": False,
@@ -96,7 +96,7 @@ def test_slopes_are_those_of_the_objective(name: str, case: str, regression: boo
     if case == "output":
         if name in ("risk_parity", "log_prediction", "own score"):
             pytest.skip("compares no prediction")
-        changes["compare"] = "output"
+        changes["penalize"] = "output"
     changes |= {
         "rest": {"contrast": "rest"},
         "population": {"estimate": "population"},
@@ -125,7 +125,7 @@ def of_classes(case: str) -> tuple[PenalizedRisk, np.ndarray, np.ndarray | None]
     """Rows of three classes, their objective and outputs (60, 3)."""
     changes: dict[str, Any] = {
         "rest": {"contrast": "rest"},
-        "output": {"compare": "output"},
+        "output": {"penalize": "output"},
         "population": {"estimate": "population"},
         "independence": {"contrast": "independence"},
         "equalized_odds": {"criterion": "equalized_odds"},
@@ -296,7 +296,7 @@ def test_the_report_falls_while_the_strength_rises_and_is_the_penalized_risk_the
         ({"strength": "strong"}, "strength must be"),
         ({"strength": float("nan")}, "strength must be"),
         ({"strength": True}, "strength must be"),
-        ({"compare": "scores"}, "compare must be one of 'prediction', 'output'"),
+        ({"penalize": "scores"}, "penalize must be one of 'prediction', 'output'"),
         ({"contrast": "all"}, "contrast must be one of"),
         ({"estimate": "no"}, "estimate must be one of 'rows', 'population', 'batch'"),
         ({"combine": "max"}, "combine must be one of 'mean', 'sum'"),
@@ -409,7 +409,7 @@ def test_rows_that_are_certain_have_the_slopes_of_their_own_groups(name: str, ca
     changes: dict[str, Any] = {"criterion": CRITERIA[name], "metric": metric, "predict_proba": None}
     changes |= {
         "rest": {"contrast": "rest"},
-        "output": {"compare": "output"},
+        "output": {"penalize": "output"},
         "population": {"estimate": "population"},
     }.get(case, {})
     rows = rows_given(

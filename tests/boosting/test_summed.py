@@ -44,7 +44,7 @@ CASES: dict[str, tuple[Any, Given]] = {
     "unknown groups": (FairXGBClassifier(), Given(LABELS, np.where(STRATA, SEX, np.nan))),
     "kernel": (FairXGBClassifier(metric="mmd", estimate="batch"), Given(LABELS, SEX)),
     "cramer": (FairXGBClassifier(metric="cramer", estimate="batch"), Given(LABELS, SEX, sample_weight=WEIGHTS)),
-    "outputs": (FairXGBClassifier(compare="output"), Given(LABELS, SEX)),
+    "outputs": (FairXGBClassifier(penalize="output"), Given(LABELS, SEX)),
     "losses": (FairXGBClassifier(criterion="risk_parity"), Given(LABELS, SEX)),
     "numbers": (FairXGBRegressor(), Given(NUMBERS, SEX)),
 }

@@ -67,13 +67,13 @@ def contrast():
     return contrast_of
 
 
-def contrast_of(*colours):
+def contrast_of(*colors):
     """Ratio of luminances as WCAG defines it; 4.5 is what it asks of text."""
 
-    def luminance(colour):
-        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    def luminance(color):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    low, high = sorted(map(luminance, colours))
+    low, high = sorted(map(luminance, colors))
     return (high + 0.05) / (low + 0.05)

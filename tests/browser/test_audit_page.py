@@ -411,14 +411,14 @@ def test_a_frontier_below_works_on_its_own(opened):
 def test_text_stands_out_from_its_background(opened, contrast, scheme):
     page = opened(audit_html(demo_record()), color_scheme=scheme)
     page.locator("#findings .opener").first.click()
-    colours = page.evaluate(
+    colors = page.evaluate(
         "() => ['h1', '.lead', '.facts dt', '.remark h2', '.hint', '#showing', '.numbers', '.said', 'td', 'td small',"
         " '.details p + p', '.opener', '.link', 'label', 'select', '.where', '#words dd'].map(s => {"
-        "  let e = document.querySelector(s); const colour = getComputedStyle(e).color;"
+        "  let e = document.querySelector(s); const color = getComputedStyle(e).color;"
         "  while (getComputedStyle(e).backgroundColor === 'rgba(0, 0, 0, 0)') e = e.parentElement;"
-        "  return [s, colour, getComputedStyle(e).backgroundColor]; })"
+        "  return [s, color, getComputedStyle(e).backgroundColor]; })"
     )
-    for what, text, ground in colours:
+    for what, text, ground in colors:
         assert contrast(text, ground) >= 4.5, (what, text, ground)
     paper = page.locator("body").evaluate("e => getComputedStyle(e).backgroundColor")
     assert (contrast(paper, "rgb(255, 255, 255)") > 10) == (scheme == "dark")
@@ -447,7 +447,7 @@ def test_every_control_has_a_name(opened):
     page = opened(audit_html(demo_record(), frontier=demo_view()))
     nameless = page.evaluate(
         "() => [...document.querySelectorAll('button, input, select, [role=button], [role=region]')].filter(e => !("
-        "e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.labels?.length ||"
+        "e.getAttribute('aria-label') || e.getAttribute('aria-labeledby') || e.labels?.length ||"
         " (e.tagName !== 'SELECT' && e.textContent.trim()) || e.hidden)).map(e => e.id)"
     )
     assert nameless == []

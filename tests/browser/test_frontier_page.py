@@ -226,12 +226,12 @@ def test_unusual_frontiers_open_too(opened, name):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_its_background(opened, contrast, scheme):
     page = opened(demo_view(), color_scheme=scheme)
-    colours = page.evaluate(
+    colors = page.evaluate(
         "() => ['h1', '.hint', '.notes', '#strength', '.change.better', '.change.worse', 'td'].map(s => {"
         "  const e = document.querySelector(s); const card = e.closest('.card, .control') ?? document.body;"
         "  return [s, getComputedStyle(e).color, getComputedStyle(card).backgroundColor]; })"
     )
-    for what, text, ground in colours:
+    for what, text, ground in colors:
         assert contrast(text, ground) >= 4.5, (what, text, ground)
     shoot(page, f"wide-{scheme}-top")
 
@@ -253,7 +253,7 @@ def test_every_control_has_a_name(opened):
     page = opened(demo_view())
     nameless = page.evaluate(
         "() => [...document.querySelectorAll('button, input, [role=button], [role=region]')].filter(e => !("
-        "e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.textContent.trim() || e.labels?.length"
+        "e.getAttribute('aria-label') || e.getAttribute('aria-labeledby') || e.textContent.trim() || e.labels?.length"
         ")).length"
     )
     assert nameless == 0

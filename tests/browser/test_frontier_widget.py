@@ -196,12 +196,12 @@ def test_it_is_readable_in_light_and_dark_wide_and_narrow(opened, contrast, sche
     book = Notebook(opened, front.widget(), color_scheme=scheme, viewport={"width": width, "height": 900})
     assert book.inside.locator("#limit").input_value() == "0.15"
     assert not book.inside.locator("#table").is_visible()
-    colours = book.inside.locator(".widget").evaluate(
+    colors = book.inside.locator(".widget").evaluate(
         "host => ['.limit label', '#slider-label', '#strength', '.hint', '#limit', '#current-title'].map(s => {"
         "  const e = host.querySelector(s); const card = s === '#limit' ? e : e.closest('.card, .control') ?? host;"
         "  return [s, getComputedStyle(e).color, getComputedStyle(card).backgroundColor]; })"
     )
-    for what, text, ground in colours:
+    for what, text, ground in colors:
         assert contrast(text, ground) >= 4.5, (what, text, ground)
     assert book.page.evaluate("document.documentElement.scrollWidth") <= width
     book.shoot(f"widget-{scheme}-{width}")

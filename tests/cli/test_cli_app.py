@@ -211,7 +211,7 @@ def test_the_demo_tells_what_it_does_and_where_the_files_are(tmp_path: Path) -> 
         (["demo", "--max-unfairness", "-0.1"], "'--max-unfairness'"),
         (["demo", "--max-unfairness", "nan"], "'--max-unfairness'"),
         (["demo", "--output"], "Option '--output' requires an argument"),
-        (["demo", "--colour", "red"], "No such option"),
+        (["demo", "--color", "red"], "No such option"),
         (["demonstrate"], "No such command 'demonstrate'"),
     ],
 )

@@ -108,10 +108,10 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "audit", scores, *ASKED, "--group", "region", "--control", "race", "--weight", "w", "--threshold", "0.4",
         "--criterion", "equal_opportunity", "--criterion", "statistical_parity", "--metric", "energy",
         "--confidence", "0.9", "--tolerance", "0.001", "--seed", "7", "--fail-above", "kolmogorov=1",
-        "--separator", ",", "--format", "csv", "--positive", "0", "--loss", "log_loss", "--most-groups", "9",
-        "--vc-dimension", "4", "--contrast", "rest", "--continuous", "none", "--least-count", "9",
+        "--separator", ",", "--format", "csv", "--positive", "0", "--loss", "log_loss", "--max-groups", "9",
+        "--vc-dimension", "4", "--contrast", "rest", "--continuous", "none", "--min-group-size", "9",
         "--intersectional", "--title", "Mine", "--about", "source=payroll = all", "--about", "date=2026",
-        "--reference", "sex x region=men x north", "--favourable", "low", "--least-share", "0.01",
+        "--reference", "sex x region=men x north", "--favorable", "low", "--min-group-share", "0.01",
         "--replace", "Approved=1", "--replace", "Declined=0",
     ]  # fmt: skip
     done = call(*arguments)
@@ -133,16 +133,16 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "loss": "log_loss",
         "separator": ",",
         "format": "csv",
-        "most_groups": 9,
+        "max_groups": 9,
         "vc_dimension": 4,
         "standard": None,
         "reference": {"sex x region": "men x north"},
-        "favourable": "low",
-        "least_share": 0.01,
+        "favorable": "low",
+        "min_group_share": 0.01,
         "contrast": "rest",
         "continuous": False,
         "cuts": None,
-        "least_count": 9,
+        "min_group_size": 9,
         "decimal": ".",
         "encoding": None,
         "header": True,
@@ -271,14 +271,16 @@ def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None
         assert done.exit_code == 1, option
         assert f"Unfair: {name} is {'at ' if 'certain' in option else ''}" in done.stdout
     said = refusal(
-        call("audit", scores, *ASKED, "--weight", "w", "--fail-certain-above", "kolmogorov=0.1", "--least-count", 500)
+        call(
+            "audit", scores, *ASKED, "--weight", "w", "--fail-certain-above", "kolmogorov=0.1", "--min-group-size", 500
+        )
     )
     assert "--fail-certain-above kolmogorov: there are no bounds of it that hold for all comparisons at once" in said
     assert "the smaller: use --fail-above" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
     gate = ("--fail-below", "selection_ratio=0.8")
     said = refusal(call("audit", scores, *ASKED, *gate, "--threshold", 2))
     assert "Of sex, everyone: Nobody is selected, so there is no impact ratio." in said
-    said = refusal(call("audit", scores, *ASKED, *gate, "--reference", "men", "--least-share", 0.9))
+    said = refusal(call("audit", scores, *ASKED, *gate, "--reference", "men", "--min-group-share", 0.9))
     assert "There is no impact ratio: " in said
     assert "labels" not in said
 

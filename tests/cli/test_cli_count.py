@@ -89,11 +89,11 @@ def test_what_cannot_be_counted_or_merged_is_one_line(days: list[Path], tmp_path
 
 
 def test_small_cells_are_withheld(days: list[Path], tmp_path: Path, call: Any) -> None:
-    done = call("count", days[0], *ASKED, "--least-count", 81, "--output", tmp_path / "x.state")
+    done = call("count", days[0], *ASKED, "--min-group-size", 81, "--output", tmp_path / "x.state")
     assert done.exit_code == 0, done.output
     assert "0 rows in 0 cells, scores from 0 to 1; 80 rows left out." in done.stdout
     states = states_of(days, call)
-    call("count", days[0], *ASKED, "--least-count", 20, "--output", states[0])
+    call("count", days[0], *ASKED, "--min-group-size", 20, "--output", states[0])
     merged = " ".join(call("merge", *states).stdout.split())
     kept = AuditState.load(states[0])
     assert 0 < kept.withheld < 80

@@ -105,7 +105,7 @@ CASES = {
         "--replace is for text",
     ),
     "too many groups": Case(
-        "people.csv", {"group": "number"}, "--group number", "pass most_groups=60", "use --most-groups 60"
+        "people.csv", {"group": "number"}, "--group number", "pass max_groups=60", "use --max-groups 60"
     ),
     "many groups to cut": Case("people.csv", {"group": "number"}, "--group number", "pass cuts=...", "use --cuts"),
     "a criterion without labels": Case(
@@ -202,7 +202,7 @@ def _python_spellings(line: str) -> list[str]:
     functions = (audit, audit_file, audit_table, AuditState.__init__, AuditState.audit)
     names = {name for function in functions for name in inspect.signature(function).parameters}
     return [name for name in names if re.search(rf"(?<![\w-]){name}=", line)] + re.findall(
-        r"\b(?:y_true|y_pred|pos_label|sensitive_features|control_features|sample_weight|most_groups)\b", line
+        r"\b(?:y_true|y_pred|pos_label|sensitive_features|control_features|sample_weight|max_groups)\b", line
     )
 
 

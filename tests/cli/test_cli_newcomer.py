@@ -82,7 +82,7 @@ def test_a_tab_can_be_typed_as_the_message_writes_it(csv: Path, text: str, call:
     ("options", "words"),
     [
         (("--score", "wage", "--group", "number"), "the groups 'number' hold 240 different values in 240 samples"),
-        (("--score", "wage", "--group", "number"), "use --most-groups 240 if each value is a group"),
+        (("--score", "wage", "--group", "number"), "use --max-groups 240 if each value is a group"),
         (("--score", "wage", "--group", "sex", "--label", "wage"), "--score and --label both name the column"),
         (("--score", "wage", "--group", "sex", "--label", "number"), "--label holds 240 labels"),
         (("--score", "wage", "--group", "sex", "--label", "hired", "--positive", "x"), "--positive must be one of"),

@@ -22,7 +22,7 @@ CASES: dict[str, dict[str, Any]] = {
     "usual": {},
     "population": {"estimate": "population"},
     "batch": {"estimate": "batch"},
-    "outputs": {"compare": "output"},
+    "outputs": {"penalize": "output"},
     "regression": {"task": regression()},
     "pairs of three": {"comparisons": THREE},
     "a pair among three": {"comparisons": THREE[2:]},  # rows that nothing compares come first

@@ -31,7 +31,7 @@ RAW_FILES = [
 ]
 
 
-def test_the_names_are_those_of_the_catalogue() -> None:
+def test_the_names_are_those_of_the_catalog() -> None:
     assert datasets.names() == NAMES
 
 
@@ -72,9 +72,9 @@ def test_every_split_is_that_of_scikit_learn(raw_data: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_description_names_source_citation_and_licence(name: str) -> None:
+def test_every_description_names_source_citation_and_license(name: str) -> None:
     text = datasets.describe(name)
-    for part in ("\nSource: ", "\nCitation: ", "\nLicence: "):
+    for part in ("\nSource: ", "\nCitation: ", "\nLicense: "):
         assert text.count(part) == 1
 
 

@@ -28,11 +28,11 @@ from metrifair.saving.records import EncoderRecord, record_of
 N = 60
 GENERATOR = np.random.default_rng(0)
 AGE = GENERATOR.normal(40, 10, N).round(1)
-COLOUR = np.array(["red", "blue", "green"])[GENERATOR.integers(3, size=N)]
+COLOR = np.array(["red", "blue", "green"])[GENERATOR.integers(3, size=N)]
 ROWS = {
     "age": [None if k % 7 == 0 else float(age) for k, age in enumerate(AGE)],
     "kids": GENERATOR.integers(0, 4, N).tolist(),
-    "colour": [None if k % 11 == 0 else str(colour) for k, colour in enumerate(COLOUR)],
+    "color": [None if k % 11 == 0 else str(color) for k, color in enumerate(COLOR)],
     "member": (GENERATOR.random(N) < 0.5).tolist(),
     "since": [dt.date(2020, 1, 1) + dt.timedelta(days=int(day)) for day in GENERATOR.integers(0, 900, N)],
 }
@@ -40,11 +40,11 @@ FORMS: dict[str, Callable[[dict[str, list[Any]]], Any]] = {
     "lists by name": lambda rows: rows,
     "pandas": pd.DataFrame,
     "pandas with types": lambda rows: (
-        pd.DataFrame(rows).convert_dtypes().astype({"colour": "category"}).assign(since=pd.to_datetime(rows["since"]))
+        pd.DataFrame(rows).convert_dtypes().astype({"color": "category"}).assign(since=pd.to_datetime(rows["since"]))
     ),
     "polars": pl.DataFrame,
     "polars with types": lambda rows: pl.DataFrame(
-        rows, schema_overrides={"colour": pl.Categorical, "since": pl.Datetime, "kids": pl.UInt8}
+        rows, schema_overrides={"color": pl.Categorical, "since": pl.Datetime, "kids": pl.UInt8}
     ),
     "an array of objects": lambda rows: np.array(list(zip(*rows.values(), strict=True)), dtype=object),
     "a list of rows": lambda rows: [list(row) for row in zip(*rows.values(), strict=True)],
@@ -61,7 +61,7 @@ def changed(**columns: list[Any]) -> dict[str, list[Any]]:
 def test_each_kind_of_column_becomes_what_the_class_says() -> None:
     encoder = TableEncoder(min_frequency=5).fit(pl.DataFrame(ROWS))
     names = [
-        "age", "age is missing", "kids", "colour = blue", "colour = green", "colour = red", "colour is missing",
+        "age", "age is missing", "kids", "color = blue", "color = green", "color = red", "color is missing",
         "member = False", "member = True", "since",
     ]  # fmt: skip
     assert list(encoder.get_feature_names_out()) == names
@@ -73,8 +73,8 @@ def test_each_kind_of_column_becomes_what_the_class_says() -> None:
     days = np.array([(day - dt.date(1970, 1, 1)).days for day in ROWS["since"]])
     np.testing.assert_allclose(found["since"], (days - days.mean()) / days.std(), rtol=1e-9)
     for level in ("blue", "green", "red"):
-        np.testing.assert_array_equal(found[f"colour = {level}"], [colour == level for colour in ROWS["colour"]])
-    np.testing.assert_array_equal(found["colour is missing"], [colour is None for colour in ROWS["colour"]])
+        np.testing.assert_array_equal(found[f"color = {level}"], [color == level for color in ROWS["color"]])
+    np.testing.assert_array_equal(found["color is missing"], [color is None for color in ROWS["color"]])
     np.testing.assert_array_equal(found["member = True"], ROWS["member"])
 
 
@@ -193,8 +193,8 @@ def test_names_stay_unique() -> None:
             "column 'age' held numbers at fit, and holds text now: 'old'; pass numbers",
         ),
         (
-            {"colour": list(range(N))},
-            "column 'colour' held text at fit, and holds numbers now: 0; pass text",
+            {"color": list(range(N))},
+            "column 'color' held text at fit, and holds numbers now: 0; pass text",
         ),
         (
             {"kids": [True] * N},
@@ -213,12 +213,12 @@ def test_names_stay_unique() -> None:
             "column 'age' holds -inf, which is too large; leave the row out, or scale it",
         ),
         (
-            {"colour": [1, "a"] * (N // 2)},
-            "column 'colour' mixes values of several types (int, str); make them one type",
+            {"color": [1, "a"] * (N // 2)},
+            "column 'color' mixes values of several types (int, str); make them one type",
         ),
         (
-            {"colour": [[1]] * N},
-            "column 'colour' holds values of type list; use numbers, text, booleans or dates",
+            {"color": [[1]] * N},
+            "column 'color' holds values of type list; use numbers, text, booleans or dates",
         ),
         (
             {"since": [dt.timedelta(days=1)] * N},
@@ -235,8 +235,8 @@ def test_a_column_of_another_kind_is_refused_by_name(change: dict[str, list[Any]
 def test_a_column_that_is_missing_is_refused_by_name() -> None:
     encoder = TableEncoder().fit(ROWS)
     with pytest.raises(DataError) as caught:
-        encoder.transform(pl.DataFrame(ROWS).drop("colour"))
-    assert str(caught.value) == "the table lacks the column 'colour', which was there at fit; add it"
+        encoder.transform(pl.DataFrame(ROWS).drop("color"))
+    assert str(caught.value) == "the table lacks the column 'color', which was there at fit; add it"
     with pytest.raises(DataError, match="the table lacks the columns 'age', 'member', which"):
         encoder.transform(pl.DataFrame(ROWS).drop("age", "member"))
 

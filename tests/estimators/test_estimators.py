@@ -215,23 +215,23 @@ def test_a_function_can_be_the_metric(weighted: bool) -> None:
     assert abs(plain[A == 0].mean() - plain[A == 1].mean()) > 0.2
 
 
-@pytest.mark.parametrize(("compare", "other"), [("prediction", "output"), ("output", "prediction")])
-def test_what_is_compared_is_what_becomes_alike(compare: Any, other: Any) -> None:
+@pytest.mark.parametrize(("penalize", "other"), [("prediction", "output"), ("output", "prediction")])
+def test_what_is_compared_is_what_becomes_alike(penalize: Any, other: Any) -> None:
     """With the outputs compared the penalty is on their scale; a strength that acts on one is not that of the other."""
 
     def gaps(which: Any) -> dict[str, float]:
-        model = FairClassifier(0.3, compare=which, **QUICK).fit(X, Y, sensitive_features=A)
+        model = FairClassifier(0.3, penalize=which, **QUICK).fit(X, Y, sensitive_features=A)
         seen = {"prediction": score(model), "output": model.decision_function(X)}
         return {name: unfairness(None, z, sensitive_features=A, metric="energy") for name, z in seen.items()}
 
     def objective(which: Any) -> float:
-        model = FairClassifier(0.3, compare=which, **QUICK).fit(X, Y, sensitive_features=A)
+        model = FairClassifier(0.3, penalize=which, **QUICK).fit(X, Y, sensitive_features=A)
         z = model.decision_function(X)
-        seen = score(model) if compare == "prediction" else z
+        seen = score(model) if penalize == "prediction" else z
         apart = energy_distance(seen[A == 0], seen[A == 1])
         return float(np.mean(np.logaddexp(0, z) - Y * z) + 0.3 * apart)
 
-    assert objective(compare) < objective(other) - 1e-3
+    assert objective(penalize) < objective(other) - 1e-3
     assert gaps("output")["output"] < gaps("prediction")["output"]
 
 
@@ -363,7 +363,7 @@ def test_probabilities_outputs_and_labels_agree() -> None:
 
 
 def test_rows_of_unknown_group_count_for_the_risk_and_not_for_the_unfairness() -> None:
-    """The fit minimises mean loss over all rows + strength x energy of the known ones: no other fit does better."""
+    """The fit minimizes mean loss over all rows + strength x energy of the known ones: no other fit does better."""
     rng = np.random.default_rng(5)
     hidden = rng.random(N) < 0.5
     known = np.where(hidden, np.nan, A)

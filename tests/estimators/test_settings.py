@@ -113,7 +113,7 @@ NAMES = {
         "; did you mean 'energy'?",
     ),
     "model": ("forest", "'linear', 'mlp' or a torch.nn.Module", ""),
-    "compare": ("predictions", "'prediction', 'output'", "; did you mean 'prediction'?"),
+    "penalize": ("predictions", "'prediction', 'output'", "; did you mean 'prediction'?"),
     "contrast": ("pair", "'pairs', 'rest', 'independence'", "; did you mean 'pairs'?"),
     "loss": ("square_error", "'squared_error', 'absolute_error', 'huber'", "; did you mean 'squared_error'?"),
 }
@@ -130,11 +130,11 @@ def test_unknown_names_are_refused_with_the_known_ones(name: str, value: str, kn
     ("settings", "y", "message"),
     [
         (
-            {"criterion": "risk_parity", "compare": "output"},
+            {"criterion": "risk_parity", "penalize": "output"},
             Y,
             (
-                "compare='output' applies where the score is the prediction; risk_parity compares loss: leave compare "
-                "as it is"
+                "penalize='output' applies where the score is the prediction; risk_parity compares loss: leave "
+                "penalize as it is"
             ),
         ),
         ({"pos_label": 2}, Y, "pos_label must be one of the classes [0, 1], got 2"),

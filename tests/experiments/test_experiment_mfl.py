@@ -103,7 +103,7 @@ def test_the_published_case_follows_a_plain_pytorch_loop(
         loop = authors_loop(made_up(), 1, strength, batch_size=32, epochs=30, rate=5e-4, hidden=hidden)
         np.testing.assert_allclose(own, loop, atol=1e-4)
     others = [
-        replace(case, protocol=replace(PUBLISHED, compare="prediction")),
+        replace(case, protocol=replace(PUBLISHED, penalize="prediction")),
         replace(case, data=replace(case.data, learning_rate=6e-4)),
         replace(case, protocol=replace(PUBLISHED, floored=False)),
     ]
@@ -170,7 +170,7 @@ def test_the_data_are_the_paper_s(name: str, raw_data: Path) -> None:
         assert counts == about.test_positives
 
 
-def test_adult_is_one_hot_where_it_is_standardised(raw_data: Path) -> None:
+def test_adult_is_one_hot_where_it_is_standardized(raw_data: Path) -> None:
     few = source(Effort.of(1, quick=True))
     assert few("adult", "standard").x.shape[1] == 90
     assert few("adult", "raw").x.shape[1] == 12

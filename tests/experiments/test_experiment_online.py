@@ -137,7 +137,7 @@ def test_a_fair_hypothesis_that_loses_at_once_contradicts_the_theorem() -> None:
     risks = [
         {"x": x, "what": what, "value": x * (what == "fair")}
         for x in (0.0, 0.1, 0.2)
-        for what in ("fair", "unpenalised")
+        for what in ("fair", "unpenalized")
     ]
     assert theory._no_worse(risks) == ("below 0.10", False)
 

@@ -57,7 +57,7 @@ def test_the_theorem_holds_until_the_bias_reverses_the_order_and_fails_right_aft
 
 @pytest.mark.parametrize("kind", ["shift", "shrink"])
 def test_without_bias_the_group_is_irrelevant_and_the_optimum_is_fair(kind: str) -> None:
-    """The proposition: if P(Y|X) is independent of A, the unpenalised optimum satisfies parity."""
+    """The proposition: if P(Y|X) is independent of A, the unpenalized optimum satisfies parity."""
     population = BiasedRegression(kind, delta=0.4).truth()
     assert table_distances(population.optimal_table).kolmogorov == 0
     assert_array_equal(population.fair_table, population.optimal_table)
@@ -244,7 +244,7 @@ def test_noise_makes_small_biases_safe_for_other_losses(loss: str, p1: float) ->
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber"])
 @pytest.mark.parametrize("sigma", [0.0, 0.4])
 def test_risks_of_a_shifted_target_are_those_of_a_sample(loss: str, sigma: float) -> None:
-    """The mean loss over quantiles of the noise, minimised on a fine grid."""
+    """The mean loss over quantiles of the noise, minimized on a fine grid."""
     one = ShiftedTarget(loss, bias=0.4, p1=0.65, sigma=sigma, m=2, tikhonov=0.2)
     nodes = ndtri((np.arange(1000) + 0.5) / 1000)
     grid = np.linspace(-1.5, 1.5, 1501)

@@ -88,7 +88,7 @@ def test_the_risk_and_distances_of_any_linear_model_are_those_of_a_sample() -> N
 
 
 @pytest.mark.parametrize(("w0", "w1"), [(0.0, 2.0), (0.5, 2.0), (2.0, 0.5), (1.0, 1.0)])
-def test_distances_of_centred_uniforms_agree_with_integrals(w0: float, w1: float) -> None:
+def test_distances_of_centered_uniforms_agree_with_integrals(w0: float, w1: float) -> None:
     z = np.linspace(-1.5, 1.5, 300_001)
     cdf0 = np.clip(z / w0 + 0.5, 0, 1) if w0 else (z >= 0) * 1.0
     gap = cdf0 - np.clip(z / w1 + 0.5, 0, 1)

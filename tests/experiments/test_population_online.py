@@ -80,7 +80,7 @@ def test_the_estimates_agree_with_those_of_scipy_on_independent_rows(reference: 
     assert stats.ks_2samp(u, v, method="asymp").statistic == pytest.approx(estimate.kolmogorov, abs=0.015)
 
 
-def test_the_floor_is_that_of_direct_minimisation_over_quantiles() -> None:
+def test_the_floor_is_that_of_direct_minimization_over_quantiles() -> None:
     """Gradient descent on sorted predictions of two small groups, against the equation for each threshold."""
     y0, y1 = np.linspace(0, 1, 60), np.linspace(0.3, 2.3, 60) ** 1.5
     p1, strength, n = 0.4, 0.7, 60

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr
 
 from metrifair.errors import DataError
-from metrifair.figures.certificates import certified_distance, dkw_radius, generalisation_bounds, vc_radius
+from metrifair.figures.certificates import certified_distance, dkw_radius, generalization_bounds, vc_radius
 from metrifair.metrics.registry import METRICS
 
 
@@ -127,7 +127,7 @@ def test_the_theorem_is_the_papers_for_every_metric(metric: str) -> None:
     radius = vc_radius(40_000, dimension=3), vc_radius(50_000, dimension=3)
     everyone = vc_radius(90_000, dimension=3)
     assert everyone is not None
-    found = generalisation_bounds(0.9, 0.04, samples=(40_000, 50_000), dimension=3, metric=metric)
+    found = generalization_bounds(0.9, 0.04, samples=(40_000, 50_000), dimension=3, metric=metric)
     assert found is not None
     assert found.accuracy == pytest.approx(0.9 - everyone, rel=1e-12)
     assert radius[0] is not None
@@ -138,9 +138,9 @@ def test_the_theorem_is_the_papers_for_every_metric(metric: str) -> None:
 
 
 def test_decisions_are_never_further_apart_than_all_and_nothing() -> None:
-    found = generalisation_bounds(0.1, 0.9, samples=(60, 60), dimension=5)
+    found = generalization_bounds(0.1, 0.9, samples=(60, 60), dimension=5)
     assert found == (0.0, 1.0)
-    assert generalisation_bounds(0.1, 0.9, samples=(60, 5), dimension=5) is None
+    assert generalization_bounds(0.1, 0.9, samples=(60, 5), dimension=5) is None
 
 
 def test_the_theorem_holds_for_models_that_the_rows_trained() -> None:
@@ -164,7 +164,7 @@ def test_the_theorem_holds_for_models_that_the_rows_trained() -> None:
         true_gap = abs(np.diff(ndtr(-ends / np.linalg.norm(blind)))).item()
         gap = float(abs(decided[0] - decided[1]))
 
-        bounds = generalisation_bounds(accuracy, gap, samples=(rows, rows), dimension=d + 1, confidence=confidence)
+        bounds = generalization_bounds(accuracy, gap, samples=(rows, rows), dimension=d + 1, confidence=confidence)
         assert bounds is not None
         assert 0 < bounds.accuracy <= 0.5
         assert true_gap <= bounds.unfairness < 1

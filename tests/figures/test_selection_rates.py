@@ -65,14 +65,14 @@ def test_a_named_reference_may_be_exceeded() -> None:
 
 
 def test_a_reference_that_is_left_out_leaves_no_ratio() -> None:
-    found = table([1, 30, 20], [2, 100, 98], reference="0", least_share=0.02)
+    found = table([1, 30, 20], [2, 100, 98], reference="0", min_group_share=0.02)
     assert (found.reference, found.ratio, found.interval) == (None, None, None)
     assert [rate.left_out for rate in found.rates] == [
         "small_share",
         "reference_small_share",
         "reference_small_share",
     ]
-    kept = table([1, 30, 20], [2, 100, 98], reference="0", least_share=0.01)  # exactly 1 % is not under it
+    kept = table([1, 30, 20], [2, 100, 98], reference="0", min_group_share=0.01)  # exactly 1 % is not under it
     assert (kept.reference, kept.rates[1].ratio) == ("0", 0.6)
 
 
@@ -98,15 +98,15 @@ def test_nobody_selected_leaves_no_ratio_and_rates_of_zero_are_ratios_of_zero() 
         st.integers(1, 80).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=2, max_size=6
     ),
     unknown=st.integers(0, 50),
-    least_share=st.sampled_from([0.0, 0.02, 0.1, 0.3]),
+    min_group_share=st.sampled_from([0.0, 0.02, 0.1, 0.3]),
 )
 def test_every_figure_is_that_of_its_definition(
-    counts: list[tuple[int, int]], unknown: int, least_share: float
+    counts: list[tuple[int, int]], unknown: int, min_group_share: float
 ) -> None:
     selected, rows = map(list, zip(*counts, strict=True))
-    found = table(selected, rows, unknown=unknown, least_share=least_share)
+    found = table(selected, rows, unknown=unknown, min_group_share=min_group_share)
     everyone = sum(rows) + unknown
-    inside = [at for at, n in enumerate(rows) if Fraction(n, everyone) >= Fraction(str(least_share))]
+    inside = [at for at, n in enumerate(rows) if Fraction(n, everyone) >= Fraction(str(min_group_share))]
     rates = [Fraction(*own) for own in counts]
     base = max((rates[at] for at in inside), default=Fraction(0))
     assert [not rate.left_out for rate in found.rates] == [at in inside for at in range(len(rows))]

@@ -166,18 +166,18 @@ def test_values_that_match_several_groups_are_not_compared() -> None:
 
 DIFFERING: dict[str, dict[str, Any]] = {
     "threshold": {"threshold": 0.7},
-    "favourable": {"favourable": "low"},
+    "favorable": {"favorable": "low"},
     "pos_label": {"pos_label": 0},
     "reference": {"reference": 0},
-    "least_share": {"least_share": 0.45},
+    "min_group_share": {"min_group_share": 0.45},
     "confidence": {"confidence": 0.9},
 }
 VALUES = {
     "threshold": ("0.5", "0.7"),
-    "favourable": ("'high'", "'low'"),
+    "favorable": ("'high'", "'low'"),
     "pos_label": ("1", "0"),
     "reference": ("'highest'", "0"),
-    "least_share": ("0.02", "0.45"),
+    "min_group_share": ("0.02", "0.45"),
     "confidence": ("0.95", "0.9"),
 }
 
@@ -195,8 +195,8 @@ def test_settings_that_change_a_figure_are_refused_by_name(setting: str, entry: 
 
 def test_the_minimum_group_size_is_refused_where_it_moves_the_cuts_of_a_number() -> None:
     options: dict[str, Any] = {"sensitive_features": {"age": np.arange(N) % 97}, "continuous": True, **QUICK}
-    small, large = (audit(SCORE, **options, least_count=size) for size in (10, 120))
-    with pytest.raises(DataError, match="least_count"):
+    small, large = (audit(SCORE, **options, min_group_size=size) for size in (10, 120))
+    with pytest.raises(DataError, match="min_group_size"):
         compare(small, large)
 
 
@@ -204,7 +204,7 @@ def test_the_minimum_group_size_is_refused_where_it_moves_the_cuts_of_a_number()
     "options",
     [
         {"threshold": 0.5},
-        {"least_count": 5},
+        {"min_group_size": 5},
         {"standard": "four-fifths"},
         {"contrast": "rest"},
         {"loss": "squared_error"},

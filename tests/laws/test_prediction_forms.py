@@ -131,20 +131,20 @@ def selected(found: Audit) -> list[int | None]:
     return [rate.selected for rate in found.record.decisions[0].rates]
 
 
-def at_or_above(threshold: float, favourable: str) -> list[int]:
-    chosen = np.less(TENTHS, threshold) if favourable == "low" else np.greater_equal(TENTHS, threshold)
+def at_or_above(threshold: float, favorable: str) -> list[int]:
+    chosen = np.less(TENTHS, threshold) if favorable == "low" else np.greater_equal(TENTHS, threshold)
     return [int(chosen[group == GROUP].sum()) for group in (0, 1)]
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.7])
-@pytest.mark.parametrize("favourable", ["high", "low"])
-def test_scores_at_the_threshold_are_selected_in_every_precision(threshold: float, favourable: str) -> None:
-    asked = {**QUICK, "favourable": favourable}
+@pytest.mark.parametrize("favorable", ["high", "low"])
+def test_scores_at_the_threshold_are_selected_in_every_precision(threshold: float, favorable: str) -> None:
+    asked = {**QUICK, "favorable": favorable}
     for name, score in PRECISIONS.items():
         found = audit(score, sensitive_features=GROUP, threshold=threshold, **asked)
-        assert selected(found) == at_or_above(threshold, favourable), name
+        assert selected(found) == at_or_above(threshold, favorable), name
         state = AuditState(threshold=threshold).add(score, GROUP)
-        assert selected(state.audit(**asked)) == at_or_above(threshold, favourable), name
+        assert selected(state.audit(**asked)) == at_or_above(threshold, favorable), name
 
 
 @pytest.mark.parametrize("rows", [N, 0], ids=["in memory", "out of core"])

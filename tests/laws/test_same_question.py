@@ -81,7 +81,7 @@ TEXT = np.where(POSITIVE, "approved", "refused")  # the positive label comes fir
 SEX_TABLE = {"sensitive_features": np.where(SEX == 0, "f", "m")}
 
 
-def labelled(y: np.ndarray, criterion: str, inside: list[np.ndarray], **more: Any) -> Case:
+def labeled(y: np.ndarray, criterion: str, inside: list[np.ndarray], **more: Any) -> Case:
     given = {**SEX_TABLE, "y_true": y, **more}
     return Case({"sex": SEX}, inside, given, criterion)
 
@@ -98,12 +98,12 @@ CASES = {
         "equal_opportunity",
         y_pred=np.stack([SCORE, 1 - SCORE], 1),
     ),
-    "labels 0 and 1": labelled(POSITIVE.astype(int), "equal_opportunity", [POSITIVE]),
-    "labels -1 and 1": labelled(np.where(POSITIVE, 1, -1), "equal_opportunity", [POSITIVE]),
-    "booleans": labelled(POSITIVE, "predictive_equality", [~POSITIVE]),
-    "labels as text": labelled(np.where(POSITIVE, "yes", "no"), "equalized_odds", [~POSITIVE, POSITIVE]),
-    "the first label is positive": labelled(TEXT, "equal_opportunity", [POSITIVE], pos_label="approved"),
-    "and its negative": labelled(TEXT, "predictive_equality", [~POSITIVE], pos_label="approved"),
+    "labels 0 and 1": labeled(POSITIVE.astype(int), "equal_opportunity", [POSITIVE]),
+    "labels -1 and 1": labeled(np.where(POSITIVE, 1, -1), "equal_opportunity", [POSITIVE]),
+    "booleans": labeled(POSITIVE, "predictive_equality", [~POSITIVE]),
+    "labels as text": labeled(np.where(POSITIVE, "yes", "no"), "equalized_odds", [~POSITIVE, POSITIVE]),
+    "the first label is positive": labeled(TEXT, "equal_opportunity", [POSITIVE], pos_label="approved"),
+    "and its negative": labeled(TEXT, "predictive_equality", [~POSITIVE], pos_label="approved"),
     "weights": Case({"sex": SEX}, EVERYONE, {**SEX_TABLE, "sample_weight": WEIGHT}, weight=WEIGHT),
     "several attributes": Case(
         {"sex": SEX, "area": AREA},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import centred_uniforms, quantile_grid, shifted_normals
+from oracles import centered_uniforms, quantile_grid, shifted_normals
 from scipy.stats import norm
 
 from metrifair.metrics.distances import cramer_distance, distances, energy_distance, mmd_squared, total_variation
@@ -37,10 +37,10 @@ def test_the_mmd_of_shifted_normals(c: float, length: float) -> None:
 
 
 @pytest.mark.parametrize(("narrow", "wide"), [(0.5, 1.0), (0.3, 0.9), (0.0, 2.0), (1.0, 1.0)])
-def test_centred_uniforms(narrow: float, wide: float) -> None:
+def test_centered_uniforms(narrow: float, wide: float) -> None:
     grid = quantile_grid(lambda q: q - 0.5, N)
     found = distances(narrow * grid, wide * grid, ["energy", "kolmogorov"])
-    assert found == pytest.approx(centred_uniforms(narrow, wide), abs=4 / N)
+    assert found == pytest.approx(centered_uniforms(narrow, wide), abs=4 / N)
 
 
 def test_a_uniform_distribution_against_a_point_mass() -> None:

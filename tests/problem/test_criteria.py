@@ -158,7 +158,7 @@ def test_scores_are_the_formulas(score: str, task: Task, output: Tensor, y: Tens
 def test_compare_output_takes_the_output_in_place_of_the_prediction(
     criterion: Criterion, task: Task, output: Tensor
 ) -> None:
-    assert torch.equal(scores(criterion, task, output, Y, compare="output"), output)
+    assert torch.equal(scores(criterion, task, output, Y, penalize="output"), output)
 
 
 @pytest.mark.parametrize(
@@ -171,13 +171,13 @@ def test_compare_output_takes_the_output_in_place_of_the_prediction(
 )
 def test_compare_is_refused_where_the_score_is_not_the_prediction(criterion: Criterion, what: str) -> None:
     with pytest.raises(DataError) as caught:
-        scores(criterion, BINARY, OUTPUT, Y, compare="output")
+        scores(criterion, BINARY, OUTPUT, Y, penalize="output")
     assert str(caught.value) == (
-        f"compare='output' applies where the score is the prediction; {what}: leave compare as it is"
+        f"penalize='output' applies where the score is the prediction; {what}: leave penalize as it is"
     )
 
 
-@pytest.mark.parametrize(("score", "compare"), [("logit", "prediction"), ("prediction", "logit")])
-def test_unknown_names_of_scores_are_refused(score: str, compare: str) -> None:
+@pytest.mark.parametrize(("score", "penalize"), [("logit", "prediction"), ("prediction", "logit")])
+def test_unknown_names_of_scores_are_refused(score: str, penalize: str) -> None:
     with pytest.raises(DataError, match="logit"):
-        scores(Criterion("any", score=score), BINARY, OUTPUT, Y, compare=compare)
+        scores(Criterion("any", score=score), BINARY, OUTPUT, Y, penalize=penalize)

@@ -60,11 +60,11 @@ def test_arrays_and_numbered_rows_are_taken_by_position(taker: str) -> None:
     def figures(y: Any, a: Any) -> Any:
         return FIGURES[taker](TAKERS[taker](y, a))
 
-    labelled = figures(_Y, _A)
-    assert figures(_Y.to_numpy(), _A.tolist()) == labelled
-    assert figures(_Y.reset_index(drop=True), pl.Series(_A.to_numpy())) == labelled
+    labeled = figures(_Y, _A)
+    assert figures(_Y.to_numpy(), _A.tolist()) == labeled
+    assert figures(_Y.reset_index(drop=True), pl.Series(_A.to_numpy())) == labeled
     in_order = np.argsort(_LABELS)
-    assert figures(_Y.to_numpy()[in_order], _A.to_numpy()[in_order]) != labelled
+    assert figures(_Y.to_numpy()[in_order], _A.to_numpy()[in_order]) != labeled
 
 
 def test_every_two_tables_are_compared() -> None:

@@ -99,7 +99,7 @@ def decisions_of(attribute, within, bells, size, scale):
         for number, (name, bell) in enumerate(bells.items())
     ]
     counts = np.array([[(1 - rate.selection_rate) * rate.size, rate.selection_rate * rate.size] for rate in rates])
-    told = rated(rates, counts, everyone=sum(rate.size for rate in rates), rule=RatioRule(least_share=0))
+    told = rated(rates, counts, everyone=sum(rate.size for rate in rates), rule=RatioRule(min_group_share=0))
     selected = [rate.selection_rate for rate in rates]
     spread = max(selected) - min(selected)
     return Decisions(
@@ -137,7 +137,9 @@ def demo_record(attributes=None, *, sets=SETS, size=240, scale=1.0, **changes):
         "distributions": distributions,
         "notes": [
             Note("groups_are_labels", {"attribute": "sex"}),
-            Note("small_groups", {"groups": [["over 60", "age", "everyone", 24]], "least_count": 30, "fewest": None}),
+            Note(
+                "small_groups", {"groups": [["over 60", "age", "everyone", 24]], "min_group_size": 30, "fewest": None}
+            ),
             Note("left_out_rows", {"rows": 12}),
         ],
     }

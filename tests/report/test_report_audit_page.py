@@ -135,7 +135,7 @@ def test_the_largest_page_stays_below_its_bound():
     view = replace(view, curves={row.strength: shapes for row in view.rows})
     notes = [Note("groups_are_labels", {"attribute": odd * 10})] * 900
     notes += [Note("missing_groups", {"attribute": odd * 10, "rows": 1, "of": 9})] * 900
-    notes += [Note("small_groups", {"groups": [[odd * 2, odd, odd, 9]], "least_count": 30, "fewest": 2})] * 900
+    notes += [Note("small_groups", {"groups": [[odd * 2, odd, odd, 9]], "min_group_size": 30, "fewest": 2})] * 900
     text = audit_html(replace(record, findings=findings, notes=notes), frontier=view)
     assert len(text.encode()) < 1_500_000
     data = embedded(text, "audit-data")

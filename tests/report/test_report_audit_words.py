@@ -133,13 +133,13 @@ def test_a_ratio_of_few_rows_is_no_highlight():
     ("changes", "said"),
     [
         ({}, "At threshold 0.5"),
-        ({"favourable": "low"}, "Below threshold 0.5"),
+        ({"favorable": "low"}, "Below threshold 0.5"),
         ({"selected_by": "median"}, "Above the median score 0.5"),
-        ({"selected_by": "median", "favourable": "low"}, "Below the median score 0.5"),
+        ({"selected_by": "median", "favorable": "low"}, "Below the median score 0.5"),
     ],
 )
 def test_it_is_said_who_is_selected(changes, said):
-    assert selected_text(0.5, changes.get("selected_by", "threshold"), changes.get("favourable", "high")) == said
+    assert selected_text(0.5, changes.get("selected_by", "threshold"), changes.get("favorable", "high")) == said
 
 
 def test_the_largest_of_several_gaps_is_given_bounds_that_hold_for_all():

@@ -379,7 +379,7 @@ def test_metadata_is_asked_for_after_loading_as_before(name: str, tmp_path: Path
     assert repr(again.get_metadata_routing()) != repr(plain.get_metadata_routing())
 
 
-@pytest.mark.parametrize("asked", [{"fit": {"colour": True}}, {"fit": {"sample_weight": "rm -r"}}, [], {"fit": True}])
+@pytest.mark.parametrize("asked", [{"fit": {"color": True}}, {"fit": {"sample_weight": "rm -r"}}, [], {"fit": True}])
 def test_requests_that_cannot_be_made_are_refused(asked: Any) -> None:
     meta, arrays = to_parts(fitted("lgbm"))
     with pytest.raises(ModelFileError, match="requests"):

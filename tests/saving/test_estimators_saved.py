@@ -116,7 +116,7 @@ FITTED = {
     "labels that are a category": lambda: classifier(pd.Series(TERNARY).astype("category")),
     "no groups": lambda: FairClassifier(0.0, **QUICK).fit(X, BINARY),
     "a strength of NumPy's": lambda: classifier(strength=np.float64(0.1), random_state=np.int64(3)),
-    "outputs compared": lambda: classifier(compare="output", estimate="batch", combine="sum", metric="kolmogorov"),
+    "outputs compared": lambda: classifier(penalize="output", estimate="batch", combine="sum", metric="kolmogorov"),
     "a regression": regressor,
     "an absolute error": lambda: regressor(loss="absolute_error", standardize=False),
     "labels that are bins": lambda: regressor(criterion=BINNED),
@@ -130,7 +130,7 @@ STREAMED = {
     "a stream": lambda: streaming(BINARY),
     "a stream of three classes": lambda: streaming(TERNARY, criterion="equalized_odds", strength=0.3),
     "a stream of targets": lambda: streaming(TARGET, loss="huber", weight_decay=0.01),
-    "a stream not standardised": lambda: streaming(BINARY, standardize=False, metric="wasserstein"),
+    "a stream not standardized": lambda: streaming(BINARY, standardize=False, metric="wasserstein"),
     "a stream within strata": lambda: streaming(BINARY, control=REGION),
     "a stream that has not begun": lambda: streaming(BINARY, batch_size=200),
     "a stream after a fit": lambda: classifier().partial_fit(X[:50], BINARY[:50], sensitive_features=SEX[:50]),
@@ -227,7 +227,7 @@ def test_a_file_without_requests_has_no_field_for_them():
 @pytest.mark.parametrize(
     "asked",
     [
-        {"fit": {"colour": True}},
+        {"fit": {"color": True}},
         {"fit": {"sample_weight": "rm -r"}},
         {"fit": {"sample_weight": 3}},
         {"fit": {"sample_weight": None}},

@@ -209,8 +209,8 @@ def test_search_finds_a_page(opened) -> None:
 
 def test_readers_choose_light_or_dark(opened) -> None:
     page = opened("index.html")
-    colours = []
+    colors = []
     for theme in ("light", "dark"):
         page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-        colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-    assert colours[0] != colours[1]
+        colors.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert colors[0] != colors[1]

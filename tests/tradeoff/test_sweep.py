@@ -45,14 +45,14 @@ class OneByOne(FairClassifier):
     """Not one of ours to the sweep, which fits it value by value."""
 
 
-class Penalised(ClassifierMixin, BaseEstimator):
+class Penalized(ClassifierMixin, BaseEstimator):
     """Logistic regression that takes groups and has nothing called strength."""
 
     def __init__(self, C: float = 1.0, random_state: Any = None) -> None:
         self.C = C
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Penalised:
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Penalized:
         assert len(sensitive_features) == len(X)
         self.model_ = LogisticRegression(C=self.C).fit(X, y)
         self.classes_ = self.model_.classes_
@@ -126,9 +126,9 @@ def test_a_ledger_does_not_change_the_figures(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("backend", "jobs"), [("threading", 2), pytest.param("loky", 2, marks=pytest.mark.slow)])
 def test_other_estimators_are_fitted_value_by_value_on_any_number_of_processes(backend: str, jobs: int) -> None:
-    alone = front(Penalised(), parameter="C", strengths=[0.001, 0.1, 10.0], seeds=2, n_jobs=1)
+    alone = front(Penalized(), parameter="C", strengths=[0.001, 0.1, 10.0], seeds=2, n_jobs=1)
     with joblib.parallel_config(backend):
-        spread = front(Penalised(), parameter="C", strengths=[0.001, 0.1, 10.0], seeds=2, n_jobs=jobs)
+        spread = front(Penalized(), parameter="C", strengths=[0.001, 0.1, 10.0], seeds=2, n_jobs=jobs)
     assert table_of(alone.outcomes) == table_of(spread.outcomes)
     assert [(model.C, model.random_state) for model in spread.models] == [one.job[:2] for one in spread.outcomes]
     assert len({point.more["log_loss"] for point in alone.points}) == 3
@@ -136,25 +136,25 @@ def test_other_estimators_are_fitted_value_by_value_on_any_number_of_processes(b
 
 def test_an_estimator_without_the_parameter_is_refused() -> None:
     with pytest.raises(DataError) as refusal:
-        front(Penalised())
+        front(Penalized())
     assert str(refusal.value) == (
-        "Penalised has no parameter 'strength'; name the one that trades accuracy for fairness with parameter=..."
+        "Penalized has no parameter 'strength'; name the one that trades accuracy for fairness with parameter=..."
     )
 
 
 def test_an_argument_that_fit_does_not_take_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Penalised, "__sklearn_clone__", lambda _: pytest.fail("work was begun"), raising=False)
+    monkeypatch.setattr(Penalized, "__sklearn_clone__", lambda _: pytest.fail("work was begun"), raising=False)
     with pytest.raises(DataError) as refusal:
-        front(Penalised(), parameter="C", sample_weight=np.ones(160))
-    assert str(refusal.value) == "Penalised.fit takes no sample_weight; leave it out, or take another method"
+        front(Penalized(), parameter="C", sample_weight=np.ones(160))
+    assert str(refusal.value) == "Penalized.fit takes no sample_weight; leave it out, or take another method"
     with pytest.raises(DataError, match=r"LogisticRegression\.fit takes no sensitive_features"):
         front(LogisticRegression(), parameter="C", strengths=[1.0])
 
 
-class Lenient(Penalised):
+class Lenient(Penalized):
     """Takes whatever it is given."""
 
-    def fit(self, X: Any, y: Any, **more: Any) -> Penalised:
+    def fit(self, X: Any, y: Any, **more: Any) -> Penalized:
         assert set(more) == {"sensitive_features", "sample_weight"}
         return super().fit(X, y, sensitive_features=more["sensitive_features"])
 
@@ -292,7 +292,7 @@ def test_an_interrupted_run_keeps_the_stacks_that_were_finished(
 
 def test_other_estimators_are_noted_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fits: list[float] = []
-    real = Penalised.fit
+    real = Penalized.fit
 
     def counted(self: Any, *args: Any, **named: Any) -> Any:
         if self.C == 10 and not fits.count(10):
@@ -301,19 +301,19 @@ def test_other_estimators_are_noted_one_by_one(tmp_path: Path, monkeypatch: pyte
         fits.append(self.C)
         return real(self, *args, **named)
 
-    monkeypatch.setattr(Penalised, "fit", counted)
+    monkeypatch.setattr(Penalized, "fit", counted)
     run = {"parameter": "C", "strengths": [0.1, 1.0, 10.0, 100.0], "ledger": tmp_path / "runs.db"}
     with pytest.raises(KeyboardInterrupt):
-        front(Penalised(), **run)
-    front(Penalised(), **run)
+        front(Penalized(), **run)
+    front(Penalized(), **run)
     assert fits == [0.1, 1.0, 10, 10.0, 100.0]
 
 
 def test_the_message_for_a_model_that_was_not_kept_says_which_to_fit(tmp_path: Path) -> None:
     run = {"parameter": "C", "strengths": [0.1], "ledger": tmp_path / "runs.db"}
-    front(Penalised(), **run)
+    front(Penalized(), **run)
     with pytest.raises(DataError, match=r"ledger kept this model's figures but not the model; .*C.*0\.1"):
-        front(Penalised(), **run).select(min_accuracy=0.0)
+        front(Penalized(), **run).select(min_accuracy=0.0)
 
 
 # --- other data or settings make another run --------------------------------------------------------------------
@@ -383,7 +383,7 @@ def share_of_zeros(y: Any, decided: Any) -> float:
 
 def test_two_scorers_never_share_a_run(tmp_path: Path) -> None:
     """``make_scorer(lambda ...)`` prints the same for any function: the second run had the figures of the first."""
-    run = {"estimator": Penalised(), "parameter": "C", "strengths": [1.0], "ledger": tmp_path / "runs.db"}
+    run = {"estimator": Penalized(), "parameter": "C", "strengths": [1.0], "ledger": tmp_path / "runs.db"}
     first, second = (front(**run, utility=make_scorer(one)) for one in (share_of_ones, share_of_zeros))
     ones, zeros = first.points[0].more["share_of_ones"], second.points[0].more["share_of_zeros"]
     assert ones == pytest.approx(1 - zeros)
@@ -407,12 +407,12 @@ def test_another_contrast_is_another_run(tmp_path: Path) -> None:
     """Three groups, an estimator without a contrast of its own: the pairs' figures are not those of the rest."""
     groups = np.arange(160) % 3
     run = {"parameter": "C", "strengths": [1.0], "groups": groups}
-    kept = [front(Penalised(), **run, contrast=contrast, ledger=tmp_path / "runs.db") for contrast in ("pairs", "rest")]
-    fresh = [front(Penalised(), **run, contrast=contrast) for contrast in ("pairs", "rest")]
+    kept = [front(Penalized(), **run, contrast=contrast, ledger=tmp_path / "runs.db") for contrast in ("pairs", "rest")]
+    fresh = [front(Penalized(), **run, contrast=contrast) for contrast in ("pairs", "rest")]
     assert [one.points for one in kept] == [one.points for one in fresh]
 
 
-class Remembering(Penalised):
+class Remembering(Penalized):
     def __init__(self, C: float = 1.0, prior: Any = None) -> None:
         super().__init__(C)
         self.prior = prior

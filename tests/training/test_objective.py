@@ -100,7 +100,7 @@ def test_risk_is_the_weighted_mean_loss(name: str) -> None:
 
 SCORES: dict[str, tuple[dict[str, object], Callable[[str, np.ndarray, np.ndarray], np.ndarray]]] = {
     "prediction": ({}, lambda name, z, y: predictions(name, z)),
-    "compare output": ({"compare": "output"}, lambda name, z, y: z),
+    "penalize output": ({"penalize": "output"}, lambda name, z, y: z),
     "output": ({"criterion": Criterion("outputs", score="output")}, lambda name, z, y: z),
     "equalized odds": ({"criterion": EQUALIZED_ODDS}, lambda name, z, y: predictions(name, z)),
     "risk parity": ({"criterion": RISK_PARITY}, losses),
@@ -166,9 +166,9 @@ def test_a_function_of_two_samples_is_a_metric() -> None:
 
 
 @pytest.mark.parametrize("unbiased", [True, False])
-@pytest.mark.parametrize(("compare", "slices"), [("prediction", 1), ("output", 3)])
+@pytest.mark.parametrize(("penalize", "slices"), [("prediction", 1), ("output", 3)])
 def test_sliced_energies_of_class_probabilities_average_to_the_energy_of_vectors(
-    compare: str, slices: int, unbiased: bool
+    penalize: str, slices: int, unbiased: bool
 ) -> None:
     output = OUTPUT["multiclass"][0]
     objective = Objective(
@@ -176,13 +176,13 @@ def test_sliced_energies_of_class_probabilities_average_to_the_energy_of_vectors
         COMPARISONS,
         estimate="population" if unbiased else "rows",
         combine="sum",
-        compare=compare,
+        penalize=penalize,
         slices=slices,
         generator=torch.Generator().manual_seed(8),
     )
     batch = batch_for(MULTICLASS)
     found = torch.stack([objective.unfairness(output, batch) for _ in range(800)])
-    score = output.numpy() if compare == "output" else special.softmax(output.numpy(), -1)
+    score = output.numpy() if penalize == "output" else special.softmax(output.numpy(), -1)
     expected = summed(score, lambda u, v: energy(u, v, unbiased=unbiased))
     error = found.std() / len(found) ** 0.5
     assert abs(found.mean() - expected) < 4 * error
@@ -343,8 +343,8 @@ def test_without_comparisons_nothing_is_unfair(name: str) -> None:
 
 @pytest.mark.parametrize("criterion", [RISK_PARITY, replace(RISK_PARITY, name="mine", score=lambda p, y: p)])
 def test_compare_with_another_score_is_refused(criterion: Criterion) -> None:
-    with pytest.raises(DataError, match=r"^compare='output' applies where the score is the prediction; "):
-        Objective(BINARY, COMPARISONS, criterion, compare="output")(OUTPUT["binary"], batch_for(BINARY))
+    with pytest.raises(DataError, match=r"^penalize='output' applies where the score is the prediction; "):
+        Objective(BINARY, COMPARISONS, criterion, penalize="output")(OUTPUT["binary"], batch_for(BINARY))
 
 
 def test_the_comparison_that_has_too_few_samples_is_named() -> None:
@@ -369,7 +369,7 @@ def test_an_unknown_metric_is_answered_with_the_known_ones() -> None:
 def test_statistical_parity_and_energy_are_the_defaults() -> None:
     objective = Objective(BINARY, COMPARISONS)
     assert (objective.criterion, objective.metric, objective.estimate) == (STATISTICAL_PARITY, "energy", "rows")
-    assert (objective.combine, objective.compare, objective.rho) == ("mean", "prediction", None)
+    assert (objective.combine, objective.penalize, objective.rho) == ("mean", "prediction", None)
 
 
 COUNTED = {"binary": BINARY, "regression": regression()}
@@ -377,14 +377,14 @@ COUNTED = {"binary": BINARY, "regression": regression()}
 
 @pytest.mark.pairwise
 @pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
-@pytest.mark.parametrize("compare", ["prediction", "output"])
+@pytest.mark.parametrize("penalize", ["prediction", "output"])
 @pytest.mark.parametrize("name", COUNTED)
-def test_slopes_by_counting_are_those_of_autograd(name: str, compare: str, estimate: str) -> None:
+def test_slopes_by_counting_are_those_of_autograd(name: str, penalize: str, estimate: str) -> None:
     cell = torch.tensor([0] * 12 + [1] * 4 + [2] * 8)
     y = Y[name][:24]
     data = Samples(torch.zeros(24, 0), y, cell, WEIGHT[:24] / WEIGHT[:24])
     comparisons = (Comparison((0,), (1,)), Comparison((1,), (2,)), Comparison((0,), (2,), "other"))
-    objective = Objective(COUNTED[name], comparisons, estimate=estimate, compare=compare)
+    objective = Objective(COUNTED[name], comparisons, estimate=estimate, penalize=penalize)
     (batch,) = stratified(data, comparisons, size=14, generator=torch.Generator())
     output = OUTPUT[name][0, : len(batch.samples)].clone().requires_grad_()
     terms = objective(output, batch)

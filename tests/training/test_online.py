@@ -218,7 +218,7 @@ def learnt(name: str, cuts: Sequence[int], *, pickled: bool = False) -> FairClas
 @proven
 @given(cuts=st.sets(st.integers(1, LENGTH - 1).filter(lambda k: k % 5 != 4), max_size=12))
 def test_how_the_stream_is_cut_leaves_no_trace(name: str, cuts: set[int]) -> None:
-    """Rows of weight zero come with a neighbour: a chunk of nothing else is refused."""
+    """Rows of weight zero come with a neighbor: a chunk of nothing else is refused."""
     assert_same_bits(state(learnt(name, sorted(cuts))), state(learnt(name, [])))
 
 

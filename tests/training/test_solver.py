@@ -88,7 +88,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "rest": {"contrast": "rest", "combine": "sum"},
     "wasserstein": {"metric": "wasserstein"},
     "mmd": {"metric": "mmd", "weight_decay": 0.1},
-    "output": {"compare": "output", "standardize": False},
+    "output": {"penalize": "output", "standardize": False},
 }
 
 

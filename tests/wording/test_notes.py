@@ -36,7 +36,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         ),
     ),
     "nearly_all_selected": (
-        {"threshold": 0.5, "selected_by": "threshold", "favourable": "high", "share": 0.99, "low": 0.25, "high": 100.0},
+        {"threshold": 0.5, "selected_by": "threshold", "favorable": "high", "share": 0.99, "low": 0.25, "high": 100.0},
         (
             "At threshold 0.5, at least 99.0% of every group are selected, so impact ratios say little. Check the "
             "threshold: the scores range from 0.25 to 100."
@@ -47,7 +47,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "Positive label: 'denied' (the last of 'approved', 'denied'). Pass pos_label=... to change it.",
     ),
     "reversed_score": (
-        {"auc": 0.3, "favourable": "high"},
+        {"auc": 0.3, "favorable": "high"},
         (
             "The score ranks the positive label lower than the negative one (AUC 0.30). The score or the positive "
             "label may be reversed."
@@ -70,7 +70,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "Not compared, because they have no rows: “c” of team in y=1.",
     ),
     "small_groups": (
-        {"groups": [["c", "team", "everyone", 4]], "least_count": 30, "fewest": 5},
+        {"groups": [["c", "team", "everyone", 4]], "min_group_size": 30, "fewest": 5},
         (
             "Below the minimum group size of 30 rows: “c” of team (4 rows in everyone). Groups with fewer than 5 rows have "
             "no confidence interval."

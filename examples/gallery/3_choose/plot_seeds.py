@@ -14,7 +14,7 @@ from metrifair import FairClassifier, frontier
 
 cancer = load_breast_cancer()
 X, y = cancer.data, cancer.target
-large = X[:, 0] > np.median(X[:, 0])  # a stand-in for a group: tumours with a radius above the median
+large = X[:, 0] > np.median(X[:, 0])  # a stand-in for a group: tumors with a radius above the median
 strengths = [0, 0.1, 0.3, 1, 3, 10, 30]
 front = frontier(FairClassifier(), X, y, sensitive_features=large, strengths=strengths, seeds=10)
 

@@ -2,7 +2,7 @@
 Rates at every threshold
 ========================
 
-One threshold can look fair while its neighbours do not. The curve shows the ratio of the selection rates at every
+One threshold can look fair while its neighbors do not. The curve shows the ratio of the selection rates at every
 threshold. Where it is far from 1 only at one end, it matters who decides where the threshold stands. The tallest
 vertical gap between the rates is the Kolmogorov distance.
 """

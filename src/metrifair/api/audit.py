@@ -99,10 +99,10 @@ def audit(
         How many, for intervals; 0: none. Groups of fewer than 5 samples have none (docs/intervals.md).
     permutations : int, default=999
         How many at most, for p-values; 0: none. Fewer are drawn where a p-value is clearly above 0.05.
-    most_groups : int, default=None
+    max_groups : int, default=None
         Groups that an attribute may have, up to 10,000. Without it, more than 1,000 are refused, and so are more than
         30 with fewer than two samples each on average: such a column holds ids or measurements.
-    least_count : int, default=30
+    min_group_size : int, default=30
         Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Say so where these rows trained the model, or chose it: the VC dimension of its class (d + 1 for linear models
@@ -111,10 +111,10 @@ def audit(
         The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
     reference : str or dict, default="highest"
         Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
-    favourable : {"high", "low"}, default="high"
+    favorable : {"high", "low"}, default="high"
         Which scores are good to have. With "low", those below the threshold or the median are selected, and the
         positive label, by default the first one then, is the one that low scores are of.
-    least_share : float, default=0.02
+    min_group_share : float, default=0.02
         Groups of a smaller share of all rows are shown, and left out of ratios.
     title : str, default=None
         What stands on top of the report.

@@ -95,8 +95,8 @@ def audit_file(
         The positive label; by default the last one in ascending order. Text that names a number is that number.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
         The loss that the criterion ``risk_parity`` compares; not for files too large to hold.
-    score_range, resamples, permutations, most_groups, least_count, vc_dimension : as in audit
-    standard, reference, favourable, least_share, title, about : as in audit
+    score_range, resamples, permutations, max_groups, min_group_size, vc_dimension : as in audit
+    standard, reference, favorable, min_group_share, title, about : as in audit
     format : {"csv", "tsv", "parquet", "arrow", "ndjson", "excel"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None
@@ -159,7 +159,7 @@ def audit_file(
         files = source_files(source.paths, source.name if source.is_copy else None)
         audits = {}
         for name, roles in every.items():
-            rows: AuditSource = BinnedSource(FileRows(source, roles, groups_allowed(request.most_groups)), tolerance)
+            rows: AuditSource = BinnedSource(FileRows(source, roles, groups_allowed(request.max_groups)), tolerance)
             if head is not None:
                 rows = ColumnSource(source.name, roles, head, scores, source.is_text)
             found = audit_source(rows, request, generator)

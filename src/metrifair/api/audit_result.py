@@ -94,7 +94,7 @@ _RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] 
     "false_positive_rate": (nw.Float64, lambda _, rate: rate.false_positive_rate),
     "selected_by": (nw.String, lambda table, _: table.selected_by),
     "threshold": (nw.Float64, lambda table, _: table.threshold),
-    "favourable": (nw.String, lambda table, _: table.favourable),
+    "favorable": (nw.String, lambda table, _: table.favorable),
 }
 
 

@@ -85,8 +85,8 @@ def audit_table(
     contrast, intersectional, continuous, cuts, pos_label : as in audit
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
         The loss that the criterion ``risk_parity`` compares; not for tables too large to hold.
-    score_range, resamples, permutations, most_groups, least_count, vc_dimension : as in audit
-    standard, reference, favourable, least_share, title, about : as in audit
+    score_range, resamples, permutations, max_groups, min_group_size, vc_dimension : as in audit
+    standard, reference, favorable, min_group_share, title, about : as in audit
     missing : str or sequence of str, default=()
         What stands for a missing value in any column, besides null, such as "N/A" or "-9"; whatever its case.
     in_memory_rows : int, default=2000000
@@ -119,13 +119,13 @@ def audit_table(
     files = [] if place.file is None else source_files([place.file])
     source = place.name if place.file is None else place.name.replace(place.file, files[0].name)
     library = library_of(place.table)
-    most, scores = groups_allowed(request.most_groups), tuple(every)
+    most, scores = groups_allowed(request.max_groups), tuple(every)
     rows = {
         name: TableRows.of(
             place.table,
             roles,
             name=place.name,
-            most_groups=most,
+            max_groups=most,
             secrets=place.secrets,
             beside=scores[1:] if name == scores[0] else (),
             missing=missing,

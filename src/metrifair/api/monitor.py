@@ -129,7 +129,7 @@ def monitor(
     confidence: float = 0.95,
     random_state: Any = None,
     resamples: int = 500,
-    least_count: int = FEW,
+    min_group_size: int = FEW,
     title: str | None = None,
     about: Mapping[str, str] | None = None,
 ) -> AuditSeries:
@@ -139,9 +139,10 @@ def monitor(
     however many looks follow, is at most 1 - confidence: the k-th look after the first is tested at
     (1 - confidence) / (k (k + 1)), divided by the number of distances. Intervals are simultaneous likewise.
 
-    The baseline of a distance is the first look that has it. Where a group is smaller than ``least_count`` there, the
-    following looks are pooled with it until both groups reach that size (of audits, which contain no rows, the first
-    look that is large enough is the baseline). A group that appears later begins a series with a baseline of its own.
+    The baseline of a distance is the first look that has it. Where a group is smaller than ``min_group_size`` there,
+    the following looks are pooled with it until both groups reach that size (of audits, which contain no rows, the
+    first look that is large enough is the baseline). A group that appears later begins a series with a baseline of its
+    own.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ def monitor(
         Seed of resampling.
     resamples : int, default=500
         Number of bootstrap resamples for intervals.
-    least_count : int, default=30
+    min_group_size : int, default=30
         Minimum group size. Smaller groups are not tested; the record and the summary list them.
     title, about : as in AuditState.audit
 
@@ -193,7 +194,7 @@ def monitor(
         "contrast": contrast,
         "confidence": confidence,
         "resamples": resamples,
-        "least_count": least_count,
+        "min_group_size": min_group_size,
     }
     audits = {
         name: one.audit(**options, permutations=0, random_state=generator)
@@ -204,7 +205,7 @@ def monitor(
     record = series_record(
         {name: one.record for name, one in audits.items()},
         confidence=confidence,
-        least_count=least_count,
+        min_group_size=min_group_size,
         pool=_pool(list(named.values()), options, generator),
     )
     origins = [one.provenance for one in audits.values()]

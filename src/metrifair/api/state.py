@@ -254,12 +254,12 @@ class AuditState:
         self.cells, self.selected, self.counts = added([*ours, (cells, selected, counts)])
         self.shape = shape if self.shape is None else shape.together(self.shape)
 
-    def without(self, least_count: int) -> AuditState:
+    def without(self, min_group_size: int) -> AuditState:
         """The same without small cells.
 
         Parameters
         ----------
-        least_count : int
+        min_group_size : int
             Cells of fewer rows are withheld; their rows count as left out.
 
         Returns
@@ -272,29 +272,29 @@ class AuditState:
         >>> AuditState().add([0.2, 0.8, 0.4], list("ffm")).without(2)
         AuditState: 2 rows in 1 cells, scores from 0 to 1
         """
-        check_integer("least_count", least_count, least=1)
+        check_integer("min_group_size", min_group_size, least=1)
         found = self.merge()
         if found.counts is None:
             return found
         size = np.bincount(found.counts.cell, found.counts.rows, len(found.cells))
-        kept = size >= least_count
+        kept = size >= min_group_size
         withheld = int(size[~kept].sum())
         found.left_out, found.withheld = found.left_out + withheld, found.withheld + withheld
         found.cells, found.selected = list(compress(found.cells, kept)), found.selected[kept]
         found.counts = found.counts.renumbered(np.where(kept, np.cumsum(kept) - 1, -1))
         return found
 
-    def save(self, path: PathLike, *, least_count: int = 1) -> None:
+    def save(self, path: PathLike, *, min_group_size: int = 1) -> None:
         """Write the counts to a file, which ``AuditState.load`` and ``metrifair.load`` read without running any code.
 
         Parameters
         ----------
         path : str or os.PathLike
             The file; one that is there is replaced, in one step.
-        least_count : int, default=1
+        min_group_size : int, default=1
             Cells of fewer rows are withheld; their rows count as left out.
         """
-        write(path, content_of(self.without(least_count)._parts))
+        write(path, content_of(self.without(min_group_size)._parts))
 
     @classmethod
     def load(cls, path: PathLike) -> AuditState:
@@ -341,8 +341,8 @@ class AuditState:
         criteria : str, Criterion or sequence of them, default=None
             What is compared; by default the state's, or what was counted allows.
         metrics, confidence, random_state, contrast, intersectional, continuous, pos_label : as in audit
-        resamples, permutations, most_groups, least_count, vc_dimension : as in audit
-        standard, reference, favourable, least_share, title, about : as in audit
+        resamples, permutations, max_groups, min_group_size, vc_dimension : as in audit
+        standard, reference, favorable, min_group_share, title, about : as in audit
 
         Returns
         -------

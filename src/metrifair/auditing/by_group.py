@@ -27,13 +27,13 @@ from metrifair.support.arrays import Floats, Integers
 BINS = 10
 """Of the reliability curve: of equal width, as in scikit-learn's calibration_curve."""
 
-_MOST_GROUPS = 30
+_MAX_GROUPS = 30
 _MOST_POINTS = 100  # of a ROC curve
 SMALLEST = float(np.finfo(np.float64).eps)
 """What a probability of 0 counts as, as in scikit-learn's log_loss."""
 
 
-class LabelledScores(NamedTuple):
+class LabeledScores(NamedTuple):
     """Weight of positive and negative samples at ascending scores, or in bins between two scores."""
 
     low: Floats  # (k,)
@@ -58,12 +58,12 @@ def by_group_of(sample: AuditSample, selection: Selection | None, *, confidence:
     for within, conditions, inside in sets_of(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             units, codes, present = members_of(sample.problem, inside, place)
-            if not 2 <= len(present) <= _MOST_GROUPS:
+            if not 2 <= len(present) <= _MAX_GROUPS:
                 continue
             groups, values = [], canonical_values(attribute.values)
             for one in present:
                 own = units[codes == one]
-                scores = _labelled(sample, own, positive)
+                scores = _labeled(sample, own, positive)
                 right = None
                 if selection is not None:
                     chosen, total = selection.amount[own], sample.amount[own]
@@ -75,7 +75,7 @@ def by_group_of(sample: AuditSample, selection: Selection | None, *, confidence:
     return found
 
 
-def _labelled(sample: AuditSample, units: Integers, positive: NDArray[Any]) -> LabelledScores:
+def _labeled(sample: AuditSample, units: Integers, positive: NDArray[Any]) -> LabeledScores:
     counted = sample.predicted[None]
     sides = [units[positive[units]], units[~positive[units]]]
     weights = [counted.at(own).astype(np.float64) for own in sides]
@@ -85,7 +85,7 @@ def _labelled(sample: AuditSample, units: Integers, positive: NDArray[Any]) -> L
         squares = [np.bincount(counted.place[own], amount[own] ** 2, size).astype(np.float64) for own in sides]
     used = (weights[0] > 0) | (weights[1] > 0)
     first = counted.values if sample.binned is None else sample.binned.bins.low
-    return LabelledScores(
+    return LabeledScores(
         first[used],
         counted.values[used],
         weights[0][used],
@@ -95,7 +95,7 @@ def _labelled(sample: AuditSample, units: Integers, positive: NDArray[Any]) -> L
     )
 
 
-def _figures(scores: LabelledScores, right: float | None, confidence: float, *, probabilities: bool) -> dict[str, Any]:
+def _figures(scores: LabeledScores, right: float | None, confidence: float, *, probabilities: bool) -> dict[str, Any]:
     total = float(scores.positive.sum() + scores.negative.sum())
     worth = total**2 / float(scores.squares[0].sum() + scores.squares[1].sum())  # samples of equal weight (Kish)
 
@@ -113,7 +113,7 @@ def _figures(scores: LabelledScores, right: float | None, confidence: float, *, 
     }
 
 
-def _auc(scores: LabelledScores, confidence: float) -> Measure | None:
+def _auc(scores: LabeledScores, confidence: float) -> Measure | None:
     """The share of pairs of a positive and a negative sample in the right order, ties one half."""
     positive, negative = float(scores.positive.sum()), float(scores.negative.sum())
     if positive == 0 or negative == 0:
@@ -139,7 +139,7 @@ def _auc(scores: LabelledScores, confidence: float) -> Measure | None:
     return Measure(value, wilson_interval(value, worth, confidence), bracket)
 
 
-def _log_loss(scores: LabelledScores, confidence: float) -> Measure:
+def _log_loss(scores: LabeledScores, confidence: float) -> Measure:
     total = float(scores.positive.sum() + scores.negative.sum())
 
     def losses(at: Floats) -> tuple[Floats, Floats]:
@@ -180,7 +180,7 @@ class _Binned(NamedTuple):
     worth: Floats
 
 
-def _binned(scores: LabelledScores) -> _Binned:
+def _binned(scores: LabeledScores) -> _Binned:
     """Empty bins are left out."""
     middle = scores.low / 2 + scores.high / 2
     place = reliability_bin(middle)
@@ -193,7 +193,7 @@ def _binned(scores: LabelledScores) -> _Binned:
     return _Binned(weight[used], score, rate, weight[used] ** 2 / squares)
 
 
-def _reliability(scores: LabelledScores, confidence: float) -> list[ReliabilityBin]:
+def _reliability(scores: LabeledScores, confidence: float) -> list[ReliabilityBin]:
     found = _binned(scores)
     return [
         ReliabilityBin(
@@ -206,7 +206,7 @@ def _reliability(scores: LabelledScores, confidence: float) -> list[ReliabilityB
     ]
 
 
-def _calibration_error(scores: LabelledScores, confidence: float) -> Measure:
+def _calibration_error(scores: LabeledScores, confidence: float) -> Measure:
     """The mean over all samples of how far the mean score of their bin is from its rate of positives.
 
     Noise makes it larger: what it adds on average is taken off the lower end of the interval.
@@ -230,7 +230,7 @@ def _calibration_error(scores: LabelledScores, confidence: float) -> Measure:
     return Measure(value, Interval(max(0.0, value - bias - half), min(1.0, value + half)), bracket)
 
 
-def _roc(scores: LabelledScores) -> list[tuple[float, float]]:
+def _roc(scores: LabeledScores) -> list[tuple[float, float]]:
     """False and true positive rates from the highest threshold to the lowest, at no more than 100 of them."""
     positive, negative = float(scores.positive.sum()), float(scores.negative.sum())
     if positive == 0 or negative == 0:

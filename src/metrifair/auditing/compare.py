@@ -88,7 +88,7 @@ def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) ->
     found: dict[str, tuple[object, object]] = {"confidence": (first.confidence, second.confidence)}
     # A distance between predictions is the same whatever label they predict.
     if any(key[1] not in CRITERIA or CRITERIA[key[1]].score != "prediction" for key in keys):
-        found["favourable"] = mine.favourable, theirs.favourable
+        found["favorable"] = mine.favorable, theirs.favorable
         if None not in (mine.pos_label, theirs.pos_label):
             found["pos_label"] = mine.pos_label, theirs.pos_label
     if any(key[1] in CRITERIA and CRITERIA[key[1]].score == "loss" for key in keys):
@@ -96,13 +96,13 @@ def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) ->
     if any(key[-1] in ("selection_ratio", "accuracy") for key in keys) and not _select_alike(first, second):
         found["threshold"] = _threshold(first), _threshold(second)
     for attribute in {key[0]: None for key in keys if key[-1] == "selection_ratio"}:
-        found["least_share"] = mine.least_share, theirs.least_share
+        found["min_group_share"] = mine.min_group_share, theirs.min_group_share
         references = mine.reference.get(attribute, HIGHEST), theirs.reference.get(attribute, HIGHEST)
         if references[0] != references[1]:
             found["reference"] = references
     cut = {one.attribute for record in (first, second) for one in record.findings if one.cuts}
     if any(key[0] in cut for key in keys):  # which cuts and bands of a numeric attribute there are
-        found["least_count"] = mine.least_count, theirs.least_count
+        found["min_group_size"] = mine.min_group_size, theirs.min_group_size
     return found
 
 

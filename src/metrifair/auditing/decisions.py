@@ -116,7 +116,7 @@ def selection_of(sample: AuditSample, request: Request) -> Selection | None:
     found = threshold_for(request, decisions=decisions, probabilities=sample.probabilities)
     if found is None:
         return None
-    (threshold, by), low, between = found, request.favourable == "low", None
+    (threshold, by), low, between = found, request.favorable == "low", None
     if threshold == "median":
         threshold, amount, between = _beyond_median(sample, low=low)
     else:
@@ -191,7 +191,7 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
                 remedy="of several attributes, name one for each",
             )
         name = HIGHEST if wanted == HIGHEST else same[0]
-        rules[attribute.name] = RatioRule(name, request.least_share, request.least_count, request.confidence)
+        rules[attribute.name] = RatioRule(name, request.min_group_share, request.min_group_size, request.confidence)
     return rules
 
 
@@ -258,7 +258,7 @@ def _decisions(
         reference=told.reference,
         unknown=_unknown(sample, selection, lost, sample.size(inside)),
         selected_by=selection.by,
-        favourable=request.favourable,
+        favorable=request.favorable,
         standard=request.standard or "",
         conditions=audited.conditions,
     )
@@ -295,15 +295,15 @@ def _scored(
     if rule.reference not in names:
         return list(rates)
     at, everyone = names.index(rule.reference), counted.at(inside).astype(np.float64)
-    centre = float(counted.values @ everyone / everyone.sum())
-    spread = float(np.sqrt((counted.values - centre) ** 2 @ everyone / everyone.sum()))
+    center = float(counted.values @ everyone / everyone.sum())
+    spread = float(np.sqrt((counted.values - center) ** 2 @ everyone / everyone.sum()))
     own = [counted.at(units).astype(np.float64) for units in groups]
-    means = [float((counted.values - centre) @ one / one.sum()) for one in own]
+    means = [float((counted.values - center) @ one / one.sum()) for one in own]
     cuts = [middle_of(np.cumsum(everyone), decile / 10) for decile in _DECILES]
     shares = []  # of each group, beyond each decile
     for one in own:
         upto = np.append(0.0, np.cumsum(one)) / one.sum()
-        shares.append([upto[last] if sample.favourable == "low" else 1 - upto[first + 1] for first, last in cuts])
+        shares.append([upto[last] if sample.favorable == "low" else 1 - upto[first + 1] for first, last in cuts])
     found = []
     for rate, mean, beyond in zip(rates, means, shares, strict=True):
         ratios = [

@@ -26,7 +26,7 @@ Pool: TypeAlias = Callable[[int, int], AuditRecord]
 
 
 def series_record(
-    audits: Mapping[str, AuditRecord], *, confidence: float, least_count: int, pool: Pool | None = None
+    audits: Mapping[str, AuditRecord], *, confidence: float, min_group_size: int, pool: Pool | None = None
 ) -> SeriesRecord:
     """All distances at all looks; without ``pool``, a baseline is the first look that is large enough."""
     names, records = list(audits), list(audits.values())
@@ -48,11 +48,11 @@ def series_record(
     looks: list[Look] = []
     baselines: list[Baseline] = []
     for key, figures in series.items():
-        baseline = _pooled(key, figures, least_count, pooled)
+        baseline = _pooled(key, figures, min_group_size, pooled)
         tested = [
             number
             for number, figure in figures.items()
-            if baseline.enough and number > baseline.last and min(figure.sizes) >= least_count
+            if baseline.enough and number > baseline.last and min(figure.sizes) >= min_group_size
         ]
         at = {baseline.last: baseline.figure} if baseline.enough else {}
         at |= {number: figures[number] for number in tested}
@@ -65,7 +65,7 @@ def series_record(
         tuple(names),
         [one.rows for one in records],
         confidence,
-        least_count,
+        min_group_size,
         sorted(looks, key=lambda one: order[one.look]),
         baselines,
     )
@@ -87,11 +87,11 @@ class _Pooled(NamedTuple):
 def _pooled(
     key: Key,
     figures: Mapping[int, ComparedFigure],
-    least_count: int,
+    min_group_size: int,
     pool: Callable[[int, int], Mapping[Key, ComparedFigure]] | None,
 ) -> _Pooled:
     """The first looks at a distance, until both groups have enough rows; ``figures`` are by the number of the look."""
-    large = [number for number, figure in figures.items() if min(figure.sizes) >= least_count]
+    large = [number for number, figure in figures.items() if min(figure.sizes) >= min_group_size]
     first = min(figures) if pool is not None or not large else large[0]
     last, sizes = first, (0, 0)
     if pool is None:
@@ -99,7 +99,7 @@ def _pooled(
     for last, figure in figures.items():
         left, right = _aligned_sizes(figure, figures[first])
         sizes = sizes[0] + left, sizes[1] + right
-        if min(sizes) >= least_count:
+        if min(sizes) >= min_group_size:
             return _Pooled(first, last, figures[first] if last == first else pool(first, last)[key], True)
     return _Pooled(first, last, figures[first]._replace(sizes=sizes), False)
 

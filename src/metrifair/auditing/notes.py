@@ -12,11 +12,11 @@ from metrifair.auditing.decisions import Selection
 from metrifair.auditing.distribution import stand_ins
 from metrifair.auditing.out_of_core.formats import LIKE_MISSING
 from metrifair.auditing.out_of_core.rows import WITHHELD
-from metrifair.auditing.records import Decisions, Favourable, Finding, Note
+from metrifair.auditing.records import Decisions, Favorable, Finding, Note
 from metrifair.auditing.request import Plan
 from metrifair.auditing.resampling import spread_of
 from metrifair.auditing.sample import AuditSample, Part, members_of
-from metrifair.figures.certificates import dkw_radius, generalisation_bounds
+from metrifair.figures.certificates import dkw_radius, generalization_bounds
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.problem import attributes_equal_to_label, is_evident_positive
@@ -60,7 +60,7 @@ def audit_notes(
     equal = attributes_equal_to_label(problem, sample.rows)
     notes += [Note("groups_are_labels", {"attribute": name}) for name in equal]
     notes += [Note("binned_attribute", {"attribute": name, "levels": count}) for name, count in sample.levels.items()]
-    notes += _absent_notes(sample, parts) + small_notes(findings, plan.confidence, plan.least_count)
+    notes += _absent_notes(sample, parts) + small_notes(findings, plan.confidence, plan.min_group_size)
     if complete is not None:
         notes.append(Note("binned_counts", {"rows": sample.size(np.arange(len(problem))), "complete": complete}))
     if sample.weighted:
@@ -87,7 +87,7 @@ def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[
         return [Note("same_decision", {"threshold": decisions[0].threshold, "selected": rates == {1.0}})]
     if rates and min(rates) >= _NEARLY_ALL:
         table = decisions[0]
-        chosen = {"threshold": table.threshold, "selected_by": table.selected_by, "favourable": table.favourable}
+        chosen = {"threshold": table.threshold, "selected_by": table.selected_by, "favorable": table.favorable}
         return [Note("nearly_all_selected", {**chosen, "share": _NEARLY_ALL, "low": low, "high": high})]
     return []
 
@@ -99,11 +99,11 @@ def _direction_notes(sample: AuditSample) -> list[Note]:
         return []
     positive, negative = (np.flatnonzero(outcome == label) for label in (1, 0))
     sizes = sample.size(positive), sample.size(negative)
-    return direction_notes(scores.at(positive), scores.at(negative), sizes, sample.favourable)
+    return direction_notes(scores.at(positive), scores.at(negative), sizes, sample.favorable)
 
 
 def direction_notes(
-    positive: NDArray[Any], negative: NDArray[Any], sizes: tuple[int, int], favourable: Favourable = "high"
+    positive: NDArray[Any], negative: NDArray[Any], sizes: tuple[int, int], favorable: Favorable = "high"
 ) -> list[Note]:
     """Scores that are clearly higher for the negative label: the score or the label may be reversed.
 
@@ -112,7 +112,7 @@ def direction_notes(
     audit.
 
     >>> direction_notes(np.repeat([1, 0], 20), np.repeat([0, 1], 20), (20, 20))
-    [Note(kind='reversed_score', facts={'auc': 0.0, 'favourable': 'high'})]
+    [Note(kind='reversed_score', facts={'auc': 0.0, 'favorable': 'high'})]
     """
     if min(sizes) == 0:
         return []
@@ -120,7 +120,7 @@ def direction_notes(
     error = np.sqrt((sum(sizes) + 1) / (12 * sizes[0] * sizes[1]))  # of a score that is independent of the label
     if auc > 0.5 - max(_CLEARLY * error, _SLIGHT):
         return []
-    return [Note("reversed_score", {"auc": auc, "favourable": favourable})]
+    return [Note("reversed_score", {"auc": auc, "favorable": favorable})]
 
 
 def missing_notes(sample: AuditSample) -> list[Note]:
@@ -168,18 +168,18 @@ def _absent_notes(sample: AuditSample, parts: Sequence[Part]) -> list[Note]:
     return [Note("absent_groups", {"groups": _distinct(absent)})] if absent else []
 
 
-def small_notes(findings: Sequence[Finding], confidence: float, least_count: int) -> list[Note]:
+def small_notes(findings: Sequence[Finding], confidence: float, min_group_size: int) -> list[Note]:
     """Groups below the minimum group size, dependences without an interval, and gaps too large to go undetected."""
     notes = []
     small = _distinct(
         (group, finding.attribute, finding.within, size)
         for finding in findings
         for group, size in zip(finding.groups, finding.sizes, strict=True)
-        if size < least_count
+        if size < min_group_size
     )
     if small:
         fewest = FEWEST if any(min(finding.sizes) < FEWEST for finding in findings) else None
-        notes.append(Note("small_groups", {"groups": small, "least_count": least_count, "fewest": fewest}))
+        notes.append(Note("small_groups", {"groups": small, "min_group_size": min_group_size, "fewest": fewest}))
     sets = _distinct(
         (one.attribute, one.within)
         for one in findings
@@ -190,7 +190,7 @@ def small_notes(findings: Sequence[Finding], confidence: float, least_count: int
     pairs = []
     for one in findings:
         radius = sum(dkw_radius(size, confidence=confidence) for size in one.sizes)
-        if is_largest_gap(one.metric) and min(one.sizes) >= least_count and radius > max(one.value, _UNDETECTABLE):
+        if is_largest_gap(one.metric) and min(one.sizes) >= min_group_size and radius > max(one.value, _UNDETECTABLE):
             pairs.append((*one.groups, one.within))
     if pairs:
         notes.append(Note("undetectable_gaps", {"pairs": _distinct(pairs), "gap": _UNDETECTABLE}))
@@ -254,7 +254,7 @@ def training_note(decisions: Sequence[Decisions], dimension: int, confidence: fl
         return Note("training_rows", {"dimension": dimension})
     sizes = [rate.size for rate in first.rates]
     accuracy = sum(rate.size * (rate.accuracy or 0.0) for rate in first.rates) / sum(sizes)
-    bounds = generalisation_bounds(
+    bounds = generalization_bounds(
         accuracy, first.selection_difference, samples=(sizes[0], sizes[1]), dimension=dimension, confidence=confidence
     )
     if bounds is None:

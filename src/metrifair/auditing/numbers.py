@@ -58,7 +58,7 @@ class Bands(NamedTuple):
     cuts: Floats | Sequence[float] = ()  # of a number
 
     @classmethod
-    def of(cls, sample: AuditSample, part: Part, place: int, least_count: int) -> Bands:
+    def of(cls, sample: AuditSample, part: Part, place: int, min_group_size: int) -> Bands:
         """Those of the attribute at this place; without any cut where all values are equal.
 
         A cut, or a group, is looked at where at least so many rows are on either side, if there is one.
@@ -73,14 +73,14 @@ class Bands(NamedTuple):
             values = problem.numbers[units, place]
             cuts = cuts_of(values, amounts) if len(units) else np.zeros(0)
             upto = np.cumsum(np.bincount(np.searchsorted(cuts, values), rows, len(cuts) + 1))
-            cuts = cuts[_enough(upto[:-1], upto[-1], least_count)]
+            cuts = cuts[_enough(upto[:-1], upto[-1], min_group_size)]
             sides = [(f"≤{name}", f">{name}") for name in map(number_name, cuts)]
             band, at = np.searchsorted(cuts, values), np.arange(len(cuts))
             none = [None] * len(cuts)
             return cls(part, units, values, band, sides, at, attribute.name, False, none, amounts, cuts)
         present, band = np.unique(codes, return_inverse=True)
         size = np.bincount(band, rows)
-        at = _enough(size, size.sum(), least_count) if len(present) > 1 else present[:0]
+        at = _enough(size, size.sum(), min_group_size) if len(present) > 1 else present[:0]
         sides = [(str(attribute.groups[one]), REST) for one in present[at]]
         groups = canonical_values(attribute.values)
         first = [groups[one] for one in present[at]]
@@ -122,9 +122,9 @@ class Bands(NamedTuple):
         return found
 
 
-def _enough(own: NDArray[Any], everyone: float, least_count: int) -> Integers:
+def _enough(own: NDArray[Any], everyone: float, min_group_size: int) -> Integers:
     """Which sides, of so many rows, have enough rows and leave enough on the other one; all where none does."""
-    found = np.flatnonzero(np.minimum(own, everyone - own) >= least_count)
+    found = np.flatnonzero(np.minimum(own, everyone - own) >= min_group_size)
     return found if len(found) else np.arange(len(own))
 
 
@@ -191,8 +191,8 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
         for metric, own in at.items()
         for below in [bands.below(own.number)]
     }
-    enough = {metric: min(own) >= plan.least_count for metric, own in sizes.items()}
-    enough["energy"] = everyone >= plan.least_count  # it is about all rows, not about a cut
+    enough = {metric: min(own) >= plan.min_group_size for metric, own in sizes.items()}
+    enough["energy"] = everyone >= plan.min_group_size  # it is about all rows, not about a cut
     observed, correlation = _observed(sample, bands, cut, table)
     chances: dict[str, float] = {}
     if plan.permutations and not sample.weighted:

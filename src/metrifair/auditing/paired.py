@@ -154,7 +154,7 @@ def _group_influences(audited: AuditedRows, order: Any) -> dict[Names, _Influenc
                     found[*names, "auc"] = _Influences((below, above), weights)
                 if selection is not None:
                     selected = selection.amount[rows] > 0
-                    right = selected == (is_positive == (sample.favourable == "high"))
+                    right = selected == (is_positive == (sample.favorable == "high"))
                     found[*names, "accuracy"] = _Influences([right.astype(np.float64)], [weight])
                 if sample.probabilities and not are_decisions(score):
                     clipped = np.clip(scores, SMALLEST, 1 - SMALLEST)

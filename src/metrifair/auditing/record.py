@@ -72,7 +72,7 @@ def audit_record(
     measured, complete = measured_pairs(sample, compared, request.named_metrics())
     scheme = sample.problem.scheme
     dependent = [
-        Bands.of(sample, part, place, request.least_count)
+        Bands.of(sample, part, place, request.min_group_size)
         for part in parts
         for place, attribute in enumerate(scheme.attributes)
         if attribute.cuts or request.contrast == "independence"
@@ -119,9 +119,9 @@ def _settings(sample: AuditSample, request: Request, selection: Selection | None
         threshold=request.threshold,
         selected_by=None if selection is None else selection.by,
         reference=references,
-        least_count=request.least_count,
-        least_share=request.least_share,
-        favourable=request.favourable,
+        min_group_size=request.min_group_size,
+        min_group_share=request.min_group_share,
+        favorable=request.favorable,
         pos_label=canonical_values(scheme.classes)[scheme.positive] if scheme.classes else None,
         criteria=[one.name for one in request.named_criteria()],
         metrics=request.named_metrics(),
@@ -150,7 +150,7 @@ def _plan_of(request: Request, compared: Sequence[Compared], bands: Sequence[Ban
         for one in compared
         for side in ((one.left, None), (one.right, one.left if one.right is None else None))
     }
-    enough = sum(min(one.sizes) >= request.least_count for one in compared)
+    enough = sum(min(one.sizes) >= request.min_group_size for one in compared)
     resampled = {} if sampled else {"resamples": 0, "permutations": 0}
     return Plan(
         **vars(request) | resampled,
@@ -214,7 +214,7 @@ def findings_of(
 ) -> list[Finding]:
     """The findings of one comparison, one for each metric."""
     found, dealt, gap, values, brackets, rows, own = measured
-    sizes, enough = compared.sizes, min(compared.sizes) >= plan.least_count
+    sizes, enough = compared.sizes, min(compared.sizes) >= plan.min_group_size
     # Scores are many, and are gone through once: what takes fewer of them takes them from these.
     bin_of = bins(found, _FINER * plan.resolution)
     drawn = coarsened(found, bin_of)

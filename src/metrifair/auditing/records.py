@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import FEW, Interval
-from metrifair.figures.selection_rates import LEAST_SHARE, GroupRates
+from metrifair.figures.selection_rates import MIN_GROUP_SHARE, GroupRates
 from metrifair.problem.cells import Contrast
 from metrifair.problem.values import Value
 from metrifair.support.provenance import Provenance
@@ -79,7 +79,7 @@ class Finding:
 SelectedBy = Literal["threshold", "median", "decisions"]
 
 
-Favourable = Literal["high", "low"]
+Favorable = Literal["high", "low"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Decisions:
     reference: str | None = None  # the group whose rate others are divided by; None: there is no ratio
     unknown: GroupRates | None = None  # rows whose group is not known: in no ratio
     selected_by: SelectedBy = "threshold"
-    favourable: Favourable = "high"  # whether high scores are selected, or low ones
+    favorable: Favorable = "high"  # whether high scores are selected, or low ones
     standard: str = ""  # that the audit is by
     conditions: Conditions = ()
 
@@ -188,9 +188,9 @@ class AuditSettings:
     threshold: float | str | None = None  # as passed: a number, "auto", "median" or None
     selected_by: SelectedBy | None = None  # None: no decisions
     reference: Mapping[str, Value] = field(default_factory=dict)  # group value by attribute; empty: the highest rate
-    least_count: int = FEW  # minimum group size
-    least_share: float = LEAST_SHARE  # groups with a smaller share of the rows have no impact ratio
-    favourable: Favourable = "high"
+    min_group_size: int = FEW  # minimum group size
+    min_group_share: float = MIN_GROUP_SHARE  # groups with a smaller share of the rows have no impact ratio
+    favorable: Favorable = "high"
     pos_label: Value = None  # None: no classes
     criteria: Sequence[str] = ()
     metrics: Sequence[str] = ()
@@ -310,7 +310,7 @@ class SeriesRecord:
     looks: Sequence[str]
     rows: Sequence[int]
     confidence: float
-    least_count: int  # rows of a group that is tested
+    min_group_size: int  # rows of a group that is tested
     series: Sequence[Look]
     baselines: Sequence[Baseline]  # one for each distance, in the order of their first looks
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each look

@@ -8,11 +8,11 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 
-from metrifair.auditing.records import Favourable
+from metrifair.auditing.records import Favorable
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.certificates import check_confidence
 from metrifair.figures.intervals import FEW
-from metrifair.figures.selection_rates import HIGHEST, LEAST_SHARE, STANDARDS, StandardName
+from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, STANDARDS, StandardName
 from metrifair.metrics.registry import METRICS, USUAL
 from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
@@ -29,7 +29,7 @@ from metrifair.support.checks import (
 )
 from metrifair.support.provenance import said_of
 
-MOST_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
+MAX_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
 MOST_LEVELS = 10_000  # that can be told apart
 MOST_PAIRED = 30
 """Up to so many groups of an attribute are compared in pairs, more of them each with the rest."""
@@ -57,13 +57,13 @@ class CountedOptions(TypedDict, total=False):
     pos_label: object
     resamples: int
     permutations: int
-    most_groups: int | None
-    least_count: int
+    max_groups: int | None
+    min_group_size: int
     vc_dimension: int | None
     standard: StandardName | None
     reference: Reference
-    favourable: Favourable
-    least_share: float
+    favorable: Favorable
+    min_group_share: float
     title: str | None
     about: Mapping[str, str] | None
 
@@ -109,13 +109,13 @@ class Request:
     score_range: tuple[float, float] | None = None  # that holds all scores, seen or not; None: not known
     resamples: int = 500  # 0: no intervals
     permutations: int = 999  # 0: no p-values
-    most_groups: int | None = None
-    least_count: int = FEW  # rows; groups of fewer are never the headline, and are listed apart
+    max_groups: int | None = None
+    min_group_size: int = FEW  # rows; groups of fewer are never the headline, and are listed apart
     vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
     standard: StandardName | None = None
     reference: Reference = HIGHEST
-    favourable: Favourable = "high"
-    least_share: float = LEAST_SHARE
+    favorable: Favorable = "high"
+    min_group_share: float = MIN_GROUP_SHARE
     title: str | None = None  # of the report
     about: Mapping[str, str] | None = None  # what is to be known of the data
 
@@ -140,8 +140,8 @@ class Request:
             raise DataError(
                 "must be a finite number, 'auto', 'median' or None", argument="threshold", received=self.threshold
             )
-        check_known("favourable", self.favourable, ("high", "low"))
-        check_number("least_share", self.least_share, low=0, high=1)
+        check_known("favorable", self.favorable, ("high", "low"))
+        check_number("min_group_share", self.min_group_share, low=0, high=1)
         if self.standard is not None:
             check_known("standard", self.standard, [name for name in STANDARDS if name])
             if not STANDARDS[self.standard].named and self.reference != HIGHEST:
@@ -151,8 +151,8 @@ class Request:
                     received=self.reference,
                     remedy=Remedy("reference", leave_out=True),
                 )
-        groups_allowed(self.most_groups)
-        check_integer("least_count", self.least_count, least=1)
+        groups_allowed(self.max_groups)
+        check_integer("min_group_size", self.min_group_size, least=1)
         said_of(self.title, self.about)
         if self.vc_dimension is not None:
             check_integer("vc_dimension", self.vc_dimension, least=1)
@@ -171,7 +171,7 @@ class Request:
     @property
     def numbers(self) -> Continuous:
         """Which attributes are numbers; whoever says how many groups there may be means groups."""
-        return False if self.most_groups is not None and isinstance(self.continuous, str) else self.continuous
+        return False if self.max_groups is not None and isinstance(self.continuous, str) else self.continuous
 
     def named_criteria(self) -> tuple[Criterion, ...]:
         """The criteria that were asked for, each once."""
@@ -260,15 +260,15 @@ def check_attribute(attribute: Attribute, samples: int, most: int | None = None)
 def groups_allowed(most: int | None) -> int:
     """How many groups may be compared; a DataError where ``most`` is not such a number."""
     if most is None:
-        return MOST_GROUPS
+        return MAX_GROUPS
     if not is_integer(most, least=2) or most > MOST_LEVELS:
-        raise DataError(f"must be an integer from 2 to {MOST_LEVELS:,}, or None", argument="most_groups", received=most)
+        raise DataError(f"must be an integer from 2 to {MOST_LEVELS:,}, or None", argument="max_groups", received=most)
     return int(most)
 
 
 def too_many_groups(attribute: str, found: str, groups: int) -> DataError:
     """What is wrong with a column that makes so many groups, and what to do about it."""
-    insist = [Remedy("most_groups", groups, " if each value is a group")] if groups <= MOST_LEVELS else []
+    insist = [Remedy("max_groups", groups, " if each value is a group")] if groups <= MOST_LEVELS else []
     return DataError(
         f"the groups {attribute!r} hold {found}, as an id or a measurement does: too many to compare",
         remedy=["name another column", Remedy("cuts", detail=" to make groups of a number"), *insist],

@@ -1,6 +1,6 @@
 """How sure one can be of a distance: intervals by a multiplier bootstrap, and permutation p-values, of two samples.
 
-Scores are sorted once; a resample is another set of weights on the same scores. Above ``resolution`` scores, neighbours
+Scores are sorted once; a resample is another set of weights on the same scores. Above ``resolution`` scores, neighbors
 are taken together: what moves within such a bin is a share 1/sqrt(resolution) of what moves at all.
 """
 

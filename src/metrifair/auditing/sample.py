@@ -21,7 +21,7 @@ from metrifair.auditing.distribution import (
 )
 from metrifair.auditing.out_of_core.brackets import Brackets, CellSides, bracket_distances
 from metrifair.auditing.out_of_core.rows import BinnedScores
-from metrifair.auditing.records import REST, Conditions, Favourable
+from metrifair.auditing.records import REST, Conditions, Favorable
 from metrifair.auditing.request import MOST_PAIRED
 from metrifair.auditing.resampling import Rows
 from metrifair.auditing.rest import Everyone, is_known
@@ -52,7 +52,7 @@ class AuditSample:
     left_out: Mapping[str, int] = field(default_factory=dict)  # rows that could not be used at all, by why
     levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
     rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
-    favourable: Favourable = "high"  # whether high scores are, or low ones
+    favorable: Favorable = "high"  # whether high scores are, or low ones
     classes: tuple[object, ...] = ()  # whose probabilities the predictions are, where there are three or more
     order: Integers | None = None  # the place of each row among those handed over; None: as they stand
 
@@ -84,7 +84,7 @@ class AuditSample:
     @property
     def scored(self) -> Problem:
         """The problem whose positive label is the one that high scores are of."""
-        return problem_of_scores(self.problem, self.favourable)
+        return problem_of_scores(self.problem, self.favorable)
 
     @property
     def outcome(self) -> Floats | None:
@@ -107,7 +107,7 @@ class AuditSample:
                 f"{criterion.name} compares other scores than the predictions, which is not done for files too large "
                 "to hold; write those scores to the file, as a column of their own"
             )
-        scores = scores_of(criterion, self.prediction, problem_of_scores(problem, self.favourable), loss=loss).numpy()
+        scores = scores_of(criterion, self.prediction, problem_of_scores(problem, self.favorable), loss=loss).numpy()
         return scores_by_class(scores, self.classes, self.weight)
 
 
@@ -119,9 +119,9 @@ def scores_by_class(scores: Floats, classes: Sequence[object], weight: Floats | 
     return {name: counted_rows(column, weight) for name, column in zip(names, scores.T, strict=True)}
 
 
-def problem_of_scores(problem: Problem, favourable: Favourable) -> Problem:
+def problem_of_scores(problem: Problem, favorable: Favorable) -> Problem:
     """The problem whose positive label is the one that high scores are of: the other one, where low ones are good."""
-    if favourable == "high" or len(problem.scheme.classes) != 2:
+    if favorable == "high" or len(problem.scheme.classes) != 2:
         return problem
     return replace(problem, scheme=replace(problem.scheme, positive=1 - problem.scheme.positive))
 

@@ -101,7 +101,7 @@ class MemorySource:
             self.y_true, self.sensitive_features, self.control_features, self.sample_weight, rows, label="y_true"
         )
         problem, rated = _interpreted(given, request)
-        scored = problem_of_scores(problem, request.favourable)
+        scored = problem_of_scores(problem, request.favorable)
         prediction, classes, precision = predictions_of(self.y_pred, scored, pos_label=request.pos_label)
         weight, order = problem.weight, None
         if weight is not None:
@@ -126,7 +126,7 @@ class MemorySource:
             weighted=weight is not None,
             left_out=self.left_out,
             rated=rated,
-            favourable=request.favourable,
+            favorable=request.favorable,
             classes=classes,
             order=order,
         )
@@ -152,7 +152,7 @@ class ColumnSource:
             missing = [np.isnan(numbers("score", one, table[one])) for one in self.scores]
             table = table.filter(~np.any(missing, axis=0))
         # An attribute of more groups than may be told apart is refused here: naming a million of them takes a minute.
-        levels = levels_for(roles, most=len(table), most_groups=MOST_LEVELS)
+        levels = levels_for(roles, most=len(table), max_groups=MOST_LEVELS)
         rows = None
         while rows is None:
             try:
@@ -199,7 +199,7 @@ class BinnedSource:
             left_out=cells.left_out,
             levels=cells.levels,
             rated=rated,
-            favourable=request.favourable,
+            favorable=request.favorable,
         )
 
 
@@ -217,11 +217,11 @@ def _interpreted(given: Given, request: Request, tally: Tally | None = None) -> 
     if problem.numbers is not None:
         # Attributes that are numbers are bands of about equal weight, for decisions by group. The numbers stay.
         weight = None if tally is None else tally.weight
-        bands = in_bands(problem, BANDS, weight=weight, rows=rows, least=request.least_count)
+        bands = in_bands(problem, BANDS, weight=weight, rows=rows, least=request.min_group_size)
         problem = replace(bands, numbers=problem.numbers)
-    if request.favourable == "low" and request.pos_label is None and len(problem.scheme.classes) == 2:
+    if request.favorable == "low" and request.pos_label is None and len(problem.scheme.classes) == 2:
         problem = replace(problem, scheme=replace(problem.scheme, positive=0))
-    check_groups(problem, rows, request.most_groups if rows is None else groups_allowed(request.most_groups))
+    check_groups(problem, rows, request.max_groups if rows is None else groups_allowed(request.max_groups))
     return problem, _rated_problem(problem, given.sensitive_features, request)
 
 

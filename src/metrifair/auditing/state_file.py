@@ -317,7 +317,7 @@ def check_last(parts: StateParts, request: Request) -> None:
         return
     labels = sorted({cell[-1] for cell in parts.cells if cell[-1] is not None}, key=rank_of)
     is_last = place_among(request.pos_label, labels) == len(labels) - 1
-    if len(labels) > 1 and is_last != (request.favourable == "high"):
+    if len(labels) > 1 and is_last != (request.favorable == "high"):
         raise DataError(
             f"the scores that were counted are the probabilities of the label {labels[-1]!r}, the last of two columns",
             remedy=[Remedy("pos_label", leave_out=True), "count the column of that label alone"],

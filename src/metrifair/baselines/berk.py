@@ -1,6 +1,6 @@
 """Convex fair regression (Berk et al. 2017): least squares, and a penalty on pairs across groups.
 
-Everything is quadratic, so a whole grid of strengths shares one pass over the pairs and one factorisation of the data.
+Everything is quadratic, so a whole grid of strengths shares one pass over the pairs and one factorization of the data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BLOCK = 1 << 21  # similarities held in memory at a time
 class BerkRegressor(RegressorMixin, WeightedEstimator):
     """Linear regression that treats alike those of different groups who have like targets.
 
-    Minimises squared error + strength x penalty + ridge x (squared intercept and coefficients), in closed form. The
+    Minimizes squared error + strength x penalty + ridge x (squared intercept and coefficients), in closed form. The
     penalty weighs each pair across groups by the similarity ``exp(-(y_i - y_j)^2)`` of its targets. The similarity
     depends on the scale of y.
 
@@ -103,21 +103,21 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
 def solutions(
     data: TrainingData, strengths: Sequence[float], *, penalty: Penalty, loss: Loss, ridge: float = 0.0
 ) -> list[Floats]:
-    """(intercept, coefficients) for each strength; of several minimisers the one of least norm."""
+    """(intercept, coefficients) for each strength; of several minimizers the one of least norm."""
     design = np.column_stack([np.ones(len(data)), data.x])
     totals = data.weight.sum() if loss == "pooled" else np.bincount(data.group, data.weight)[data.group]
     scale = np.sqrt(data.weight / totals)
-    # Square roots of the quadratic forms, on the span of the rows, in which the minimiser of least norm lies: forming
+    # Square roots of the quadratic forms, on the span of the rows, in which the minimizer of least norm lies: forming
     # the matrices would square the condition number.
     left, values, right = np.linalg.svd(design * scale[:, None], full_matrices=False)
     counts = values > values[0] * max(design.shape) * np.finfo(np.float64).eps
     target, roots, basis = left.T[counts] @ (data.y * scale), np.diag(values[counts]), right[counts].T
-    penalised = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
+    penalized = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
     shrinking = np.sqrt(ridge) * np.eye(len(roots))
-    zeros = np.zeros(len(penalised) + len(shrinking))
+    zeros = np.zeros(len(penalized) + len(shrinking))
     found = []
     for strength in strengths:
-        rows = np.vstack([roots, np.sqrt(strength) * penalised, shrinking])
+        rows = np.vstack([roots, np.sqrt(strength) * penalized, shrinking])
         found.append(basis @ np.linalg.lstsq(rows, np.append(target, zeros), rcond=None)[0])
     return found
 

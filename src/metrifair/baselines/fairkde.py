@@ -40,7 +40,7 @@ class FairKDEClassifier(NetworkClassifier):
     Lowers (1 - strength) x cross-entropy + strength x Huber cost of each group's rate less the rate of all. Predicting
     needs no groups; the original takes the group as one of the features. The paper's are 500 epochs of 2,048 rows at a
     learning rate of 2e-4 (Drug, CC) or 5e-4 (COMPAS), and 200 epochs of 512 rows at 0.1, decaying by 0.98 (Adult); not
-    standardised.
+    standardized.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class FairKDEClassifier(NetworkClassifier):
     delta : float, default=1.0
         Disparities beyond it cost linearly; at 1 none is.
     groups : {"all", "first"}, default=None
-        Penalise all groups or the first only; None: as the variant does.
+        Penalize all groups or the first only; None: as the variant does.
     tail : {"exact", "approx"}, default=None
         The kernel's tail, or its value by the authors' formula; None: as the variant does.
     warm_start_path : bool, default=False

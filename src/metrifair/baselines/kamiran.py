@@ -87,7 +87,7 @@ class ReweighingClassifier(Preprocessor):
 
 
 class Changes(NamedTuple):
-    """Rows whose label is changed: to positive in the deprived group, to negative in the favoured one."""
+    """Rows whose label is changed: to positive in the deprived group, to negative in the favored one."""
 
     promoted: Integers
     demoted: Integers
@@ -118,7 +118,7 @@ def massaged(y: Integers, deprived: ArrayLike, score: Floats, *, rounding: str =
 class MassagingClassifier(TwoClassMixin, Preprocessor):
     """Any classifier, trained on labels of which some were changed so that both groups have the same positive rate.
 
-    A ranker scores the rows; the deprived group's likeliest negatives become positive and as many of the favoured
+    A ranker scores the rows; the deprived group's likeliest negatives become positive and as many of the favored
     group's unlikeliest positives negative. That is a property of the training labels: the classifier may still tell
     groups apart by the features. Predicting needs no groups.
 

@@ -1,4 +1,4 @@
-"""Logistic loss of a linear score, minimised by Newton's method, on all weights or along some directions only."""
+"""Logistic loss of a linear score, minimized by Newton's method, on all weights or along some directions only."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SEPARATED = 1e-6  # mean loss, or 1 / norm of weights, below which the classes 
 class ColumnScale:
     """Columns brought to one scale, with a column of ones in front where there is an intercept.
 
-    Without an intercept columns are not centred: that would change the problem.
+    Without an intercept columns are not centered: that would change the problem.
     """
 
-    centre: Floats
+    center: Floats
     spread: Floats
     intercept: bool
 
@@ -34,20 +34,20 @@ class ColumnScale:
     def of(cls, data: TrainingData, *, intercept: bool) -> ColumnScale:
         """Mean and standard deviation, or zero and root mean square; columns without spread stay as they are."""
         shares = data.weight / data.weight.sum()
-        centre = shares @ data.x if intercept else np.zeros(data.x.shape[1])
-        spread = np.sqrt(shares @ (data.x - centre) ** 2)
+        center = shares @ data.x if intercept else np.zeros(data.x.shape[1])
+        spread = np.sqrt(shares @ (data.x - center) ** 2)
         rounding = 1e-12 * np.abs(data.x).max(0)
-        return cls(centre, np.where(spread > rounding, spread, 1.0), intercept)
+        return cls(center, np.where(spread > rounding, spread, 1.0), intercept)
 
     def design(self, x: Floats) -> Floats:
         """What weights in the scaled problem are multiplied with."""
-        scaled = (x - self.centre) / self.spread
+        scaled = (x - self.center) / self.spread
         return np.column_stack([np.ones(len(x)), scaled]) if self.intercept else scaled
 
     def unscaled(self, w: Floats) -> tuple[float, Floats]:
         """Intercept and coefficients for the columns as they were."""
         coef = w[self.intercept :] / self.spread
-        return (float(w[0] - coef @ self.centre) if self.intercept else 0.0), coef
+        return (float(w[0] - coef @ self.center) if self.intercept else 0.0), coef
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,8 @@ class Logistic:
         hessian = (self.design.T * (self.weight * wrong * (1 - wrong))) @ self.design + np.diag(self.shrinkage)
         return gradient, hessian
 
-    def minimised(self, start: Floats, directions: Floats | None = None) -> Floats:
-        """The minimiser among start + directions u (all of space where there are none), by damped Newton steps."""
+    def minimized(self, start: Floats, directions: Floats | None = None) -> Floats:
+        """The minimizer among start + directions u (all of space where there are none), by damped Newton steps."""
         w, value = start, self.value(start)
         for _ in range(_STEPS):
             gradient, hessian = self.derivatives(w)
@@ -100,11 +100,11 @@ class Logistic:
         return w
 
     def unconstrained(self) -> Floats:
-        """The minimiser; warns where the classes can be separated, so that there is none."""
-        w = self.minimised(np.zeros(self.design.shape[1]))
+        """The minimizer; warns where the classes can be separated, so that there is none."""
+        w = self.minimized(np.zeros(self.design.shape[1]))
         if self._separates(w, self.value(w)):
             warn_unconverged(
-                "a linear score separates the classes exactly: the unpenalised fit has no optimum; give a ridge"
+                "a linear score separates the classes exactly: the unpenalized fit has no optimum; give a ridge"
             )
         return w
 

@@ -41,7 +41,7 @@ class SinkhornClassifier(NetworkClassifier):
     criterion : {"statistical_parity", "equal_opportunity"}, default="statistical_parity"
         Compare all rows, or those that are positive.
     level : {"hidden", "output"}, default="hidden"
-        Penalise the last hidden layer, or the output (the probability).
+        Penalize the last hidden layer, or the output (the probability).
     epsilon : float, default=0.1
         Entropic smoothing of the transport, whose cost is the distance, not squared.
     tolerance : float, default=1e-9
@@ -69,7 +69,7 @@ class SinkhornClassifier(NetworkClassifier):
         The reference reports in ``divergence_`` the plain cost of the plans, as the published code did, instead of the
         entropic value; training is the same.
     standardize : bool, default=True
-        Centre and scale the features inside. The paper does not.
+        Center and scale the features inside. The paper does not.
     device : str, default="auto"
         ``"auto"`` takes a CUDA device where there is one.
     random_state : int, NumPy generator or None, default=None
@@ -127,9 +127,9 @@ class SinkhornClassifier(NetworkClassifier):
         """
         seeds, rows, strengths = grid
         solver = self._check(strengths)
-        penalised = any(strengths)
-        parts = [self._part(data.take(own), seed, penalised=penalised) for seed, own in zip(seeds, rows, strict=True)]
-        together = self._models_at_once(solver, parts) if penalised and parts else len(seeds) * len(strengths)
+        penalized = any(strengths)
+        parts = [self._part(data.take(own), seed, penalized=penalized) for seed, own in zip(seeds, rows, strict=True)]
+        together = self._models_at_once(solver, parts) if penalized and parts else len(seeds) * len(strengths)
         few = max(1, min(together, len(strengths)))
         many = max(1, together // few) if device_of(self.device).type in _STACKS_SEEDS else 1
         found: list[list[Fitted]] = []
@@ -155,12 +155,12 @@ class SinkhornClassifier(NetworkClassifier):
             )
         return Sinkhorn(self.epsilon, self.tolerance, self.max_iterations, self.block)
 
-    def _part(self, data: TrainingData, seed: int, *, penalised: bool) -> SeedPart:
+    def _part(self, data: TrainingData, seed: int, *, penalized: bool) -> SeedPart:
         labels = CONDITIONED_ON[usual_name(self.criterion)]
         data.check_cells(labels)
         scaling = scaling_of(samples_of(data), None) if self.standardize else Scaling.none(data.x.shape[1])
         among = np.isin(data.y, labels) if labels else np.ones(len(data), dtype=bool)
-        sides = tuple(distinct_points(data.x[among & (data.group == code)]) for code in (0, 1) if penalised)
+        sides = tuple(distinct_points(data.x[among & (data.group == code)]) for code in (0, 1) if penalized)
         return SeedPart(seed, scaling, distinct_points(np.column_stack([data.x, data.y])), sides)
 
     def _models_at_once(self, solver: Sinkhorn, parts: Sequence[SeedPart]) -> int:

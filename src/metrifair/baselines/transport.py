@@ -108,8 +108,8 @@ class Sinkhorn:
         """
         with torch.no_grad():
             a, b = weights
-            centre = torch.cat([u, v], -2).mean(-2, keepdim=True)
-            x, y = (u - centre) / self.epsilon, (v - centre) / self.epsilon  # the unit of cost is now epsilon
+            center = torch.cat([u, v], -2).mean(-2, keepdim=True)
+            x, y = (u - center) / self.epsilon, (v - center) / self.epsilon  # the unit of cost is now epsilon
             pairs = (x, x, a, a), (y, y, b, b), (x, y, a, b)
             three = among_u, among_v, both = tuple(  # each problem is made when it is its turn: its matrices are large
                 solved(TransportProblem(*pair, self.block), begin, self, sharp=sharp)

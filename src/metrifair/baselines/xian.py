@@ -166,10 +166,10 @@ def binary_rates(score: Floats, group: Integers, alpha: float) -> Floats:
     array([0.5, 0.6])
     """
     members = [score[group == code] for code in range(group.max() + 1)]
-    favoured = np.array([float((own > 0.5).mean()) for own in members])  # the cheapest shares
+    favored = np.array([float((own > 0.5).mean()) for own in members])  # the cheapest shares
     rates = [np.arange(len(own) + 1) / len(own) for own in members]  # share accepted when the first k rows are
     costs = [(own.sum() + np.append(0.0, np.cumsum(1 - 2 * np.sort(own)[::-1]))) / len(own) for own in members]
-    return cheapest_rates(rates, costs, np.bincount(group) / len(group), favoured, alpha)
+    return cheapest_rates(rates, costs, np.bincount(group) / len(group), favored, alpha)
 
 
 def accepted(score: Floats, rate: float) -> Floats:
@@ -191,7 +191,7 @@ def threshold(score: Floats, probability: Floats) -> float:
 
 
 def binary_assignment(score: Floats, group: Integers, alpha: float) -> Assignment:
-    """The optimal randomised decisions for two classes, in O(n log n)."""
+    """The optimal randomized decisions for two classes, in O(n log n)."""
     rates = binary_rates(score, group, alpha)
     probability = np.empty(len(score))
     for code, rate in enumerate(rates):
@@ -202,7 +202,7 @@ def binary_assignment(score: Floats, group: Integers, alpha: float) -> Assignmen
 
 
 def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
-    """The optimal randomised decisions for any number of classes, by a linear program over the distinct rows."""
+    """The optimal randomized decisions for any number of classes, by a linear program over the distinct rows."""
     (n, classes), groups = scores.shape, int(group.max()) + 1
     atoms, place, counts = np.unique(np.column_stack([group, scores]), axis=0, return_inverse=True, return_counts=True)
     place, own, m = place.ravel(), atoms[:, 0].astype(int), len(atoms)

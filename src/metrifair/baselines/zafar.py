@@ -163,10 +163,10 @@ def covariances(data: TrainingData, design: Floats) -> Floats:
     shares = data.weight / data.weight.sum()
     codes = [1] if len(data.groups) == 2 else range(len(data.groups))
     members = np.stack([data.group == code for code in codes]).astype(np.float64)
-    centred = members - (members @ shares)[:, None]
-    found: Floats = (centred * shares) @ design
+    centered = members - (members @ shares)[:, None]
+    found: Floats = (centered * shares) @ design
     # Rounding must not pass for a covariance: a vector this short is zero.
-    noise = 1e-14 * (np.abs(centred) * shares) @ np.abs(design)
+    noise = 1e-14 * (np.abs(centered) * shares) @ np.abs(design)
     return np.where(np.abs(found) <= noise, 0.0, found)
 
 
@@ -178,7 +178,7 @@ def within(loss: Logistic, c: Floats, w0: Floats, tau: float, start: Floats | No
     near = w0 if start is None else start
     aim = np.sign(reached) * tau
     feasible = near + c * (aim - c @ near) / (c @ c)
-    return loss.minimised(feasible, null_space(c[None]))
+    return loss.minimized(feasible, null_space(c[None]))
 
 
 def within_loss(loss: Logistic, c: Floats, w0: Floats, gamma: float) -> Floats:
@@ -269,7 +269,7 @@ def convex_round(
 ) -> Callable[[Floats, float], tuple[Floats, float]]:
     """The convex program of a round, as a function of the weights before it and the price of slack.
 
-    Returns the minimiser of mean loss + price x slack, the concave mean on the larger side replaced by its tangent at
+    Returns the minimizer of mean loss + price x slack, the concave mean on the larger side replaced by its tangent at
     these weights, and the largest slack. Written for the sum of losses, which the solver finds easier.
     """
     cp = require("cvxpy", extra="baselines", purpose="ZafarClassifier with this criterion")

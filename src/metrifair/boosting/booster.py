@@ -24,7 +24,7 @@ from metrifair.estimators.settings import SmallGroups
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Combine, Contrast
-from metrifair.problem.criteria import Compare, Criterion
+from metrifair.problem.criteria import Criterion, Penalize
 from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
 from metrifair.saving.saved import Saved
@@ -62,8 +62,8 @@ class FairBooster(Saved):
         is the same, since every round sees all rows). ``"population"``: the distance of the population, which may be
         negative.
     combine : as in FairClassifier
-    compare : {"prediction", "output"}, default="prediction"
-        Compare predictions or outputs.
+    penalize : {"prediction", "output"}, default="prediction"
+        Penalize predictions or outputs.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
         ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest. ``"independence"`` measures how
         much scores depend on the group.
@@ -94,7 +94,7 @@ class FairBooster(Saved):
         metric: MetricLike = "energy",
         estimate: Estimate = "rows",
         combine: Combine = "mean",
-        compare: Compare = "prediction",
+        penalize: Penalize = "prediction",
         contrast: Contrast = "pairs",
         intersectional: bool = False,
         continuous: Continuous = "auto",
@@ -109,7 +109,7 @@ class FairBooster(Saved):
         self.metric = metric
         self.estimate = estimate
         self.combine = combine
-        self.compare = compare
+        self.penalize = penalize
         self.contrast = contrast
         self.intersectional = intersectional
         self.continuous = continuous

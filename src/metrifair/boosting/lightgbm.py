@@ -125,7 +125,7 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     ----------
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMClassifier and needs no groups.
-    criterion, metric, estimate, combine, compare : as in FairBooster
+    criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         The positive class; by default the last one.
@@ -163,7 +163,7 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
     ----------
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMRegressor and needs no groups.
-    criterion, metric, estimate, combine, compare : as in FairBooster
+    criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         For classifiers only.

@@ -138,7 +138,7 @@ class PenalizedRisk:
         moving, objective = output.detach().double().requires_grad_(), self.objective
         y = self.batch.samples.y.double()
         # Computed once: elsewhere in a vector the last digit may be another, and a row would not tie with its copy.
-        score = scores(objective.criterion, objective.task, moving, y, compare=objective.compare)
+        score = scores(objective.criterion, objective.task, moving, y, penalize=objective.penalize)
         vector = objective.task.vector and score.ndim == moving.ndim
         doubled, added = torch.cat([score.detach(), score]), self._with_added
         found = objective.unfairness_of_scores(doubled, added.sides, added.samples.value, vector=vector)
@@ -164,7 +164,7 @@ class PenalizedRisk:
     def _by_counting(self) -> bool:
         """True for what is asked for most: the energy distance of predictions that have no weights."""
         objective, sides = self.objective, self.batch.sides
-        usual = objective.metric == "energy" and objective.criterion.score == objective.compare == "prediction"
+        usual = objective.metric == "energy" and objective.criterion.score == objective.penalize == "prediction"
         return usual and all(
             one.dependence is not None or (one.weights is None and min(one.counts) >= objective.fewest) for one in sides
         )

@@ -115,13 +115,13 @@ class SummedRisk:
 
     def _score(self, standard: Tensor) -> Tensor:
         objective = self.objective
-        return scores(objective.criterion, objective.task, standard, self._targets, compare=objective.compare)
+        return scores(objective.criterion, objective.task, standard, self._targets, penalize=objective.penalize)
 
     def _terms(self, standard: Tensor, score: Floats) -> tuple[float, float, Floats]:
         """The risk, the unfairness, and its slope by the score of each row here."""
         own_risk = float(self.rows.in_risk @ self.objective.task.loss(standard, self._targets).numpy())
         # Probabilities fill their range. Other scores may have one far out, which would leave few places to most.
-        bent = self.objective.task.name != BINARY.name or self.objective.compare != "prediction"
+        bent = self.objective.task.name != BINARY.name or self.objective.penalize != "prediction"
         bent = bent or self.objective.criterion.score != "prediction"
         line = score / (1 + np.abs(score)) if bent else score
         ends = [-line.min(), line.max()] if len(line) else [-np.inf, -np.inf]

@@ -130,7 +130,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     ----------
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBClassifier and needs no groups.
-    criterion, metric, estimate, combine, compare : as in FairBooster
+    criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         The positive class; by default the last one.
@@ -183,7 +183,7 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     ----------
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBRegressor and needs no groups.
-    criterion, metric, estimate, combine, compare : as in FairBooster
+    criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         For classifiers only.

@@ -42,7 +42,7 @@ measure_options = options.together(
         help="Of intervals and certificates.",
     ),
     click.option(
-        "--least-count",
+        "--min-group-size",
         type=click.IntRange(1),
         default=30,
         help="Groups of fewer rows are too small to tell: listed apart, never the headline.",
@@ -109,7 +109,7 @@ result_options = options.together(*rules.limit_options, options.about_options, o
 @rules.rate_options
 @result_options
 @click.option(
-    "--most-groups",
+    "--max-groups",
     type=click.IntRange(2, 10_000),
     help="Groups that a column may have.  [default: 1000, with two rows each on average if there are more than 30]",
 )

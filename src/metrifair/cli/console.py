@@ -41,7 +41,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def printable(text: object) -> str:
-    r"""The text without characters that move the cursor or change colours.
+    r"""The text without characters that move the cursor or change colors.
 
     >>> printable("a\x1b[31mb\nc")
     'a�[31mb�c'

@@ -43,7 +43,7 @@ from metrifair.cli.rules import rate_options
 )
 @options.criteria_option("all that the columns allow")
 @click.option("--name", default="", help="Of what is counted, such as a day or a site.")
-@click.option("--least-count", type=click.IntRange(1), default=1, help="Withhold cells of fewer rows.")
+@click.option("--min-group-size", type=click.IntRange(1), default=1, help="Withhold cells of fewer rows.")
 @click.option("--output", type=options.Output(), required=True, help="File for the counts.")
 @options.file_options
 @options.TABLE
@@ -55,7 +55,7 @@ def count_command(
     threshold: float | None,
     criteria: tuple[str, ...],
     name: str,
-    least_count: int,
+    min_group_size: int,
     output: Path,
     reading: FileOptions,
     table: str | None,
@@ -88,7 +88,7 @@ def count_command(
             count_file(state, file, roles, reading)
         else:
             count_table(state, place, roles, missing=reading.missing)
-    kept = state.without(least_count)
+    kept = state.without(min_group_size)
     kept.save(output)
     say(out, f"{kept!r}; {kept.left_out:,} rows left out.", f"Counts: {output}")
 
@@ -102,7 +102,7 @@ def count_command(
 @rate_options
 @result_options
 @click.option("--save", "save_to", type=options.Output(), help="File for all counts together.")
-@click.option("--most-groups", type=click.IntRange(2, 10_000), help="Groups that a column may have.")
+@click.option("--max-groups", type=click.IntRange(2, 10_000), help="Groups that a column may have.")
 @options.SEED
 @click.pass_context
 def merge_command(

@@ -17,14 +17,14 @@ _OPTIONS = {
     "KEY=VALUE": "about",
     "LOW HIGH": "range",
     "NAME": "combine contrast criterion encoding estimate format loss metric model sheet standard table utility",
-    "NUMBER": "least-count max-unfairness most-groups seed seeds threshold tolerance vc-dimension",
+    "NUMBER": "min-group-size max-unfairness max-groups seed seeds threshold tolerance vc-dimension",
     "NUMBERS": "strengths",
     "OLD=NEW": "replace",
-    "SHARE": "confidence least-share",
+    "SHARE": "confidence min-group-share",
     "SIGN": "decimal separator",
     "TEXT": "title",
     "VALUE": "missing",
-    "high|low": "favourable",
+    "high|low": "favorable",
 }
 _PLACEHOLDERS = {option: placeholder for placeholder, options in _OPTIONS.items() for option in options.split()}
 # Arguments whose option has another name; any other option is spelled as its argument.

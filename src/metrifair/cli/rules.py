@@ -177,12 +177,15 @@ rate_options = together(
         help="Whose rate others are divided by; of several columns COLUMN=CATEGORY each.  [default: the highest]",
     ),
     choice(
-        "--favourable",
+        "--favorable",
         ["high", "low"],
         "Which scores are good to have; low for risks. The positive label is then, unless told, the first.",
     ),
     click.option(
-        "--least-share", type=Number(0, 1), default=0.02, help="Groups of a smaller share of the rows are in no ratio."
+        "--min-group-share",
+        type=Number(0, 1),
+        default=0.02,
+        help="Groups with a smaller share of the rows have no ratio.",
     ),
     table_option("--rates", "the table of rates and ratios"),
 )

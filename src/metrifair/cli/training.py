@@ -47,7 +47,7 @@ class TrainedModel:
     model: TableModel  # the one to keep
     measured: TableModel  # the one whose figures these are: the same, unless it was trained again
     parts: Split  # validation, on which the threshold is chosen, and test may be empty
-    judgement: Evaluation | None  # None: no row was kept apart
+    judgment: Evaluation | None  # None: no row was kept apart
     chosen: ChosenThreshold | None
     notes: tuple[str, ...]
     unfinished: tuple[str, ...]  # what says that training has not converged
@@ -75,17 +75,17 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         score = predictions(measured, part).score
         chosen = choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs)
     measured = replace(measured, threshold=asked.threshold if chosen is None else chosen.threshold)
-    judgement = None
+    judgment = None
     if apart:
         utility = None if chosen is None else chosen.utility
-        judgement = evaluate_model(measured, *apart, strength=source.estimator.strength, seed=seed, utility=utility)
+        judgment = evaluate_model(measured, *apart, strength=source.estimator.strength, seed=seed, utility=utility)
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)
         model = replace(again, threshold=measured.threshold)
         told = Told(*(list(dict.fromkeys([*one, *other])) for one, other in zip(told, more, strict=True)))
     known = tuple(dict.fromkeys(note for note in (*notes, *told.notes) if note))
-    return TrainedModel(model, measured, parts, judgement, chosen, known, tuple(told.unfinished))
+    return TrainedModel(model, measured, parts, judgment, chosen, known, tuple(told.unfinished))
 
 
 def _parts(source: TrainingFile, asked: Training) -> Split:
@@ -120,30 +120,30 @@ def show_trained(out: Console, source: TrainingFile, found: TrainedModel, writte
     """What was learned, what the model reaches on rows kept apart, what to know of it, and what was ``written``."""
     say(out, *source.description(found.measured.encoder), *(f"Note: {note}" for note in found.notes))
     say(out, _rows_sentence(source, found))
-    judgement = found.judgement
-    if judgement is not None:
-        _show_point(out, found, judgement, source.accuracy_name)
-        say(out, wording.chance_text(judgement.chance, judgement.comparisons))
-        if judgement.with_small is not None:
-            gap, chance = map(figure_text, judgement.with_small.values())
+    judgment = found.judgment
+    if judgment is not None:
+        _show_point(out, found, judgment, source.accuracy_name)
+        say(out, wording.chance_text(judgment.chance, judgment.comparisons))
+        if judgment.with_small is not None:
+            gap, chance = map(figure_text, judgment.with_small.values())
             say(
                 out,
                 f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}.",
             )
-        _show_groups(out, judgement)
+        _show_groups(out, judgment)
     say(out, *_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found)), *written)
     if found.model is not found.measured:
-        whose = "" if judgement is None else ": the figures above are those of the held-out fit, not its own"
+        whose = "" if judgment is None else ": the figures above are those of the held-out fit, not its own"
         say(out, f"The model that is kept was trained again on all {len(source.data.rows):,} rows (--refit){whose}.")
 
 
 def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
     """The same for machines: the figures of the point, unless no row was kept apart, and all that goes with them."""
-    parts, judgement = found.parts._asdict(), found.judgement
+    parts, judgment = found.parts._asdict(), found.judgment
     rows = {name: len(own) for name, own in parts.items() if len(own) or name != "validation"}
     told: dict[str, Any] = {}
-    if judgement is not None:
-        told = asdict(judgement)
+    if judgment is not None:
+        told = asdict(judgment)
         told["with_small_groups"] = told.pop("with_small")
         del told["comparisons"]
         told = told.pop("point") | told
@@ -163,16 +163,16 @@ def _rows_sentence(source: TrainingFile, found: TrainedModel) -> str:
     trained = f"Trained on {len(parts.train):,} rows with strength {strength:g}"
     if len(parts.validation):
         trained += f", threshold chosen on {len(parts.validation):,} others"
-    if found.judgement is None:
+    if found.judgment is None:
         return f"{trained}. No rows were kept apart (--test 0), so that nothing is known of what the model reaches."
     return f"{trained}, measured on {len(parts.test):,} others."
 
 
-def _show_point(out: Console, found: TrainedModel, judgement: Evaluation, accuracy_name: str) -> None:
+def _show_point(out: Console, found: TrainedModel, judgment: Evaluation, accuracy_name: str) -> None:
     """Figures on rows kept apart, with intervals, beside those on the rows that taught the model."""
-    point, utility = judgement.point, UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
+    point, utility = judgment.point, UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
     view, taught = (
-        FrontierView([one], accuracy_name=accuracy_name, utility=utility) for one in (point, judgement.training)
+        FrontierView([one], accuracy_name=accuracy_name, utility=utility) for one in (point, judgment.training)
     )
     ((row,), (own,)) = view.rows, taught.rows
     show_table(
@@ -186,9 +186,9 @@ def _show_point(out: Console, found: TrainedModel, judgement: Evaluation, accura
     say(out, wording.interval_note(view, point))
 
 
-def _show_groups(out: Console, judgement: Evaluation) -> None:
-    several = len({one.attribute for one in judgement.groups}) > 1
-    keys = list(dict.fromkeys(key for one in judgement.groups for key in one.figures))
+def _show_groups(out: Console, judgment: Evaluation) -> None:
+    several = len({one.attribute for one in judgment.groups}) > 1
+    keys = list(dict.fromkeys(key for one in judgment.groups for key in one.figures))
     keys = [key for key in _HEADINGS if key in keys]
     show_table(
         out,
@@ -199,7 +199,7 @@ def _show_groups(out: Console, judgement: Evaluation) -> None:
                 f"{one.rows:,}",
                 *(figure_text(one.figures.get(key)) for key in keys),
             ]
-            for one in judgement.groups
+            for one in judgment.groups
         ],
     )
 
@@ -207,10 +207,10 @@ def _show_groups(out: Console, judgement: Evaluation) -> None:
 def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     """What keeps the figures from being a success, and what to do."""
     yield from found.unfinished
-    judgement = found.judgement
-    if judgement is None:
+    judgment = found.judgment
+    if judgment is None:
         return
-    point, constant = judgement.point, judgement.constant
+    point, constant = judgment.point, judgment.constant
     # A threshold that was chosen by another utility than accuracy is judged by that one.
     utility = UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
     name = source.accuracy_name if utility.key == "accuracy" else figure_name(utility.name).lower()
@@ -223,7 +223,7 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
             "sign of fairness."
         )
     elif decided == NO_BETTER:
-        said = f"{wording.constant_text(judgement.constant_value)} reaches {figure_text(constant.figure(utility.key))}"
+        said = f"{wording.constant_text(judgment.constant_value)} reaches {figure_text(constant.figure(utility.key))}"
         yield f"by {name}, {figure_text(point.figure(utility.key))}, the model {wording.mark_text(NO_BETTER)}: {said}."
     if ranked:
         yield (
@@ -235,7 +235,7 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     if point.overfit:
         yield (
             f"unfairness is {figure_text(point.unfairness)} on held-out rows and "
-            f"{figure_text(judgement.training.unfairness)} on those that it was trained on, which is more than chance: "
+            f"{figure_text(judgment.training.unfairness)} on those that it was trained on, which is more than chance: "
             "it has learnt the fairness of single rows. Fewer leaves, a smaller network, more rows or a larger "
             "strength help."
         )

@@ -16,7 +16,7 @@ and Caucasian defendants, or all others. Names and dates of birth are never load
 Source: https://github.com/propublica/compas-analysis
 Citation: J. Angwin, J. Larson, S. Mattu, L. Kirchner (2016). Machine Bias. ProPublica.
 J. Larson, S. Mattu, L. Kirchner, J. Angwin (2016). How we analyzed the COMPAS recidivism algorithm. ProPublica.
-Licence: none stated in ProPublica's repository; public records published for re-analysis, not to be redistributed"""
+License: none stated in ProPublica's repository; public records published for re-analysis, not to be redistributed"""
 
 _FOLDER = "https://raw.githubusercontent.com/propublica/compas-analysis/bafff5da3f2e45eca6c2d5055faad269defd135a"
 RAW = RawFile(
@@ -69,7 +69,7 @@ def load(
     check_known("races", races, ["pair", "all"])
     check_switches(violent=violent, standardize=standardize, include_protected=include_protected)
     table = pd.read_csv(io.BytesIO(read(RAW_VIOLENT if violent else RAW)), usecols=_COLUMNS)
-    # the rows that ProPublica kept: arrest near the screening, recidivism known, no ordinary offence, a score
+    # the rows that ProPublica kept: arrest near the screening, recidivism known, no ordinary offense, a score
     kept = table["days_b_screening_arrest"].between(-30, 30) & (table["is_recid"] != -1)
     kept &= (table["c_charge_degree"] != "O") & table["score_text"].notna()
     if races == "pair":

@@ -32,7 +32,7 @@ class Dataset:
     names : tuple of two str
         What group 0 and group 1 mean.
     description : str
-        What the rows are, with source, citation and licence.
+        What the rows are, with source, citation and license.
     prescribed : int or None, default=None
         Number of leading rows that the source itself calls training rows; None where it prescribes no split.
     number : pandas.Series or None, default=None

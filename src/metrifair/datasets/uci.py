@@ -22,7 +22,7 @@ Adult: 48,842 people of the United States census of 1994, 32,561 for training an
 The label says whether the person earns more than 50,000 dollars a year; the groups are women and men.
 Source: https://archive.ics.uci.edu/dataset/2/adult (UCI 2, DOI 10.24432/C5XW20)
 Citation: B. Becker, R. Kohavi (1996). Adult. UCI Machine Learning Repository.
-Licence: CC BY 4.0"""
+License: CC BY 4.0"""
 
 _ADULT_FOLDER = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"
 ADULT_TRAIN = RawFile(
@@ -123,7 +123,7 @@ Source: https://archive.ics.uci.edu/dataset/183/communities+and+crime (UCI 183, 
 Citation: M. Redmond (2009). Communities and Crime. UCI Machine Learning Repository.
 M. Redmond, A. Baveja (2002). A data-driven software tool for enabling cooperative information sharing among police
 departments. European Journal of Operational Research 141, 660-678.
-Licence: CC BY 4.0"""
+License: CC BY 4.0"""
 
 COMMUNITIES_DATA = RawFile(
     name="communities.data",
@@ -190,7 +190,7 @@ Source: https://archive.ics.uci.edu/dataset/373/drug+consumption+quantified (UCI
 Citation: E. Fehrman, V. Egan, E. Mirkes (2015). Drug Consumption (Quantified). UCI Machine Learning Repository.
 E. Fehrman, A. K. Muhammad, E. M. Mirkes, V. Egan, A. N. Gorban (2017). The five factor model of personality and
 evaluation of drug consumption risk. In: Data Science, Springer, 231-242.
-Licence: CC BY 4.0"""
+License: CC BY 4.0"""
 
 DRUG_DATA = RawFile(
     name="drug_consumption.data",
@@ -248,7 +248,7 @@ family, habits and earlier grades. The target is the final grade, 0 to 20; the g
 Source: https://archive.ics.uci.edu/dataset/320/student+performance (UCI 320, DOI 10.24432/C5TG7T)
 Citation: P. Cortez, A. Silva (2008). Using data mining to predict secondary school student performance. Proc. 5th
 FUBUTEC, 5-12. P. Cortez (2008). Student Performance. UCI Machine Learning Repository.
-Licence: CC BY 4.0"""
+License: CC BY 4.0"""
 
 _STUDENT_ARCHIVE = "https://archive.ics.uci.edu/static/public/320/student+performance.zip"
 STUDENT_MATH = RawFile(

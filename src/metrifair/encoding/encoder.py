@@ -32,7 +32,7 @@ class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     kind: Literal["number", "date"]
     median: float
-    centre: float
+    center: float
     spread: Annotated[float, msgspec.Meta(ge=0)]  # 0: every known value is the median, which tells nothing
     flagged: bool  # whether a column says where values are missing
 
@@ -43,14 +43,14 @@ class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def encoded(self, values: Column) -> Floats:
         """The columns, (n, their number)."""
         missing = np.isnan(values)
-        known = (np.where(missing, self.median, values) - self.centre) / (self.spread or 1.0)
+        known = (np.where(missing, self.median, values) - self.center) / (self.spread or 1.0)
         return np.stack([known] * (self.spread > 0) + [missing.astype(np.float64)] * self.flagged, axis=1)
 
 
 class Levels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A column of names: one column for each, one for all others where some were rare, one for missing values.
 
-    >>> Levels("text", ("blue", "red"), pooled=True, flagged=False).encoded(np.array(["red", "grey"], dtype=object))
+    >>> Levels("text", ("blue", "red"), pooled=True, flagged=False).encoded(np.array(["red", "gray"], dtype=object))
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
@@ -90,8 +90,8 @@ def numbers_coder(kind: Literal["number", "date"], values: Floats) -> Numbers | 
     if not varies and not missing.any():
         return "holds one value only"
     size = np.abs(filled).max() or 1.0  # squares of tiny numbers would vanish
-    centre, spread = (float(part * size) for part in ((filled / size).mean(), (filled / size).std()))
-    return Numbers(kind, median, centre, spread if varies else 0.0, bool(missing.any()))
+    center, spread = (float(part * size) for part in ((filled / size).mean(), (filled / size).std()))
+    return Numbers(kind, median, center, spread if varies else 0.0, bool(missing.any()))
 
 
 def levels_coder(
@@ -129,7 +129,7 @@ def _numbers_rows(values: Floats) -> bool:
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Numbers from a table of numbers, names, booleans and dates, for any estimator; nothing of it is missing.
 
-    - Numbers are centred and scaled. Where values were missing at ``fit``, they become the median, and a column says
+    - Numbers are centered and scaled. Where values were missing at ``fit``, they become the median, and a column says
       so; where none were, later ones become the median only.
     - Text, categories and booleans become one column for each level. Levels of fewer than ``min_frequency`` rows,
       and those beyond the ``max_levels`` most frequent, share one column, where levels that were not seen at ``fit``

@@ -45,13 +45,13 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     combine : {"mean", "sum"}, default="mean"
         ``"mean"`` averages the penalty over pairs of groups and control strata, and sums it over sets of labels and
         attributes. ``"sum"`` sums it over everything, as in the paper. Both are equal for two groups.
-    compare : {"prediction", "output"}, default="prediction"
-        Compare predictions (probabilities) or outputs (log-odds).
+    penalize : {"prediction", "output"}, default="prediction"
+        Penalize predictions (probabilities) or outputs (log-odds).
     contrast : {"pairs", "rest", "independence"}, default="pairs"
         ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest. ``"independence"`` measures how
         much scores depend on the group: small groups count little, and a batch need not contain every group.
     intersectional : bool, default=False
-        Compare intersections of the attributes. By default each attribute has its own penalty.
+        Penalize intersections of the attributes. By default each attribute has its own penalty.
     continuous : "auto", bool or list of str, default="auto"
         Which sensitive features are numeric, such as ages: the named columns, all, or none. The penalty of a numeric
         attribute is ``energy_dependence``, and no groups are formed. ``"auto"`` selects numeric columns with more than

@@ -33,8 +33,8 @@ class FairRegressor(RegressorMixin, FairEstimator):
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 trains an ordinary regressor, which needs no groups.
     criterion, metric, estimate, combine : as in FairClassifier
-    compare : {"prediction", "output"}, default="prediction"
-        Compare predictions or outputs, which are the same here up to scale.
+    penalize : {"prediction", "output"}, default="prediction"
+        Penalize predictions or outputs, which are the same here up to scale.
     contrast, intersectional, continuous, small_groups : as in FairClassifier
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         A network, a linear model, or a module of your own from features to one output per sample. Layers that

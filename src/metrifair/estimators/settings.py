@@ -17,7 +17,7 @@ from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, least_samples
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
-from metrifair.problem.criteria import Compare, Criterion, Task
+from metrifair.problem.criteria import Criterion, Penalize, Task
 from metrifair.problem.problem import Problem, Scheme, warn_of_labels
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_switches, is_integer, is_number
@@ -50,7 +50,7 @@ class Aim(Protocol):
     metric: MetricLike = "energy"
     estimate: Estimate = "rows"
     combine: Combine = "mean"
-    compare: Compare = "prediction"
+    penalize: Penalize = "prediction"
     contrast: Contrast = "pairs"
     intersectional: bool = False
     continuous: Continuous = "auto"
@@ -121,7 +121,7 @@ def check_settings(settings: Settings) -> None:
 
 def check_aim(aim: Aim) -> None:
     """Raise a DataError where a word that says what is to be fair is not known."""
-    check_known("compare", aim.compare, ("prediction", "output"))
+    check_known("penalize", aim.penalize, ("prediction", "output"))
     check_known("contrast", aim.contrast, CONTRASTS)
     check_known("combine", aim.combine, ("mean", "sum"))
     check_known("small_groups", aim.small_groups, ("leave_out", "error"))
@@ -222,7 +222,7 @@ def objective_for(
         aim.metric,
         estimate=aim.estimate,
         combine=aim.combine,
-        compare=aim.compare,
+        penalize=aim.penalize,
         generator=torch.Generator().manual_seed(_PROJECTIONS_SEED),
         class_weight=class_weight,
     )

@@ -47,7 +47,7 @@ def vc_radius(samples: int, *, confidence: float = 0.95, dimension: int = 1) -> 
     return sqrt(4 / samples * (dimension * (log(2 * samples / dimension) + 1) - log(third / 4))) / 2
 
 
-class GeneralisationBounds(NamedTuple):
+class GeneralizationBounds(NamedTuple):
     """What holds of the population, at once and for every model of the class.
 
     Parameters
@@ -59,7 +59,7 @@ class GeneralisationBounds(NamedTuple):
 
     Examples
     --------
-    >>> GeneralisationBounds(accuracy=0.7, unfairness=0.3).accuracy
+    >>> GeneralizationBounds(accuracy=0.7, unfairness=0.3).accuracy
     0.7
     """
 
@@ -67,7 +67,7 @@ class GeneralisationBounds(NamedTuple):
     unfairness: float
 
 
-def generalisation_bounds(
+def generalization_bounds(
     accuracy: float,
     unfairness: float,
     *,
@@ -75,7 +75,7 @@ def generalisation_bounds(
     dimension: int,
     metric: str = "kolmogorov",
     confidence: float = 0.95,
-) -> GeneralisationBounds | None:
+) -> GeneralizationBounds | None:
     """What decisions on the training rows themselves prove about the population: the paper's theorem.
 
     It holds for all models of a class at once, so also for the one that these rows trained; that is what it is for.
@@ -96,7 +96,7 @@ def generalisation_bounds(
 
     Returns
     -------
-    GeneralisationBounds or None
+    GeneralizationBounds or None
         None where a group has no more rows than the dimension: then nothing is proven.
 
     Raises
@@ -106,8 +106,8 @@ def generalisation_bounds(
 
     Examples
     --------
-    >>> generalisation_bounds(0.8, 0.1, samples=(50_000, 60_000), dimension=8)
-    GeneralisationBounds(accuracy=0.77..., unfairness=0.18...)
+    >>> generalization_bounds(0.8, 0.1, samples=(50_000, 60_000), dimension=8)
+    GeneralizationBounds(accuracy=0.77..., unfairness=0.18...)
     """
     for name, value in (("accuracy", accuracy), ("unfairness", unfairness)):
         check_number(name, value)
@@ -121,7 +121,7 @@ def generalisation_bounds(
     # decisions are further apart.
     furthest = float(row.plug_in(Pair(torch.tensor([0.0, 1.0], dtype=torch.float64), (1,), (1,)))) ** (1 / power)
     root = max(0.0, unfairness) ** (1 / power) + furthest * sum(radius for radius in radii if radius is not None)
-    return GeneralisationBounds(max(0.0, accuracy - everyone), min(root, furthest) ** power)
+    return GeneralizationBounds(max(0.0, accuracy - everyone), min(root, furthest) ** power)
 
 
 def check_confidence(confidence: float) -> None:

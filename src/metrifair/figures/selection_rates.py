@@ -25,7 +25,7 @@ _Compared = TypeVar("_Compared")
 HIGHEST = "highest"
 """The reference that is not named: the category of the highest rate."""
 
-LEAST_SHARE = 0.02
+MIN_GROUP_SHARE = 0.02
 FOUR_FIFTHS = 0.8
 _LAST_DIGITS = 1e-12  # a ratio of exactly four fifths is not below them, whatever its last digits
 _FEWEST = 2  # samples of a category, for an interval of its ratio
@@ -88,8 +88,8 @@ def wilson_interval(share: float, count: float, confidence: float) -> Interval:
     Interval(low=0.4038..., high=0.5961...)
     """
     spread = NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / count
-    centre, margin = share + spread / 2, sqrt(spread * (share * (1 - share) + spread / 4))
-    return Interval(max(0.0, (centre - margin) / (1 + spread)), min(1.0, (centre + margin) / (1 + spread)))
+    center, margin = share + spread / 2, sqrt(spread * (share * (1 - share) + spread / 4))
+    return Interval(max(0.0, (center - margin) / (1 + spread)), min(1.0, (center + margin) / (1 + spread)))
 
 
 def fisher_p(selected: int, rows: int, other_selected: int, other_rows: int) -> float:
@@ -118,8 +118,8 @@ class RatioRule:
     """What rates are divided by, who is left out of that, and who is too few."""
 
     reference: str = HIGHEST  # or the name of a category
-    least_share: float = LEAST_SHARE  # of all rows: categories below it are in no ratio
-    least_count: int = FEW  # rows: of fewer nothing can be told
+    min_group_share: float = MIN_GROUP_SHARE  # of all rows: categories below it are in no ratio
+    min_group_size: int = FEW  # rows: of fewer nothing can be told
     confidence: float = 0.95
 
 
@@ -150,7 +150,7 @@ def ratios_of(counts: Floats, rows: Sequence[int], everyone: int, rule: RatioRul
     >>> ratios_of(np.array([[4.0, 6.0], [5.0, 15.0]]), [10, 20], 30, RatioRule())
     Ratios(reference=1, values=[0.8, 1.0], left_out=['', ''])
     """
-    least = Fraction(str(rule.least_share)) * everyone
+    least = Fraction(str(rule.min_group_share)) * everyone
     left_out: list[Exclusion] = ["" if Fraction(own) >= least else "small_share" for own in rows]
     rates = [Fraction(table[1]) / (Fraction(table[0]) + Fraction(table[1])) for table in counts]
     used = [place for place, why in enumerate(left_out) if not why]
@@ -193,11 +193,11 @@ def ratio_intervals(
     if size < 2 or counts.sum(1).min() < _FEWEST:
         return alone, None
     yes, no = counts[:, 1] + 0.5, counts[:, 0] + 0.5
-    centre = np.log(yes / (yes + no))
+    center = np.log(yes / (yes + no))
     with np.errstate(divide="ignore"):  # the lower end of nobody of very many may be no double: its logarithm is -inf
         ends = np.log([betaincinv(yes, no, (1 + sign * confidence) / 2) for sign in (-1, 1)])
-    below, above = np.maximum([centre - ends[0], ends[1] - centre], 0.0)
-    apart = centre[:, None] - centre[None, :]  # each category (row) over each other one (column)
+    below, above = np.maximum([center - ends[0], ends[1] - center], 0.0)
+    apart = center[:, None] - center[None, :]  # each category (row) over each other one (column)
     down, up = np.hypot(below[:, None], above[None, :]), np.hypot(above[:, None], below[None, :])
     others = [reference] if reference is not None else range(size)
 
@@ -269,7 +269,7 @@ def rated(
                 p_value=fisher_p(int(yes), rate.size, base[1], sum(base)) if compared else None,
                 shortfall=max(0, -(-short // sum(base))) if compared else None,
                 left_out=found.left_out[at],
-                few=rate.size < rule.least_count,
+                few=rate.size < rule.min_group_size,
             )
         )
     name = None if found.reference is None else names[found.reference]

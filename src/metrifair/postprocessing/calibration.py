@@ -211,8 +211,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         self._asks_groups = self.needs_group
         group = self.crossed_.codes(problem.groups)
         weight = np.ones(len(problem)) if problem.weight is None else problem.weight
-        labelled = bool(problem.scheme.classes) and problem.labels is not None
-        labels = np.asarray(problem.labels) if labelled else np.zeros(len(problem), dtype=np.int64)
+        labeled = bool(problem.scheme.classes) and problem.labels is not None
+        labels = np.asarray(problem.labels) if labeled else np.zeros(len(problem), dtype=np.int64)
         folds = assign_folds(self.folds, labels, group, seed)
         if self.prefit:
             self.base_, score = self.estimator, self._scores(self.estimator, given.X, given.groups)

@@ -153,24 +153,24 @@ def lower_hull(x: Floats, y: Floats) -> NDArray[np.int64]:
 
 
 def cheapest_rates(
-    rates: Sequence[Floats], losses: Sequence[Floats], shares: Floats, favoured: Floats, tolerance: float
+    rates: Sequence[Floats], losses: Sequence[Floats], shares: Floats, favored: Floats, tolerance: float
 ) -> Floats:
     """One rate for each group, at most ``tolerance`` apart, of the least total loss; exact, in O(n log n).
 
     ``rates`` and ``losses`` are the corners of each group's convex, piecewise linear loss, which counts by its share;
-    ``favoured`` are the rates where it is least. The best ones are these, moved into a window, and the best window
+    ``favored`` are the rates where it is least. The best ones are these, moved into a window, and the best window
     begins or ends at a corner.
     """
-    if np.ptp(favoured) <= tolerance:
-        return favoured
+    if np.ptp(favored) <= tolerance:
+        return favored
     starts = np.concatenate([shifted for own in rates for shifted in (own, own - tolerance)])
     starts = np.unique(np.append(starts[(starts > 0) & (starts < 1 - tolerance)], [0.0, 1 - tolerance]))
     total = sum(
         share * np.interp(np.clip(least, starts, starts + tolerance), rate, loss)
-        for share, least, rate, loss in zip(shares, favoured, rates, losses, strict=True)
+        for share, least, rate, loss in zip(shares, favored, rates, losses, strict=True)
     )
     start = starts[np.argmin(total)]
-    return np.clip(favoured, start, start + tolerance)
+    return np.clip(favored, start, start + tolerance)
 
 
 def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
@@ -178,9 +178,9 @@ def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     if curves[0].rate.shape[1] > 1:
         return _program(curves, tolerance)
     hulls = [curve.take(lower_hull(curve.rate[:, 0], curve.loss)) for curve in curves]
-    favoured = np.array([hull.rate[hull.loss.argmin(), 0] for hull in hulls])
+    favored = np.array([hull.rate[hull.loss.argmin(), 0] for hull in hulls])
     corners, losses = [hull.rate[:, 0] for hull in hulls], [hull.loss for hull in hulls]
-    rates = cheapest_rates(corners, losses, np.ones(len(hulls)), favoured, tolerance)
+    rates = cheapest_rates(corners, losses, np.ones(len(hulls)), favored, tolerance)
     found = []
     for hull, own, rate in zip(hulls, corners, rates, strict=True):
         after = int(np.searchsorted(own, rate).clip(1, len(own) - 1))
@@ -281,7 +281,7 @@ def _inside(rate: Floats, starts: Floats, tolerance: float) -> NDArray[np.bool_]
 def _least_within(rate: Floats, loss: Floats, starts: Floats, tolerance: float) -> tuple[Floats, NDArray[np.int64]]:
     """The least loss, and its place, of points whose rate lies within each window; infinite where none does.
 
-    Rates ascend. A table of the least of 1, 2, 4 ... neighbours answers each window from two of its entries.
+    Rates ascend. A table of the least of 1, 2, 4 ... neighbors answers each window from two of its entries.
     """
     first = np.searchsorted(rate, starts - _NONE)
     after = np.searchsorted(rate, starts + tolerance + _NONE, side="right")

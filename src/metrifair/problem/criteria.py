@@ -22,7 +22,7 @@ from metrifair.support.checks import check_known
 
 ScoreName: TypeAlias = Literal["prediction", "output", "loss", "log_prediction"]
 ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # (prediction, y) -> score
-Compare: TypeAlias = Literal["prediction", "output"]
+Penalize: TypeAlias = Literal["prediction", "output"]
 
 _ROUNDINGS = 16.0  # of the last digit, that a loss may be off
 _SMALLEST_PROBABILITY = 1e-12  # so that a prediction of 0 or 1 has a finite output
@@ -71,7 +71,7 @@ def _absolute_error(output: Tensor, y: Tensor) -> Tensor:
 
 
 def _huber(output: Tensor, y: Tensor) -> Tensor:
-    """Quadratic within 1 of the target (which estimators standardise), linear beyond."""
+    """Quadratic within 1 of the target (which estimators standardize), linear beyond."""
     error = (output - y).abs()
     return torch.where(error <= 1, error.square() / 2, error - 0.5)
 
@@ -235,15 +235,15 @@ def criterion_named(criterion: str | Criterion) -> Criterion:
     return CRITERIA[name]
 
 
-def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, compare: Compare = "prediction") -> Tensor:
+def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, penalize: Penalize = "prediction") -> Tensor:
     """What the criterion compares, from what the model returns: (..., n), or (..., n, classes)."""
-    check_known("compare", compare, ("prediction", "output"))
+    check_known("penalize", penalize, ("prediction", "output"))
     if not callable(criterion.score):
         check_known("score", criterion.score, ("prediction", "output", "loss", "log_prediction"))
-    if criterion.score != "prediction" and compare != "prediction":
+    if criterion.score != "prediction" and penalize != "prediction":
         raise DataError(
-            f"compare={compare!r} applies where the score is the prediction; {criterion.name} compares "
-            f"{criterion.score if isinstance(criterion.score, str) else 'a score of its own'}: leave compare as it is"
+            f"penalize={penalize!r} applies where the score is the prediction; {criterion.name} compares "
+            f"{criterion.score if isinstance(criterion.score, str) else 'a score of its own'}: leave penalize as it is"
         )
     if callable(criterion.score):
         return criterion.score(task.prediction(output), y)
@@ -251,7 +251,7 @@ def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, compa
         return task.loss(output, y)
     if criterion.score == "log_prediction":
         return task.log_prediction(output)
-    return output if "output" in (criterion.score, compare) else task.prediction(output)
+    return output if "output" in (criterion.score, penalize) else task.prediction(output)
 
 
 _MOST_OVERLAPPING_SETS = 12

@@ -255,7 +255,7 @@ def same_length(**named: Any) -> int:
 def same_rows(**named: Table | None) -> int:
     """How many rows all tables that are not None have; a DataError unless all have one length.
 
-    Where rows are labelled, by a pandas index, labels must agree too. Rows numbered from 0 upwards are taken by
+    Where rows are labeled, by a pandas index, labels must agree too. Rows numbered from 0 upwards are taken by
     position, like those of an array, unless the other table has the same numbers in another order.
 
     >>> import pandas as pd
@@ -272,8 +272,8 @@ y.to_numpy() if their rows belong together as they stand
         if isinstance(table, list | tuple) and table and len(table) < max(map(len, rows.values())) == _rows(table[0]):
             raise DataError(f"{name} is a list of {len(table)} columns; pass a table, or a dict of columns by name")
     count = same_length(**rows) if rows else 0
-    labelled = [(name, index) for name, table in given.items() for index in _indexes(table)]
-    for (one, index), (other, its_index) in combinations(labelled, 2):
+    labeled = [(name, index) for name, table in given.items() for index in _indexes(table)]
+    for (one, index), (other, its_index) in combinations(labeled, 2):
         _check_labels(one, index, other, its_index)
     return count
 

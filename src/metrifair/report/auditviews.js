@@ -22,7 +22,7 @@ function showScored() {
   byId("scored-groups").replaceChildren(...groupEntries(names, found.members));
   byId("scored-density").parentElement.hidden = !found.density.some(Boolean);
   const strong = names.length > 3 && found.gaps[row.pair] ? pair : null;
-  scored.show({ ...found, gap }, { groups: names, x: found.x, strong, colours: found.members });
+  scored.show({ ...found, gap }, { groups: names, x: found.x, strong, colors: found.members });
 }
 
 // ---- what is certain --------------------------------------------------------------------------------------------

@@ -228,7 +228,7 @@ class Line(NamedTuple):
     """A line of a chart, with a band around it and dots on it where asked."""
 
     name: str
-    colour: int
+    color: int
     points: Sequence[tuple[float, float]]
     band: Sequence[tuple[float, float, float]] = ()  # x, low, high
     dots: bool = False
@@ -286,22 +286,22 @@ def _line(line: Line, at: Callable[[float, float], tuple[str, str]]) -> list[Mar
     def path(points: Sequence[tuple[float, float]]) -> str:
         return " ".join(",".join(at(*point)) for point in points)
 
-    colour, dash = line.colour % 7, (line.colour % 7 + line.colour // 7) % 4
+    color, dash = line.color % 7, (line.color % 7 + line.color // 7) % 4
     parts = []
     if line.band:
         edge = [*((one, low) for one, low, _ in line.band), *((one, high) for one, _, high in reversed(line.band))]
-        parts.append(element("polygon", class_=f"area c{colour}", points=path(edge)))
+        parts.append(element("polygon", class_=f"area c{color}", points=path(edge)))
     name = element("title", line.name)
     if line.points:
-        parts.append(element("polyline", name, class_=f"group c{colour} d{dash}", points=path(line.points)))
+        parts.append(element("polyline", name, class_=f"group c{color} d{dash}", points=path(line.points)))
     for point in line.points if line.dots else ():
         across, down = at(*point)
-        parts.append(element("circle", class_=f"fill c{colour}", cx=across, cy=down, r="3"))
+        parts.append(element("circle", class_=f"fill c{color}", cx=across, cy=down, r="3"))
     return parts
 
 
 def line_key(names: Sequence[str]) -> Markup:
-    """The legend of lines whose colours are numbered as their names are."""
+    """The legend of lines whose colors are numbered as their names are."""
     entries = []
     for at, name in enumerate(names):
         line = element("line", class_=f"group c{at % 7} d{(at % 7 + at // 7) % 4}", x1="1", x2="27", y1="7", y2="7")

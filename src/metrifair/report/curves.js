@@ -9,7 +9,7 @@ function linePlot(host) {
 
   function draw({ grid, lines, x, y, yTitle, text, height = 270 }) {
     host.classList.remove("blank");
-    figure = plot(host, { x, y, xTitle: "score", yTitle, height, labelledby: `${host.id}-title` });
+    figure = plot(host, { x, y, xTitle: "score", yTitle, height, labeledby: `${host.id}-title` });
     for (const { kind, values, fill } of lines) {
       if (!values) continue;
       const path = linePath(grid, values, figure.toX, figure.toY);
@@ -50,12 +50,12 @@ function distributionPlots(densityHost, cumulativeHost) {
   const cumulative = linePlot(cumulativeHost);
 
   /** Curves are lists by group; `strong`, where given, are the groups that the gap is about. */
-  function show(curves, { groups, x, strong = null, colours = [...(groups ?? []).keys()] }) {
+  function show(curves, { groups, x, strong = null, colors = [...(groups ?? []).keys()] }) {
     if (!curves) { density.blank(); cumulative.blank(); return; }
     const faded = (index) => (strong && !strong.includes(index) ? " faded" : "");
     const few = curves.density.filter(Boolean).length <= 3;
     const lines = (kind) => groups.map((name, index) => ({
-      name, kind: groupClass(colours[index]) + faded(index), values: curves[kind][index], fill: kind === "density" && few ? `c${colours[index] % 7}` : "",
+      name, kind: groupClass(colors[index]) + faded(index), values: curves[kind][index], fill: kind === "density" && few ? `c${colors[index] % 7}` : "",
     }));
     const shared = { grid: curves.grid, x };
     density.draw({ ...shared, lines: lines("density"), y: curves.top, yTitle: "density", text: (value) => value.toPrecision(3) });

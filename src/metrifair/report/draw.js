@@ -31,11 +31,11 @@ function linear(axis, start, end) {
 }
 
 /** An empty plot with grid, ticks and titles, as wide as its host. Gives the scales and the layer to draw on. */
-function plot(host, { x, y, xTitle, yTitle, height, labelledby }) {
+function plot(host, { x, y, xTitle, yTitle, height, labeledby }) {
   const width = Math.max(host.clientWidth, 240);
   const margin = { left: 64, right: 14, top: 12, bottom: 44 };
   const box = { left: margin.left, right: width - margin.right, top: margin.top, bottom: height - margin.bottom };
-  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-labelledby": labelledby });
+  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-labeledby": labeledby });
   const toX = linear(x, box.left, box.right);
   const toY = linear(y, box.bottom, box.top);
   const frame = svg("g", { "aria-hidden": "true" });
@@ -121,7 +121,7 @@ function drawn(host, draw) {
   }).observe(host);
 }
 
-/** Class names of a group: seven colours, and dashes so that colour is never the only difference. */
+/** Class names of a group: seven colors, and dashes so that color is never the only difference. */
 function groupClass(index) {
   return `group c${index % 7} d${((index % 7) + Math.floor(index / 7)) % 4}`;
 }
@@ -135,10 +135,10 @@ function keyEntry(shape, text) {
   return entry;
 }
 
-/** Legend of groups, in the colours of their lines. */
-function groupEntries(names, colours = [...names.keys()]) {
-  const line = (colour) => svg("line", { class: groupClass(colour), x1: 1, x2: 27, y1: 7, y2: 7 });
-  return names.map((name, index) => keyEntry(line(colours[index]), name));
+/** Legend of groups, in the colors of their lines. */
+function groupEntries(names, colors = [...names.keys()]) {
+  const line = (color) => svg("line", { class: groupClass(color), x1: 1, x2: 27, y1: 7, y2: 7 });
+  return names.map((name, index) => keyEntry(line(colors[index]), name));
 }
 
 /** A card with two figures and a sentence; pressing it goes where the figures are shown. */

@@ -25,7 +25,7 @@ function showDistributions() {
   byId("groups").replaceChildren(...groupEntries(drawn.map((index) => data.groups[index]), drawn));
   const own = (kind) => drawn.map((index) => curves[kind][index]);
   const shown = curves && { ...curves, density: own("density"), cumulative: own("cumulative") };
-  distributions.show(shown, { groups: drawn.map((index) => data.groups[index]), x: data.distributions.x, colours: drawn });
+  distributions.show(shown, { groups: drawn.map((index) => data.groups[index]), x: data.distributions.x, colors: drawn });
 }
 
 // ---- table ------------------------------------------------------------------------------------------------------

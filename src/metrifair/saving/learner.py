@@ -21,7 +21,7 @@ from metrifair.training.objective import Objective
 from metrifair.training.online import Learner
 
 _ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot
-_OBJECTIVE = ("estimate", "combine", "compare", "slices")  # fields of the objective that the record holds as they are
+_OBJECTIVE = ("estimate", "combine", "penalize", "slices")  # fields of the objective that the record holds as they are
 _WORDS = 624  # of the generator's state, which lies behind its seed, two positions and a flag
 
 

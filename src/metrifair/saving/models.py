@@ -158,7 +158,7 @@ def encoder_record(encoder: TableEncoder) -> EncoderRecord:
 
     >>> record = encoder_record(TableEncoder().fit({"age": [20, 40]}))
     >>> record.coders["age"]
-    {'kind': 'number', 'median': 30.0, 'centre': 30.0, 'spread': 10.0, 'flagged': False}
+    {'kind': 'number', 'median': 30.0, 'center': 30.0, 'spread': 10.0, 'flagged': False}
     >>> encoder_of(record).transform({"age": [50]})
     array([[2.]])
     """

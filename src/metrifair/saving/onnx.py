@@ -172,8 +172,8 @@ def _encoded(graph: Graph, name: str, coder: Coder) -> list[str]:
         missing = graph.add("IsNaN", x)
         parts = []
         if coder.spread:
-            centred = graph.add("Sub", graph.add("Where", missing, coder.median, x), coder.centre)
-            parts.append(graph.add("Div", centred, coder.spread))
+            centered = graph.add("Sub", graph.add("Where", missing, coder.median, x), coder.center)
+            parts.append(graph.add("Div", centered, coder.spread))
         return [*parts, graph.cast(missing, "DOUBLE")] if coder.flagged else parts
     return [_levels(graph, name, coder)]
 
@@ -215,8 +215,8 @@ def _network(graph: Graph, x: str, estimator: Any, classes: int) -> str | _Decid
         weight, bias = (predictor.parameters[f"{name}{layer}"][0, 0].numpy() for name in ("weight", "bias"))
         x = graph.add("Gemm", graph.add("Relu", x) if layer else x, weight, bias[:, 0], transB=1)
     if not classes:
-        centre, spread = map(float, estimator.target_scaling_)
-        return graph.add("Add", graph.add("Mul", x, spread), centre)
+        center, spread = map(float, estimator.target_scaling_)
+        return graph.add("Add", graph.add("Mul", x, spread), center)
     if classes > 2:
         return _Decided(graph.add("Softmax", x, axis=1), graph.add("ArgMax", x, axis=1, keepdims=0))
     positive = graph.add("GreaterOrEqual" if estimator.scheme_.positive == 1 else "Greater", x, 0.0)

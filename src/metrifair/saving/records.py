@@ -179,7 +179,7 @@ class LearnerRecord(Record):
     weight_decay: Amount
     loss: str | None
     metric: str
-    compare: Literal["prediction", "output"]
+    penalize: Literal["prediction", "output"]
     slices: Annotated[int, Meta(ge=1, le=2**16)]
     moments: bool
     waiting: bool

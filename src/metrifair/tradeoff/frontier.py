@@ -322,7 +322,7 @@ def _run_name(
 
 
 def _bends(outcomes: Sequence[Outcome], on: str, utility: Utility) -> list[float]:
-    """Strengths halfway (on a logarithmic scale) between neighbours whose validation points lie farthest apart."""
+    """Strengths halfway (on a logarithmic scale) between neighbors whose validation points lie farthest apart."""
     means: dict[float, tuple[float, float]] = {}
     for value in {one.job.value for one in outcomes}:
         own = [one.validation for one in outcomes if one.job.value == value and not one.validation.failed]

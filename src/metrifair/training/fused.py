@@ -281,7 +281,7 @@ def fused_step(stack: Stack, size: int) -> Step | None:
     gradient = adam.vector.new_empty(parts, len(adam.vector))
     tile = {"UNITS": units, "PADDED": padded, "TOGETHER": together}
     is_binary = objective.task.name == BINARY.name
-    of_predictions = is_binary and objective.compare == "prediction"
+    of_predictions = is_binary and objective.penalize == "prediction"
 
     def step(chosen: Tensor, weight: Tensor) -> None:
         _gather[triton.cdiv(size, _ROWS), triton.cdiv(width, _ROWS), seeds](

@@ -17,7 +17,7 @@ from metrifair.metrics.pair import between
 from metrifair.metrics.quadratic import energy_coefficients, random_directions
 from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained, trained_on_vectors
 from metrifair.problem.cells import Batch, Combine, Comparison, Dependence, Samples, Sides, penalty_weights
-from metrifair.problem.criteria import BINARY, REGRESSION_LOSSES, STATISTICAL_PARITY, Compare, Criterion, Task, scores
+from metrifair.problem.criteria import BINARY, REGRESSION_LOSSES, STATISTICAL_PARITY, Criterion, Penalize, Task, scores
 from metrifair.support.arrays import Floats
 
 
@@ -50,8 +50,8 @@ class Objective:
         the metric has such an estimate; or its own.
     combine : {"mean", "sum"}, default="mean"
         Average over pairs of groups and control strata, and sum over sets of labels and attributes; or sum everything.
-    compare : {"prediction", "output"}, default="prediction"
-        Compare predictions or outputs.
+    penalize : {"prediction", "output"}, default="prediction"
+        Penalize predictions or outputs.
     rho : callable, default=None
         A non-decreasing function of each comparison's metric; the identity unless given.
     slices : int, default=16
@@ -79,7 +79,7 @@ class Objective:
     metric: MetricLike = "energy"
     estimate: Estimate = "rows"
     combine: Combine = "mean"
-    compare: Compare = "prediction"
+    penalize: Penalize = "prediction"
     rho: Callable[[Tensor], Tensor] | None = None
     slices: int = 16  # projections of vector scores, drawn anew at each call from ``generator``
     generator: torch.Generator = field(default_factory=torch.Generator)
@@ -176,7 +176,7 @@ class Objective:
             link, found = score * (1 - score), weight * (score - y)
         else:
             score, link, found = output, np.ones(1), 2 * weight * (output - y)
-        if self.compare == "output":
+        if self.penalize == "output":
             score, link = output, np.ones(1)
         slope = np.zeros(len(output))
         for one, counts in zip(batch.sides, self.weights, strict=True):
@@ -211,7 +211,7 @@ class Objective:
         """
         if not batch.sides:
             return output.new_zeros(())
-        score = scores(self.criterion, self.task, output, batch.samples.y, compare=self.compare)
+        score = scores(self.criterion, self.task, output, batch.samples.y, penalize=self.penalize)
         vector = self.task.vector and score.ndim == output.ndim
         return self.unfairness_of_scores(score, batch.sides, batch.samples.value, vector=vector)
 

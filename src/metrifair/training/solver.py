@@ -242,7 +242,7 @@ class _Problem:
     def score(self, output: Tensor) -> Tensor:
         """What is compared."""
         objective = self.objective
-        return scores(objective.criterion, objective.task, output, self.rows.samples.y, compare=objective.compare)
+        return scores(objective.criterion, objective.task, output, self.rows.samples.y, penalize=objective.penalize)
 
     def of_strength(self, strength: float) -> Value:
         """Value and gradient of the objective."""

@@ -131,7 +131,7 @@ def series_sentences(record: SeriesRecord) -> list[str]:
     alarms = [one for one in record.series if one.alarm in ("worse", "better")]
     sentences = [_changed([one for one in alarms if one.alarm == kind]) for kind in ("worse", "better")]
     if all(one.level is None for one in record.series):
-        least = f"{record.least_count:,} rows"
+        least = f"{record.min_group_size:,} rows"
         sentences = [f"No distance was tested: no group has a baseline and a later look of {least}."]
     elif not alarms:
         sentences = [f"No distance has changed significantly since its baseline, over {len(record.looks)} looks."]
@@ -157,7 +157,7 @@ def _changed(looks: Sequence[Look]) -> str:
 
 def _baselines(record: SeriesRecord) -> list[str]:
     """What a reader must know of baselines: pooled, begun later, too small, and looks that are not tested."""
-    size = f"the minimum group size of {record.least_count:,} rows"
+    size = f"the minimum group size of {record.min_group_size:,} rows"
     pooled = [one for one in record.baselines if one.enough and len(one.looks) > 1]
     late = [one for one in record.baselines if one.looks[0] != record.looks[0]]
     small = [one for one in record.baselines if not one.enough]

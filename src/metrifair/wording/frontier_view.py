@@ -61,7 +61,7 @@ class FrontierView:
     on
         Which unfairness is drawn: that of the "scores" or of the "decisions".
     groups
-        Names of the groups, in the order of their colours.
+        Names of the groups, in the order of their colors.
     notes
         Plain sentences under the title, such as how the data were split.
     labels
@@ -178,7 +178,7 @@ class FrontierView:
 
     @cached_property
     def group_names(self) -> tuple[str, ...]:
-        """The groups that have curves or were named, each once, in the order of their colours."""
+        """The groups that have curves or were named, each once, in the order of their colors."""
         drawn = (name for curves in self.curves.values() for name in curves.cumulative)
         return tuple(dict.fromkeys([*self.groups, *drawn]))
 

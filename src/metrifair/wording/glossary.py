@@ -124,7 +124,7 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
         f"The selection rate is {percent_text(low.selection_rate)} for {quoted(low.group)} and "
         f"{percent_text(high.selection_rate)} for {quoted(high.group)}."
     )
-    chosen = selected_text(table.threshold, table.selected_by, table.favourable)
+    chosen = selected_text(table.threshold, table.selected_by, table.favorable)
     where = f"{table.attribute}, {table.within}, {chosen.lower()}"
     if not STANDARDS[table.standard].four_fifths:
         return AuditHighlight(

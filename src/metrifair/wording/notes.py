@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from metrifair.auditing.records import REST, Favourable, Note
+from metrifair.auditing.records import REST, Favorable, Note
 from metrifair.errors import PYTHON, ArgumentNames
 from metrifair.wording.findings import OTHERS
 from metrifair.wording.numbers import confidence_text, count_text, listed, percent_text, points_text, quoted, score_text
@@ -88,7 +88,7 @@ def _same_decision(threshold: float, selected: bool) -> str:
 
 
 def _nearly_all_selected(**facts: Any) -> str:
-    chosen = selected_text(facts["threshold"], facts["selected_by"], facts["favourable"])
+    chosen = selected_text(facts["threshold"], facts["selected_by"], facts["favorable"])
     return f"{chosen}, at least {percent_text(facts['share'])} of every group are selected"
 
 
@@ -122,8 +122,8 @@ def _positive_label(classes: Sequence[object], positive: object) -> str:
     return f"Positive label: {positive!r} (the {place} of {', '.join(map(repr, classes))})."
 
 
-def _reversed_score(auc: float, favourable: Favourable) -> str:
-    side = "lower" if favourable == "high" else "higher"
+def _reversed_score(auc: float, favorable: Favorable) -> str:
+    side = "lower" if favorable == "high" else "higher"
     return (
         f"The score ranks the positive label {side} than the negative one (AUC {auc:.2f}). The score or the positive "
         "label may be reversed."
@@ -183,12 +183,12 @@ def _absent_groups(groups: Sequence[tuple[str, str, str]]) -> str:
     return f"Not compared, because they have no rows: {listed(names)}."
 
 
-def _small_groups(groups: Sequence[tuple[str, str, str, int]], least_count: int, fewest: int | None) -> str:
+def _small_groups(groups: Sequence[tuple[str, str, str, int]], min_group_size: int, fewest: int | None) -> str:
     names = [
         f"{quoted(name)} of {attribute} ({count_text(rows, 'row')} in {within})"
         for name, attribute, within, rows in groups
     ]
-    text = f"Below the minimum group size of {count_text(least_count, 'row')}: {listed(names)}."
+    text = f"Below the minimum group size of {count_text(min_group_size, 'row')}: {listed(names)}."
     return text if fewest is None else f"{text} Groups with fewer than {fewest} rows have no confidence interval."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from metrifair.auditing.ranking import is_inconclusive
-from metrifair.auditing.records import AuditSettings, Decisions, Favourable, SelectedBy
+from metrifair.auditing.records import AuditSettings, Decisions, Favorable, SelectedBy
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.wording.numbers import interval_text, number_text, quoted, score_text
 
@@ -73,13 +73,13 @@ STANDARD_WORDS = {
 """The words for each standard in ``figures.selection_rates``."""
 
 
-def selected_text(threshold: float, selected_by: SelectedBy, favourable: Favourable) -> str:
+def selected_text(threshold: float, selected_by: SelectedBy, favorable: Favorable) -> str:
     """Which scores are selected, as the beginning of a sentence.
 
     >>> selected_text(0.5, "threshold", "high"), selected_text(0.5, "median", "low")
     ('At threshold 0.5', 'Below the median score 0.5')
     """
-    at, low = score_text(threshold), favourable == "low"
+    at, low = score_text(threshold), favorable == "low"
     if selected_by == "median":
         return f"{'Below' if low else 'Above'} the median score {at}"
     if selected_by == "decisions":
@@ -94,7 +94,7 @@ def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) 
     >>> exclusion_text(GroupRates("x", 3, 0.5, left_out="small_share"), table, AuditSettings())
     'under 2% of the rows'
     """
-    under = f"under {100 * settings.least_share:g}% of the rows"
+    under = f"under {100 * settings.min_group_share:g}% of the rows"
     reference = quoted(str(settings.reference.get(table.attribute, "")))
     texts = {
         "": "",

@@ -41,7 +41,7 @@ def audit_summary(record: AuditRecord) -> list[str]:
         small = len(compared) - len(enough)
         if enough and small:
             sentences.append(
-                f"{count_text(small, 'comparison')} with a group below {record.settings.least_count} rows "
+                f"{count_text(small, 'comparison')} with a group below {record.settings.min_group_size} rows "
                 f"{'is' if small == 1 else 'are'} reported separately."
             )
         sentences += _decisions(record.decisions)
@@ -54,7 +54,7 @@ def audit_summary(record: AuditRecord) -> list[str]:
 def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     """The largest gap whose joint interval excludes 0; where there is none, the gap with the most rows."""
     if not compared:
-        least = record.settings.least_count
+        least = record.settings.min_group_size
         return [f"No gap can be assessed: every comparison has a group with fewer than {least} rows."]
     several = len(compared)
     confident = f"With {confidence_text(record.confidence)} confidence"
@@ -138,5 +138,5 @@ def _decisions(decisions: Sequence[Decisions]) -> list[str]:
     low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
     side = f", {'below' if is_below(worst.ratio) else 'not below'} four fifths"
     verdict = side if STANDARDS[table.standard].four_fifths else ""
-    chosen = selected_text(table.threshold, table.selected_by, table.favourable)
+    chosen = selected_text(table.threshold, table.selected_by, table.favorable)
     return [f"{chosen}{where}, {low} and {high} are selected: impact ratio {worst.ratio:.2f}{verdict}."]

@@ -272,13 +272,13 @@ def _are_numbers(column: pl.Series) -> bool:
     return not (strange | text.str.contains(r"^[+-]?0\d")).any()
 
 
-def levels_for(roles: Roles, *, most: int = MOST_LEVELS, most_groups: int | None = None) -> list[ColumnLevels]:
-    """Levels of the key columns, none of them met yet; there may be ``most_groups`` of groups."""
+def levels_for(roles: Roles, *, most: int = MOST_LEVELS, max_groups: int | None = None) -> list[ColumnLevels]:
+    """Levels of the key columns, none of them met yet; there may be ``max_groups`` of groups."""
     groups, controls = len(roles.groups), len(roles.controls)
     kinds = ["group"] * groups + ["control"] * controls + ["label"] * (roles.label is not None)
     found = [ColumnLevels(kind, name, most) for kind, name in zip(kinds, roles.keys, strict=True)]
     for level in found[:groups]:
-        level.most = most if most_groups is None else most_groups
+        level.most = most if max_groups is None else max_groups
         level.is_number = roles.is_number(level.name)
         if level.name in roles.cuts:
             level.cut_at(roles.cuts[level.name], np.inf)

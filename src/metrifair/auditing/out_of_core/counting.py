@@ -38,7 +38,7 @@ _SIGN = np.int64(-(2**63))
 
 
 def ordered_keys(scores: Floats) -> Keys:
-    """Integers in the order of the scores: neighbouring floats have neighbouring keys, whatever their scale.
+    """Integers in the order of the scores: neighboring floats have neighboring keys, whatever their scale.
 
     >>> keys = ordered_keys(np.array([-1e-300, 0.0, 5e-324, 1.0, 1e300]))
     >>> keys[1:] > keys[:-1]
@@ -249,13 +249,13 @@ class FileRows(CellRows):
 
     source: FileTable
     roles: Roles
-    most_groups: int = MOST_LEVELS
+    max_groups: int = MOST_LEVELS
     levels: list[ColumnLevels] = field(default_factory=list)
     cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
     seen: Survey = field(default_factory=Survey)  # scores
 
     def __post_init__(self) -> None:
-        self.levels = levels_for(self.roles, most_groups=self.most_groups)
+        self.levels = levels_for(self.roles, max_groups=self.max_groups)
 
     def cut_number(self, level: ColumnLevels) -> None:
         """A sample of the number says where to cut it."""

@@ -124,7 +124,7 @@ class TableBins:
         return found | ({"total": nw.col("weight").sum()} if self.table.weighted else {})
 
     def _under(self, parents: Bins) -> nw.LazyFrame[Any]:
-        """The rows that lie in some bins. Neighbours are one stretch."""
+        """The rows that lie in some bins. Neighbors are one stretch."""
         apart = ~_is_next(parents, self.scale)
         low, high = parents.low[np.append(True, apart)], parents.high[np.append(apart, True)]
         score = nw.col("score")

@@ -65,7 +65,7 @@ class TableRows(CellRows):
     name: str
     frame: nw.LazyFrame[Any]  # whose columns are key_0, key_1, ..., score and weight
     roles: Roles
-    most_groups: int = MOST_LEVELS
+    max_groups: int = MOST_LEVELS
     levels: list[ColumnLevels] = field(default_factory=list)
     cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
     ends: tuple[float, float] = (0.0, 0.0)
@@ -82,7 +82,7 @@ class TableRows(CellRows):
         roles: Roles,
         *,
         name: str = "the table",
-        most_groups: int = MOST_LEVELS,
+        max_groups: int = MOST_LEVELS,
         secrets: tuple[str, ...] = (),
         beside: tuple[str, ...] = (),
         missing: str | Sequence[str] = (),
@@ -117,10 +117,10 @@ class TableRows(CellRows):
             wanted = list(dict.fromkeys((*roles.columns, *beside)))
             eager = frame
             frame = answer_of(name, lambda: eager.select(wanted).lazy("polars"))
-        return cls(name, frame.select(*columns), roles, most_groups, secrets=secrets, kinds=kinds, beside=beside)
+        return cls(name, frame.select(*columns), roles, max_groups, secrets=secrets, kinds=kinds, beside=beside)
 
     def __post_init__(self) -> None:
-        self.levels = levels_for(self.roles, most_groups=self.most_groups)
+        self.levels = levels_for(self.roles, max_groups=self.max_groups)
         for level in self.levels:
             if level.cuts is not None:
                 self._cut(level, level.cuts)

@@ -43,7 +43,7 @@ from metrifair.wording.metrics import metric_words
 from metrifair.wording.numbers import percent_text, points_text, shown_number
 from metrifair.wording.rates import ratio_text, selected_text
 
-_MOST_GROUPS = 12
+_MAX_GROUPS = 12
 _MOST_SCORES = 160
 _ROUNDING = 1e-3  # of shares that were drawn or binned
 
@@ -58,7 +58,7 @@ _SHARES: dict[str, Callable[[GroupRates], float | None]] = {
 OTHER_SCORES = frozenset({"risk_parity"})
 """Criteria that compare something else than the prediction."""
 
-GroupNumber = Callable[[str, str], int]  # attribute, group -> its place among the colours
+GroupNumber = Callable[[str, str], int]  # attribute, group -> its place among the colors
 
 
 def distribution_json(found: Distribution, findings: Sequence[Finding], number: GroupNumber) -> Json:
@@ -95,7 +95,7 @@ def _members(found: Distribution, findings: Iterable[Finding]) -> list[str]:
     """The groups that are drawn, in their own order."""
     groups = list(found.curves.cumulative)
     named = dict.fromkeys(name for finding in findings for name in finding.groups if name in groups)
-    chosen = set(list(dict.fromkeys([*named, *groups]))[:_MOST_GROUPS])
+    chosen = set(list(dict.fromkeys([*named, *groups]))[:_MAX_GROUPS])
     return [name for name in groups if name in chosen]
 
 
@@ -199,7 +199,7 @@ def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
 def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumber) -> Json:
     """One table of rates with its gaps; of very many groups those with the lowest and highest selection rates.
 
-    ``number`` gives the place of a group, by attribute and name, among the colours.
+    ``number`` gives the place of a group, by attribute and name, among the colors.
     """
     shown = found.rates
     if len(shown) > _MOST_RATED:
@@ -210,7 +210,7 @@ def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumbe
     return {
         "attribute": found.attribute,
         "within": found.within,
-        "selected": selected_text(found.threshold, found.selected_by, found.favourable),
+        "selected": selected_text(found.threshold, found.selected_by, found.favorable),
         "columns": ["Group", "Rows", *shares],
         "rates": [
             {
@@ -245,7 +245,7 @@ AuditChartKind: TypeAlias = Literal["findings", "distributions", "roc", "reliabi
 """What is drawn."""
 
 _MOST_FINDINGS = 20
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b3578c", "#b07700", "#2f8fc9", "#1b1b1f")  # as on the pages
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#b3578c", "#b07700", "#2f8fc9", "#1b1b1f")  # as on the pages
 
 
 def audit_chart(record: AuditRecord, kind: AuditChartKind) -> Any:
@@ -290,10 +290,10 @@ def _findings(alt: Any, record: AuditRecord) -> Any:
     )
     scale = alt.Scale(zero=True)
     name = metric_words(metric).name
-    spans = base.mark_rule(strokeWidth=4, opacity=0.45, color=_COLOURS[0]).encode(
+    spans = base.mark_rule(strokeWidth=4, opacity=0.45, color=_COLORS[0]).encode(
         x=alt.X("low:Q", title=name, scale=scale), x2="high:Q"
     )
-    dots = base.mark_circle(size=70, opacity=1, color=_COLOURS[0]).encode(
+    dots = base.mark_circle(size=70, opacity=1, color=_COLORS[0]).encode(
         x=alt.X("value:Q", title=name, scale=scale), tooltip=["comparison:N", "value:Q", "low:Q", "high:Q"]
     )
     return alt.layer(spans, dots)
@@ -344,14 +344,14 @@ def _reliability(alt: Any, found: ByGroup) -> Any:
 
 def _lines(alt: Any, rows: list[dict[str, Any]], titles: tuple[str, str], found: ByGroup | Distribution) -> Any:
     groups = [one.group for one in found.groups] if isinstance(found, ByGroup) else list(found.curves.cumulative)
-    colours = alt.Scale(domain=groups, range=[_COLOURS[at % len(_COLOURS)] for at in range(len(groups))])
+    colors = alt.Scale(domain=groups, range=[_COLORS[at % len(_COLORS)] for at in range(len(groups))])
     return (
         alt.Chart(alt.Data(values=rows), title=f"{found.attribute}, {found.within}")
         .mark_line()
         .encode(
             x=alt.X("x:Q", title=titles[0]),
             y=alt.Y("y:Q", title=titles[1]),
-            color=alt.Color("group:N", title=None, scale=colours),
+            color=alt.Color("group:N", title=None, scale=colors),
             tooltip=["group:N", "x:Q", "y:Q"],
         )
     )

@@ -36,7 +36,7 @@ from metrifair.wording.summary import audit_summary
 
 _MOST_ROWS = 2_000
 _MOST_DRAWN = 6  # distributions of each audit
-_MOST_GROUPS = 12
+_MAX_GROUPS = 12
 _MOST_CHARTS = 24
 _MOST_TICKS = 6
 _PAIRING = {"rows": "the same, paired", "independent": "independent", "unknown": "the same, unpaired"}
@@ -195,7 +195,7 @@ def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
 
 def _drawing(distribution: Distribution) -> Markup:
     curves = thinned(distribution.curves, 120)
-    names = list(curves.cumulative)[:_MOST_GROUPS]
+    names = list(curves.cumulative)[:_MAX_GROUPS]
     lines = [
         Line(name, at, list(zip(curves.grid, curves.cumulative[name], strict=True))) for at, name in enumerate(names)
     ]

@@ -122,7 +122,9 @@ def audit_html(
         )
 
     room = most_bytes - len(page(None, Markup(""), 0).encode(errors="replace"))
-    table, listed = _table(most_certain_first(record.findings), record.settings.least_count, room=int(_STATIC * room))
+    table, listed = _table(
+        most_certain_first(record.findings), record.settings.min_group_size, room=int(_STATIC * room)
+    )
     content = audit_content(record, room=room, taken=len(table.encode(errors="replace")))
     return page(content, table, listed)
 
@@ -139,14 +141,14 @@ def _remark(topic: str, heading: str, texts: Sequence[str]) -> Markup:
     return element("aside", *parts, class_=f"remark {topic}")
 
 
-def _table(findings: Sequence[Finding], least_count: int, *, room: int) -> tuple[Markup, int]:
+def _table(findings: Sequence[Finding], min_group_size: int, *, room: int) -> tuple[Markup, int]:
     """Findings as a table that the script takes over, and how many fit the room.
 
     Many of them stand where only a browser without the script looks: others would lay all rows out in vain.
     """
     shown = columns(findings)
     head = table_head(name for _, name in shown)
-    words = f"Too few rows: fewer than {least_count:,} in a group"
+    words = f"Too few rows: fewer than {min_group_size:,} in a group"
     apart = element("tr", element("th", words, colspan=str(len(shown)), scope="colgroup"), class_="apart")
     rows: list[Markup] = []
     for at, finding in enumerate(findings):
@@ -213,7 +215,7 @@ def columns(findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
 class _Names:
     """Attributes, groups, places and metrics by number, each named once however many findings it has."""
 
-    groups: dict[str, dict[str, int]] = field(default_factory=dict)  # of each attribute, in the order of their colours
+    groups: dict[str, dict[str, int]] = field(default_factory=dict)  # of each attribute, in the order of their colors
     places: dict[tuple[str, str, str], int] = field(default_factory=dict)  # attribute, criterion, within
     metrics: dict[str, int] = field(default_factory=dict)
     size: int = 0  # bytes of all names
@@ -246,7 +248,7 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, taken: int = 0)
     """
     names, left = _Names(), 1 - taken / ((1 - _SHARES["rows"]) * max(room, 1))
     rooms = {kind: int(share * room * (1 if kind == "rows" else left)) for kind, share in _SHARES.items()}
-    for distribution in record.distributions[:20]:  # their order of the groups is the order of the colours
+    for distribution in record.distributions[:20]:  # their order of the groups is the order of the colors
         for name in list(distribution.curves.cumulative)[:12]:
             names.group(distribution.attribute, name)
     ordered = most_certain_first(record.findings)
@@ -263,7 +265,7 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, taken: int = 0)
         "confidence": confidence_text(record.confidence),
         "columns": [list(column) for column in columns(record.findings)],
         "fields": ["place", "left", "right", "leftSize", "rightSize", "metric", *FIGURES, "chance", "judged"],
-        "few": record.settings.least_count,
+        "few": record.settings.min_group_size,
         "chances": list(SIGNIFICANCE),
         "judges": list(TESTS.values()),
         "rows": rows,

@@ -97,8 +97,8 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
             why = exclusion_text(rate, table, settings)
             reasons.setdefault(why, []).append(f"{quoted(rate.group)} ({size})")
     excluded = [f"{why}: {', '.join(groups)}" for why, groups in reasons.items()]
-    who = selected_text(table.threshold, table.selected_by, table.favourable).lower()
-    low = " Low scores are favorable." if table.favourable == "low" else ""
+    who = selected_text(table.threshold, table.selected_by, table.favorable).lower()
+    low = " Low scores are favorable." if table.favorable == "low" else ""
     said = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="said")]
     if excluded:
         said.append(element("p", f"Excluded from impact ratios, {'; '.join(excluded)}.", class_="hint"))
@@ -107,7 +107,7 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
         said.append(element("p", text, class_="hint"))
     return joined(
         element("h3", title, id=f"ratios-{number}"),
-        table_region(element("table", head, *bodies), aria_labelledby=f"ratios-{number}"),
+        table_region(element("table", head, *bodies), aria_labeledby=f"ratios-{number}"),
         *said,
         *([_deciles(table)] if any(rate.decile_ratios for rate in table.rates) else []),
     )
@@ -122,7 +122,7 @@ def _deciles(table: Decisions) -> Markup:
     y = axis([1.0, *(ratio for points in known for _, ratio in points)], from_zero=True, count=5)
     x = Axis(10, 90, tuple((10.0 * at, f"{10 * at}%") for at in range(1, 10)))
     lines = [Line(rate.group, at, points) for at, (rate, points) in enumerate(zip(shown, known, strict=True))]
-    side = "below" if table.favourable == "low" else "above"
+    side = "below" if table.favorable == "low" else "above"
     said = f"Impact ratio if scores {side} each decile were selected"
     head = table_head(["Category", *(f"{10 * at}%" for at in range(1, 10))])
     rows = [
