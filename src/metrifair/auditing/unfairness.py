@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from math import isfinite
 from typing import Literal
@@ -15,13 +16,12 @@ from metrifair.metrics.pair import TOO_FAR, between
 from metrifair.metrics.registry import MetricLike, acts_on_vectors, measured
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import in_bands
-from metrifair.problem.cells import Contrast
+from metrifair.problem.cells import Contrast, check_dependences
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_known
-from metrifair.training.objective import check_dependences
 
 
 def unfairness(
@@ -121,12 +121,13 @@ def unfairness(
     if metric != "energy":
         problem = in_bands(problem)
         check_dependences(problem.comparisons, metric)
-    values = problem.attribute_values
+    values, given = problem.attribute_values, torch.as_tensor(score)
     vector = score.ndim == 2 and acts_on_vectors(metric) and values is None
+    sides = problem.sides()
     found = between(
         measured(metric, vector=vector),
-        score if vector or score.ndim == 1 else score.T,
-        problem.sides(),
+        given if vector or score.ndim == 1 else given.T,
+        [replace(side, weights=None if side.weights is None else torch.as_tensor(side.weights)) for side in sides],
         names=problem.comparisons,
         reduce="all",
         vector=vector,

@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +22,7 @@ from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known
+from metrifair.support.special import normal_quantile
 
 Mark: TypeAlias = Literal["", "constant", "no_better"]
 UtilityLike: TypeAlias = "str | Utility | Sequence[Sequence[float]] | Callable[..., float]"
@@ -31,7 +31,7 @@ UtilityLike: TypeAlias = "str | Utility | Sequence[Sequence[float]] | Callable[.
 CONFIDENCE = 0.95
 CONSTANT: Mark = "constant"  # the decisions (or, by a utility of scores, the scores) are the same for everyone
 NO_BETTER: Mark = "no_better"  # the utility does not exceed that of the constant predictor by more than chance
-_WIDTH = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+_WIDTH = normal_quantile((1 + CONFIDENCE) / 2)
 
 
 class Predictions(NamedTuple):
