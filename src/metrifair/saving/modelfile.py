@@ -250,7 +250,7 @@ def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return found
 
 
-class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+class _ArrayPlace(msgspec.Struct, forbid_unknown_fields=True):
     """Where an array is among the bytes behind the header."""
 
     dtype: str
@@ -266,7 +266,7 @@ def _arrays(entries: Json, body: memoryview) -> dict[str, NDArray[Any]]:
     if len(named) > MOST_ARRAYS:
         raise ModelFileError(f"the file holds {len(named)} arrays, more than the {MOST_ARRAYS} that are read")
     try:
-        arrays = dict(_read_arrays(msgspec.convert(named, dict[str, _Entry]), body))
+        arrays = dict(_read_arrays(msgspec.convert(named, dict[str, _ArrayPlace]), body))
     except (msgspec.ValidationError, ValueError, OverflowError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -277,7 +277,7 @@ def _arrays(entries: Json, body: memoryview) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _read_arrays(entries: Mapping[str, _Entry], body: memoryview) -> Iterator[tuple[str, NDArray[Any]]]:
+def _read_arrays(entries: Mapping[str, _ArrayPlace], body: memoryview) -> Iterator[tuple[str, NDArray[Any]]]:
     types, end = {code: np.dtype(name) for name, code in DTYPES.items()}, 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
         if entry.dtype not in types:
