@@ -1,4 +1,4 @@
-"""Public names that are imported when they are first used, and that name the extra they need."""
+"""Names and commands that are imported when they are first used, and that name the extra they lack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,21 @@ import lazy_loader
 
 from metrifair.errors import MissingExtra
 
-_OF_TRAINING = ("joblib", "scipy", "sklearn", "threadpoolctl", "torch")
+_EXTRAS = {name: "train" for name in ("joblib", "scipy", "sklearn", "threadpoolctl", "torch")} | {
+    name: "cli" for name in ("click", "polars", "rich")
+}
+
+
+def missing_extra(error: ModuleNotFoundError, purpose: str, extra: str | None = None) -> MissingExtra | None:
+    """The error that names the extra of the missing module; None where the module is of no extra.
+
+    >>> print(missing_extra(ModuleNotFoundError(name="torch.nn"), "metrifair.frontier"))
+    metrifair.frontier needs torch: pip install "metrifair[train]"
+    """
+    module = (error.name or "").partition(".")[0]
+    if module not in _EXTRAS:
+        return None
+    return MissingExtra(f'{purpose} needs {module}: pip install "metrifair[{extra or _EXTRAS[module]}]"')
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -20,9 +34,10 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         try:
             return load(name)
         except ModuleNotFoundError as error:
-            missing = (error.name or "").partition(".")[0]
-            if missing not in _OF_TRAINING:
+            boosted = name.startswith(("FairLGBM", "FairXGB"))
+            missing = missing_extra(error, f"{package}.{name}", "boosting" if boosted else None)
+            if missing is None:
                 raise
-            raise MissingExtra(f'{package}.{name} needs {missing}: pip install "metrifair[train]"') from error
+            raise missing from error
 
     return found, names, public
