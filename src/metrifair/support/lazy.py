@@ -9,8 +9,9 @@ import lazy_loader
 
 from metrifair.errors import MissingExtra
 
-_EXTRAS = {name: "train" for name in ("joblib", "scipy", "sklearn", "threadpoolctl", "torch")} | {
-    name: "cli" for name in ("click", "polars", "rich")
+_EXTRAS = {
+    **dict.fromkeys(("joblib", "scipy", "sklearn", "threadpoolctl", "torch"), "train"),
+    **dict.fromkeys(("click", "polars", "rich"), "cli"),
 }
 
 
