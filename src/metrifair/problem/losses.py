@@ -40,6 +40,16 @@ REGRESSION_LOSSES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def log_clipped(probability: Floats) -> Floats:
+    """The logarithm, finite at 0 too.
+
+    >>> log_clipped(np.array([0.0, 1.0])).round(1)
+    array([-27.6,   0. ])
+    """
+    found: Floats = np.log(probability.clip(SMALLEST_PROBABILITY))
+    return found
+
+
 def log_losses(probability: Floats, y: NDArray[Any]) -> Floats:
     """Minus the logarithm of the probability of each outcome.
 
@@ -49,10 +59,9 @@ def log_losses(probability: Floats, y: NDArray[Any]) -> Floats:
     array([0.693, 0.288])
     """
     if probability.ndim == 1:
-        likelihood = np.where(y == 1, probability, 1 - probability)
-        return -np.log(likelihood.clip(SMALLEST_PROBABILITY))
+        return -log_clipped(np.where(y == 1, probability, 1 - probability))
     shares = probability.clip(SMALLEST_PROBABILITY)
-    return -np.log(shares[np.arange(len(y)), y.astype(np.int64)] / shares.sum(1))
+    return -log_clipped(shares[np.arange(len(y)), y.astype(np.int64)] / shares.sum(1))
 
 
 def logits(probability: Floats) -> Floats:
@@ -61,11 +70,7 @@ def logits(probability: Floats) -> Floats:
     >>> logits(np.array([0.5, 0.75])).round(3)
     array([0.   , 1.099])
     """
-    certain = SMALLEST_PROBABILITY
-    if probability.ndim == 2:
-        return np.log(probability.clip(certain))
-    shares = probability.clip(certain, 1 - certain)
-    return np.log(shares) - np.log1p(-shares)
+    return log_clipped(probability) - (log_clipped(1 - probability) if probability.ndim == 1 else 0.0)
 
 
 def tied(losses: Floats, loss: str, size: float) -> Floats:

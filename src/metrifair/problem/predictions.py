@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.criteria import SCORES, Criterion, ScoreFunction
-from metrifair.problem.losses import REGRESSION_LOSSES, SMALLEST_PROBABILITY, log_losses, logits, tied
+from metrifair.problem.losses import REGRESSION_LOSSES, log_clipped, log_losses, logits, tied
 from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.tables import (
     Column,
@@ -212,7 +212,7 @@ def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, los
     if criterion.score == "loss":
         return _losses(prediction, problem, loss or "")
     if criterion.score == "log_prediction":
-        return np.log(prediction.clip(SMALLEST_PROBABILITY))
+        return log_clipped(prediction)
     return logits(prediction) if criterion.score == "output" and loss == "log_loss" else prediction
 
 

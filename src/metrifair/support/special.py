@@ -62,7 +62,8 @@ def beta_quantile(a: ArrayLike, b: ArrayLike, p: float) -> Floats:
     array([0.6668, 0.1701])
     """
     first, second = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64))
-    return first / (first + second * np.exp(-_log_odds(first, second, p)))
+    found: Floats = first / (first + second * np.exp(-_log_odds(first, second, p)))
+    return found
 
 
 def _log_odds(a: Floats, b: Floats, p: float) -> Floats:

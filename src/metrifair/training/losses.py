@@ -98,7 +98,8 @@ def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, penal
             f"{criterion.score if isinstance(criterion.score, str) else 'a score of its own'}: leave penalize as it is"
         )
     if callable(criterion.score):
-        return criterion.score(task.prediction(output), y)
+        found: Tensor = criterion.score(task.prediction(output), y)
+        return found
     if criterion.score == "loss":
         return task.loss(output, y)
     if criterion.score == "log_prediction":
