@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +13,10 @@ from sklearn.metrics import log_loss
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.problem.losses import REGRESSION_LOSSES
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.losses import REGRESSION_LOSSES, log_losses, logits
+from metrifair.problem.predictions import scores_of
+from metrifair.problem.problem import Given, problem_of
 from metrifair.training.losses import BINARY, MULTICLASS, Task, regression
 
 RANDOM = np.random.default_rng(5)
@@ -48,6 +54,32 @@ def test_regression_losses_are_the_formulas() -> None:
     assert list(REGRESSION_LOSSES) == list(expected)
     for name, values in expected.items():
         np.testing.assert_allclose(regression(name).loss(OUTPUT, TARGET), values)
+        np.testing.assert_array_equal(REGRESSION_LOSSES[name](OUTPUT.numpy(), TARGET.numpy()), values)
+
+
+def test_losses_of_probabilities_are_those_of_the_outputs_behind_them() -> None:
+    output, vectors = OUTPUT[0].numpy(), VECTORS[0].numpy()
+    binary = log_losses(special.expit(output), LABEL.numpy())
+    np.testing.assert_allclose(binary, BINARY.loss(OUTPUT[0], LABEL), rtol=1e-12)
+    several = log_losses(special.softmax(vectors, -1), CLASS.numpy())
+    np.testing.assert_allclose(several, MULTICLASS.loss(VECTORS[0], CLASS), rtol=1e-12)
+    np.testing.assert_allclose(logits(special.expit(output)), output, rtol=1e-12)
+    np.testing.assert_allclose(logits(special.softmax(vectors, -1)), special.log_softmax(vectors, -1), rtol=1e-12)
+
+
+def test_losses_of_certain_predictions_are_finite() -> None:
+    certain, wrong = np.array([0.0, 1.0]), np.array([1, 0])
+    worst = -np.log(1e-12)
+    np.testing.assert_allclose(log_losses(certain, wrong), worst, rtol=1e-3)  # 1 - 1e-12 is rounded
+    np.testing.assert_allclose(log_losses(np.stack([1 - certain, certain], 1), wrong), worst)
+    assert (log_losses(certain, 1 - wrong) == 0).all()
+
+
+@pytest.mark.parametrize("score", [lambda p, y: abs(p - y), lambda p, y: (p - y).abs(), lambda p, y: torch.abs(p - y)])
+def test_a_score_of_ones_own_takes_arrays_or_tensors_alone(score: Callable[[Any, Any], Any]) -> None:
+    problem = problem_of(Given([0, 1, 1], sensitive_features=["f", "m", "f"]))
+    found = scores_of(Criterion("residual", score=score), np.array([0.25, 0.5, 1.0]), problem)
+    assert found.tolist() == [0.25, 0.5, 0.0]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
