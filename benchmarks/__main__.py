@@ -14,6 +14,7 @@ NAMES = (
     "defaults",
     "auditing",
     "files",
+    "startup",
     "reproduction",
     "boosting",
     "distributed",
