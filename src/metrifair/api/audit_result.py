@@ -478,7 +478,9 @@ class RateTable:
     --------
     >>> from metrifair import audit
     >>> audit(None, [0, 1, 1, 1], sensitive_features=list("aabb"), random_state=0).rates("ll144")
-    group, everyone: The lowest rate is 0.5 of the highest.
+    sensitive_features, everyone: Smallest impact ratio 0.500 (0.072 to 1.000).
+      a: 2 rows, selection rate 50.0%, impact ratio 0.500
+      b: 2 rows, selection rate 100.0%, impact ratio 1.000
     """
 
     audit: Audit
@@ -553,9 +555,8 @@ class RateTable:
             lines.append(f"{table.attribute}, {table.within}: {ratio_text(table, self.audit.record.settings)}")
             for rate in table.rates:
                 ratio = "excluded" if rate.left_out else figure_text(rate.ratio)
-                lines.append(
-                    f"  {rate.group}: {rate.size:,} rows, rate {percent_text(rate.selection_rate)}, ratio {ratio}"
-                )
+                rows, selected = count_text(rate.size, "row"), percent_text(rate.selection_rate)
+                lines.append(f"  {rate.group}: {rows}, selection rate {selected}, impact ratio {ratio}")
         return "\n".join(lines) or "no decisions: pass threshold=... to audit"
 
     def _repr_html_(self) -> str:
