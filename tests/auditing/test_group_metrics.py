@@ -258,7 +258,7 @@ def share_right(y_true: Any, y_pred: Any) -> float:
 
 
 def test_intervals_cover_the_value_of_each_group() -> None:
-    """Resampling all rows, or too many of them, fails here: coverage is then below 60% in the smaller group."""
+    """Resampling the rows of all groups, or too many of them, lowers the coverage below 70% in the smaller group."""
     sizes, rates, runs = (80, 800), (0.8, 0.6), 200
     generator, covered, widths = np.random.default_rng(7), np.zeros((runs, 2)), np.zeros((runs, 2))
     group = np.repeat(["few", "many"], sizes)
