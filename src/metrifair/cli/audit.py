@@ -13,6 +13,7 @@ import click
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
 from metrifair.auditing.out_of_core.files import matching, opened
 from metrifair.cli import options, rules
+from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.errors import DataError
 
@@ -71,7 +72,7 @@ result_options = options.together(*rules.limit_options, options.about_options, o
 """What is made of the findings: what ``hand_over`` takes."""
 
 
-@click.command(short_help="How unfair are the scores in a file, and for whom?")
+@click.command(cls=SectionedCommand, short_help="How unfair are the scores in a file, and for whom?")
 @click.argument("file")
 @options.column(
     "--score",

@@ -19,11 +19,12 @@ from metrifair.cli.audit import (
     with_origin,
     write_asked,
 )
+from metrifair.cli.help_sections import SectionedCommand
 
 _CHANGED = 1  # the exit code
 
 
-@click.command(short_help="What got better or worse between two audits?")
+@click.command(cls=SectionedCommand, short_help="What got better or worse between two audits?")
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE AFTER...")
 @options.about_options
 @output_options
@@ -102,7 +103,7 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     return {names[place]: one for place, one in enumerate(found)}
 
 
-@click.command(short_help="Have distances changed over time?")
+@click.command(cls=SectionedCommand, short_help="Have distances changed over time?")
 @click.argument("files", nargs=-1, required=True)
 @options.criteria_option("as counted")
 @measure_options

@@ -18,10 +18,11 @@ from metrifair.cli.audit import (
     result_options,
     table_at,
 )
+from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.rules import rate_options
 
 
-@click.command(short_help="Count the scores in a file, for audits of many files together.")
+@click.command(cls=SectionedCommand, short_help="Count the scores in a file, for audits of many files together.")
 @click.argument("file")
 @options.column("--score", "The score of each row: a probability, or any number.", required=True)
 @options.GROUP
@@ -93,7 +94,7 @@ def count_command(
     say(out, f"{kept!r}; {kept.left_out:,} rows left out.", f"Counts: {output}")
 
 
-@click.command(short_help="Add up the counts of several files, and audit all of them together.")
+@click.command(cls=SectionedCommand, short_help="Add up the counts of several files, and audit all of them together.")
 @click.argument("files", nargs=-1, required=True)
 @options.POSITIVE
 @options.criteria_option("as counted")

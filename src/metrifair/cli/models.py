@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Output, check_paths, file_options
 from metrifair.errors import DataError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from metrifair.estimators.table_model import TableModel
 
 
-@click.command(short_help="Apply a model to a file.")
+@click.command(cls=SectionedCommand, short_help="Apply a model to a file.")
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("file")
 @click.option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.options import HTML, JSON, STANDARD_OUTPUT, Number, Output, check_paths, gathered, table_option
 from metrifair.cli.training_options import (
     FAMILIES,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from metrifair.estimators.table_model import TableModel
 
 
-@click.command(short_help="Train a fair model on a file.")
+@click.command(cls=SectionedCommand, short_help="Train a fair model on a file.")
 @training_options
 @click.option("--strength", type=Number(0), default=1.0, help="Weight of the unfairness.")
 @click.option(
@@ -112,7 +113,7 @@ def train_command(
         write_json(told, json_to)
 
 
-@click.command(short_help="What does fairness cost? Train, compare and choose.")
+@click.command(cls=SectionedCommand, short_help="What does fairness cost? Train, compare and choose.")
 @training_options
 @click.option(
     "--strengths",
