@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,11 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from metrifair import Audit, AuditState, DataError, audit, audit_file
+from metrifair import Audit, AuditOptions, AuditState, DataError, audit, audit_file
 from metrifair.api.compare import read_audit
 from metrifair.auditing.records import MeasuresByGroup
 
-QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0, "random_state": 0, "metrics": "kolmogorov"}
+QUICK: dict[str, Any] = {"random_state": 0, "metrics": "kolmogorov"}
 DECIDED = {
     "accuracy": accuracy_score,
     "precision": precision_score,
@@ -47,8 +48,9 @@ WEIGHT = RANDOM.uniform(0.1, 7.0, ROWS)
 BOTH = pd.DataFrame({"sex": SEX, "race": RACE})
 
 
-def audited(y_pred: Any = SCORE, y_true: Any = LABEL, groups: Any = BOTH, **options: Any) -> Audit:
-    return audit(y_pred, sensitive_features=groups, y_true=y_true, **{**QUICK, **options})
+def audited(y_pred: Any = SCORE, y_true: Any = LABEL, groups: Any = BOTH, resamples: int = 0, **others: Any) -> Audit:
+    options = AuditOptions(resamples=resamples, permutations=0)
+    return audit(y_true, y_pred, sensitive_features=groups, options=options, **QUICK, **others)
 
 
 def values(table: MeasuresByGroup, metric: str) -> dict[str, float | None]:
@@ -207,8 +209,8 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
         "y_pred 'decisions' needs an audit with",
     ),
     "a state": (
-        lambda: AuditState().add(SCORE, {"sex": SEX}, LABEL).audit(random_state=0).by_group(DECIDED),
-        "not in memory",
+        lambda: AuditState().add(LABEL, SCORE, sensitive_features={"sex": SEX}).audit(random_state=0).by_group(DECIDED),
+        "need rows in memory",
     ),
 }
 
@@ -225,12 +227,13 @@ def test_files_have_metrics_only_while_their_rows_are_in_memory(tmp_path: Path) 
     table = pl.DataFrame({"p": SCORE, "sex": SEX, "y": LABEL})
     table.write_parquet(tmp_path / "scores.parquet")
     named: dict[str, Any] = {"score": "p", "group": "sex", "label": "y"} | QUICK
-    here = audit_file(tmp_path / "scores.parquet", **named)
+    quick = AuditOptions(resamples=0, permutations=0)
+    here = audit_file(tmp_path / "scores.parquet", **named, options=quick)
     assert_as_fairlearn(here.by_group(DECIDED).record[0], frame(DECIDED, LABEL, (SCORE >= 0.5).astype(int), SEX))
     here.to_json(tmp_path / "audit.json")
-    elsewhere = audit_file(tmp_path / "scores.parquet", **named, in_memory_rows=0), read_audit(tmp_path / "audit.json")
-    for result in elsewhere:
-        with pytest.raises(DataError, match="not in memory"):
+    streamed = audit_file(tmp_path / "scores.parquet", **named, options=replace(quick, in_memory_rows=0))
+    for result in (streamed, read_audit(tmp_path / "audit.json")):
+        with pytest.raises(DataError, match="need rows in memory"):
             result.by_group(DECIDED)
         assert result.by_group().to_frame("pandas")["metric"].nunique() > 5  # those of every audit need no rows
 
@@ -266,14 +269,13 @@ def test_intervals_cover_the_value_of_each_group() -> None:
         label = generator.integers(2, size=sum(sizes))
         right = generator.random(sum(sizes)) < np.repeat(rates, sizes)
         result = audit(
+            label,
             np.where(right, label, 1 - label),
             sensitive_features={"g": group},
-            y_true=label,
             criteria="statistical_parity",
             metrics="kolmogorov",
-            resamples=200,
-            permutations=0,
             random_state=run,
+            options=AuditOptions(resamples=200, permutations=0),
         )
         (table,) = result.by_group({"right": share_right}).record
         for place, one in enumerate(table.groups):

@@ -58,7 +58,7 @@ class GroupMetrics:
     --------
     >>> from metrifair import audit
     >>> sex = {"sex": ["f", "f", "m", "m"]}
-    >>> result = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=sex, y_true=[0, 1, 1, 1], random_state=0)
+    >>> result = audit([0, 1, 1, 1], [0.2, 0.8, 0.4, 0.9], sensitive_features=sex, random_state=0)
     >>> result.by_group({"accuracy": lambda y_true, y_pred: (y_true == y_pred).mean()})
     accuracy by sex, everyone: 0.500 (m) to 1.000 (f), difference 0.500, ratio 0.500
     """

@@ -23,10 +23,11 @@ SECTIONS = {  # of all other options, in the order of the help
     "Groups and labels": "group control intersectional continuous cuts label positive classification",
     "What to measure": "criterion metric contrast loss utility confidence min-group-size",
     "Training": "model strength strengths families seeds test validation refit",
-    "Decisions and standards": "threshold choose-threshold cost favorable standard reference min-group-share "
-    "max-unfairness without-group certified fail-above fail-certain-above fail-below fail-certain-below fail-worse",
+    "Decisions and standards": "threshold choose-threshold cost favorable favorable-decision standard reference "
+    "min-group-share max-unfairness without-group certified fail-above fail-certain-above fail-below "
+    "fail-certain-below fail-worse",
     "Output": "html json output held-out rates save name title about",
-    ADVANCED: "seed combine estimate range tolerance max-groups vc-dimension",
+    ADVANCED: "seed combine estimate score-range precision max-groups vc-dimension",
 }
 _OPTION = re.compile(r"--[a-z-]+")
 _UNBROKEN = "\N{NON-BREAKING HYPHEN}"
