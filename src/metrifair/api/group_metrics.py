@@ -15,7 +15,7 @@ from metrifair.report.audit.by_group import group_metrics_section
 from metrifair.wording.numbers import number_text
 
 
-class _Row(NamedTuple):
+class _MetricOfGroup(NamedTuple):
     """A row of the frame: the metric of one group."""
 
     table: MeasuresByGroup
@@ -66,11 +66,11 @@ class GroupMetrics:
     record: Sequence[MeasuresByGroup]
     library: Backend | None = None
 
-    def _rows(self) -> Iterator[_Row]:
+    def _rows(self) -> Iterator[_MetricOfGroup]:
         for table in self.record:
             for metric in table.differences:
                 for group in table.groups:
-                    yield _Row(table, group.group, group.size, metric, group.measures[metric])
+                    yield _MetricOfGroup(table, group.group, group.size, metric, group.measures[metric])
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """The metrics as a data frame, one row for each metric and group.

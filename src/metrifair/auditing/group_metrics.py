@@ -30,7 +30,7 @@ _MAX_UNDEFINED = 0.05  # the largest share of resamples on which a metric with a
 _FIGURES = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
 
 
-class _Rows(NamedTuple):
+class _MetricRows(NamedTuple):
     """The arguments of a metric, one entry for each row."""
 
     y_true: NDArray[Any]
@@ -38,10 +38,10 @@ class _Rows(NamedTuple):
     weight: Floats | None
     classes: int  # of y_true; 0: it is numeric
 
-    def at(self, rows: Integers) -> _Rows:
+    def at(self, rows: Integers) -> _MetricRows:
         """Some of the rows, in this order."""
         weight = None if self.weight is None else self.weight[rows]
-        return _Rows(self.y_true[rows], self.y_pred[rows], weight, self.classes)
+        return _MetricRows(self.y_true[rows], self.y_pred[rows], weight, self.classes)
 
     def value(self, metric: Metric) -> float:
         """The metric of these rows, NaN or infinite where the metric is; errors of the metric are not caught."""
@@ -71,7 +71,7 @@ def metrics_by_group(
     return tables
 
 
-def _metric_rows(audited: AuditedRows, y_pred: PredictionKind) -> _Rows:
+def _metric_rows(audited: AuditedRows, y_pred: PredictionKind) -> _MetricRows:
     """Outcomes and predictions as metrics of scikit-learn take them.
 
     Two labels are 1 (positive) and 0. More labels are themselves, predictions then the most probable label or the
@@ -85,10 +85,10 @@ def _metric_rows(audited: AuditedRows, y_pred: PredictionKind) -> _Rows:
         raise DataError("is missing, and metrics by group compare predictions with outcomes", argument="y_true")
     if not classes or y_pred == "scores":
         y_true = sample.outcome if sample.outcome is not None else problem.values
-        return _Rows(y_true.astype(np.int64) if len(classes) == 2 else y_true, prediction, weight, len(classes))
+        return _MetricRows(y_true.astype(np.int64) if len(classes) == 2 else y_true, prediction, weight, len(classes))
     if prediction.ndim > 1:
         most_probable = np.asarray(sample.classes)[prediction.argmax(1)]
-        return _Rows(problem.values, most_probable, weight, len(classes))
+        return _MetricRows(problem.values, most_probable, weight, len(classes))
     selection = selection_of(sample, audited.request) if len(classes) == 2 else None
     if selection is None or problem.is_positive is None:
         raise DataError(
@@ -96,7 +96,9 @@ def _metric_rows(audited: AuditedRows, y_pred: PredictionKind) -> _Rows:
             argument="y_pred",
             remedy=[Remedy("threshold", detail=" to audit"), Remedy("y_pred", "scores")],
         )
-    return _Rows(problem.is_positive.astype(np.int64), (selection.amount > 0).astype(np.int64), weight, len(classes))
+    return _MetricRows(
+        problem.is_positive.astype(np.int64), (selection.amount > 0).astype(np.int64), weight, len(classes)
+    )
 
 
 def _check_metrics(metrics: Mapping[str, Metric], *, weighted: bool) -> None:
@@ -125,7 +127,7 @@ def _takes_weights(metric: Metric) -> bool:
 
 
 def _measures(
-    rows: _Rows, metrics: Mapping[str, Metric], request: Request, generator: np.random.Generator, where: str
+    rows: _MetricRows, metrics: Mapping[str, Metric], request: Request, generator: np.random.Generator, where: str
 ) -> dict[str, Measure | None]:
     """The metrics of one group. All metrics see the same resamples, so that none changes another's interval."""
     values = {name: _group_value(name, metric, rows, where) for name, metric in metrics.items()}
@@ -143,7 +145,7 @@ def _measures(
     }
 
 
-def _group_value(name: str, metric: Metric, rows: _Rows, where: str) -> float | None:
+def _group_value(name: str, metric: Metric, rows: _MetricRows, where: str) -> float | None:
     """The metric of a whole group; None where it is undefined, such as an AUC without positive rows."""
     try:
         value = rows.value(metric)
@@ -155,7 +157,7 @@ def _group_value(name: str, metric: Metric, rows: _Rows, where: str) -> float | 
     return value if np.isfinite(value) else None
 
 
-def _value_or_nan(metric: Metric, rows: _Rows) -> float:
+def _value_or_nan(metric: Metric, rows: _MetricRows) -> float:
     try:
         return rows.value(metric)
     except Exception:
