@@ -33,7 +33,8 @@ measure_options = options.together(
         "metrics",
         multiple=True,
         callback=options.known(options.METRIC_NAMES),
-        help=f"Distance between score distributions: {options.METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
+        help=f"Distance between score distributions: {options.METRICS_HELP}. Repeatable.  [default: kolmogorov, "
+        "wasserstein, energy]",
     ),
     options.CONTRAST,
     click.option(

@@ -10,7 +10,7 @@ MAIN, ADVANCED = "Main options", "Advanced"
 MAIN_OPTIONS = {  # of each command, at most eight
     "audit": "score group label positive threshold control html json",
     "compare": "fail-worse html json output",
-    "count": "score group label name output",
+    "count": "score group label threshold name output",
     "frontier": "label group positive criterion max-unfairness output held-out html",
     "merge": "positive criterion html json save",
     "monitor": "fail-worse html json output",
