@@ -347,8 +347,8 @@ compute them.
         Returns
         -------
         GroupMetrics
-            Values, intervals, differences and ratios. A metric is None for a group where it is undefined, because
-            labels are missing or the metric divides by zero.
+            Values, intervals, differences and ratios. ``to_frame()`` has one row for each metric and group. A value is
+            missing where the metric is undefined, because the group lacks a label or the metric divides by zero.
 
         Raises
         ------
