@@ -154,7 +154,7 @@ def test_rows_with_a_missing_group_are_counted_and_left_out() -> None:
     first, second = result.record
     assert (first.missing, second.missing) == (40, 0)
     assert_as_fairlearn(first, frame(DECIDED, LABEL[40:], (SCORE[40:] >= 0.5).astype(int), SEX[40:]))
-    assert "40 rows have no group." in result._repr_html_()
+    assert "40 rows with a missing group are left out." in result._repr_html_()
 
 
 def test_a_metric_is_none_where_a_group_lacks_a_label_or_divides_by_zero() -> None:
@@ -198,6 +198,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "a function": (lambda: audited().by_group(f1_score), "metrics must be a dict that maps names to functions"),
     "no metrics": (lambda: audited().by_group({}), "metrics must be a dict that maps names to functions"),
     "a name": (lambda: audited().by_group({"f1": "f1"}), "metrics must be a dict that maps names to functions"),
+    "a number": (lambda: audited().by_group({1: f1_score}), "metrics must be a dict that maps names to functions"),
     "a kind": (lambda: audited().by_group(DECIDED, y_pred="labels"), "y_pred must be one of"),
     "no labels": (lambda: audited(y_true=None).by_group(DECIDED), "y_true is missing"),
     "no decisions": (

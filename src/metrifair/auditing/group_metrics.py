@@ -94,7 +94,10 @@ def _metric_rows(audited: AuditedRows, y_pred: PredictionKind) -> _MetricRows:
         raise DataError(
             "'decisions' needs an audit with decisions, and this one has none",
             argument="y_pred",
-            remedy=[Remedy("threshold", detail=" to audit"), Remedy("y_pred", "scores")],
+            remedy=[
+                *([Remedy("threshold", detail=" to audit")] if len(classes) == 2 else []),
+                Remedy("y_pred", "scores"),
+            ],
         )
     return _MetricRows(
         problem.is_positive.astype(np.int64), (selection.amount > 0).astype(np.int64), weight, len(classes)
@@ -102,7 +105,8 @@ def _metric_rows(audited: AuditedRows, y_pred: PredictionKind) -> _MetricRows:
 
 
 def _check_metrics(metrics: Mapping[str, Metric], *, weighted: bool) -> None:
-    if not isinstance(metrics, Mapping) or not metrics or not all(callable(metric) for metric in metrics.values()):
+    pairs = metrics.items() if isinstance(metrics, Mapping) else ()
+    if not pairs or not all(isinstance(name, str) and callable(metric) for name, metric in pairs):
         raise DataError(
             "must be a dict that maps names to functions, such as {'f1': f1_score}",
             argument="metrics",

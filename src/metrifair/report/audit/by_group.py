@@ -122,7 +122,8 @@ def _metrics_table(table: MeasuresByGroup) -> Markup:
     ]
     for heading, values in (("Largest difference", table.differences), ("Smallest ratio", table.ratios)):
         rows.append(table_row(heading, ["", *(number_text(values[name]) for name in names)], class_="total"))
-    counts = {"more groups are not shown": len(table.groups) - _MOST_ROWS, "rows have no group": table.missing or 0}
+    hidden, missing = len(table.groups) - _MOST_ROWS, table.missing or 0
+    counts = {"more groups are not shown": hidden, "rows with a missing group are left out": missing}
     remarks = [element("p", f"{count:,} {text}.", class_="hint") for text, count in counts.items() if count > 0]
     body = element("table", table_head(["Group", "Rows", *names]), element("tbody", *rows), class_="figures")
     region = table_region(body, "scroll inside", aria_label=f"Metrics by group: {where}")
