@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from metrifair.auditing.records import Measure, MeasuresByGroup
-from metrifair.figures.intervals import Interval
-from metrifair.problem.tables import Backend, frame_of
+from metrifair.auditing.records import MeasuresByGroup
+from metrifair.problem.tables import Backend, frame
 from metrifair.report.audit.by_group import group_metrics_section
 from metrifair.wording.numbers import number_text
 
-
-class _MetricOfGroup(NamedTuple):
-    """A row of the frame: the metric of one group."""
-
-    table: MeasuresByGroup
-    group: str
-    size: int
-    metric: str
-    measure: Measure | None
-
-    @property
-    def interval(self) -> Interval | None:
-        return None if self.measure is None else self.measure.interval
-
-
 _COLUMNS = {
-    "attribute": (nw.String, lambda row: row.table.attribute),
-    "within": (nw.String, lambda row: row.table.within),
-    "metric": (nw.String, lambda row: row.metric),
-    "group": (nw.String, lambda row: row.group),
-    "rows": (nw.Int64, lambda row: row.size),
-    "value": (nw.Float64, lambda row: None if row.measure is None else row.measure.value),
-    "interval_low": (nw.Float64, lambda row: None if row.interval is None else row.interval.low),
-    "interval_high": (nw.Float64, lambda row: None if row.interval is None else row.interval.high),
-    "difference": (nw.Float64, lambda row: row.table.differences[row.metric]),
-    "ratio": (nw.Float64, lambda row: row.table.ratios[row.metric]),
+    **dict.fromkeys(("attribute", "within", "metric", "group"), nw.String),
+    "rows": nw.Int64,
+    **dict.fromkeys(("value", "interval_low", "interval_high", "difference", "ratio"), nw.Float64),
 }
 
 
@@ -66,12 +43,6 @@ class GroupMetrics:
     record: Sequence[MeasuresByGroup]
     library: Backend | None = None
 
-    def _rows(self) -> Iterator[_MetricOfGroup]:
-        for table in self.record:
-            for metric in table.differences:
-                for group in table.groups:
-                    yield _MetricOfGroup(table, group.group, group.size, metric, group.measures[metric])
-
     def to_frame(self, backend: Backend | None = None) -> Any:
         """The metrics as a data frame, one row for each metric and group.
 
@@ -86,7 +57,18 @@ class GroupMetrics:
             The columns are attribute, within (the stratum), metric, group, rows, value, interval_low, interval_high,
             and the difference and ratio of all groups. Undefined values are missing.
         """
-        return frame_of(list(self._rows()), _COLUMNS, backend or self.library)
+        rows = []
+        for table in self.record:
+            for metric, difference in table.differences.items():
+                for group in table.groups:
+                    measure = group.measures[metric]
+                    interval = None if measure is None else measure.interval
+                    names = (table.attribute, table.within, metric, group.group, group.size)
+                    value = None if measure is None else measure.value
+                    ends = (None, None) if interval is None else (interval.low, interval.high)
+                    rows.append((*names, value, *ends, difference, table.ratios[metric]))
+        columns = {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}
+        return frame(columns, _COLUMNS, backend or self.library)
 
     def __repr__(self) -> str:
         lines = []

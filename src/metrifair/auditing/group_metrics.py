@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import selection_of
-from metrifair.auditing.records import AuditRecord, ByGroup, Decisions, GroupMeasures, Measure, MeasuresByGroup
+from metrifair.auditing.records import (
+    AuditRecord,
+    ByGroup,
+    Decisions,
+    GroupFigures,
+    GroupMeasures,
+    Measure,
+    MeasuresByGroup,
+)
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import members_of, sets_of
 from metrifair.auditing.source import AuditedRows
@@ -27,6 +35,7 @@ Metric: TypeAlias = Callable[..., float]
 PredictionKind: TypeAlias = Literal["decisions", "scores"]
 
 _MAX_UNDEFINED = 0.05  # the largest share of resamples on which a metric with an interval may be undefined
+_RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
 _FIGURES = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
 
 
@@ -194,28 +203,30 @@ def _table(attribute: str, within: str, groups: Sequence[GroupMeasures], **facts
 
 def audited_by_group(record: AuditRecord) -> list[MeasuresByGroup]:
     """What every audit computes by group: rates of decisions, and base rate, AUC, accuracy and calibration."""
-    tables = []
-    for decisions in record.decisions:
-        rates = [(rate.group, rate.size, _rate_measures(rate)) for rate in decisions.rates]
-        missing = 0 if decisions.unknown is None else decisions.unknown.size
-        tables.append(_audited_table(decisions, rates, missing))
-    for figures in record.by_group:
-        groups = [(one.group, one.size, {name: getattr(one, name) for name in _FIGURES}) for one in figures.groups]
-        tables.append(_audited_table(figures, groups, None))
-    return tables
-
-
-def _rate_measures(rate: GroupRates) -> dict[str, Measure | None]:
-    """The rates of a group. The accuracy is among the figures of the audit, with an interval."""
-    others = {name: getattr(rate, name) for name in ("true_positive_rate", "false_positive_rate")}
-    measures = {name: None if value is None else Measure(value) for name, value in others.items()}
-    return {"selection_rate": Measure(rate.selection_rate, rate.interval), **measures}
+    rates = [
+        _audited_table(table, table.rates, _RATES, 0 if table.unknown is None else table.unknown.size)
+        for table in record.decisions
+    ]
+    return rates + [_audited_table(table, table.groups, _FIGURES, None) for table in record.by_group]
 
 
 def _audited_table(
-    source: Decisions | ByGroup, groups: Sequence[tuple[str, int, Mapping[str, Measure | None]]], missing: int | None
+    source: Decisions | ByGroup,
+    groups: Sequence[GroupRates] | Sequence[GroupFigures],
+    names: Sequence[str],
+    missing: int | None,
 ) -> MeasuresByGroup:
     """Without the measures that no group has."""
-    used = [name for name in groups[0][2] if any(measures[name] is not None for _, _, measures in groups)]
-    rows = [GroupMeasures(group, size, {name: measures[name] for name in used}) for group, size, measures in groups]
+    used = [name for name in names if any(getattr(group, name) is not None for group in groups)]
+    rows = [
+        GroupMeasures(group.group, group.size, {name: _audited_measure(group, name) for name in used})
+        for group in groups
+    ]
     return _table(source.attribute, source.within, rows, missing=missing, conditions=source.conditions)
+
+
+def _audited_measure(group: GroupRates | GroupFigures, name: str) -> Measure | None:
+    value: Measure | float | None = getattr(group, name)
+    if not isinstance(value, float):
+        return value
+    return Measure(value, group.interval if isinstance(group, GroupRates) and name == "selection_rate" else None)
