@@ -28,7 +28,8 @@ KEYS = {"sensitive_features": ["sex", "region"], "y_true": "y", "control_feature
 
 def added(state, frame, *, weight=False, keys=("sensitive_features", "y_true", "control_features")):
     given = {name: frame.select(KEYS[name]) for name in keys}
-    return state.add(frame["p"], **given, **({"sample_weight": frame["w"]} if weight else {}))
+    y_true = given.pop("y_true", None)
+    return state.add(y_true, frame["p"], **given, **({"sample_weight": frame["w"]} if weight else {}))
 
 
 def bytes_of(state):
