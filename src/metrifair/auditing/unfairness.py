@@ -6,11 +6,9 @@ from functools import partial
 from math import isfinite
 from typing import Literal
 
-import torch
-from torch import Tensor
-
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import dependence_of
+from metrifair.metrics.namespaces import Array, namespace_for
 from metrifair.metrics.pair import TOO_FAR, between
 from metrifair.metrics.registry import MetricLike, acts_on_vectors, measured
 from metrifair.problem.attributes import Continuous
@@ -121,7 +119,7 @@ def unfairness(
     if metric != "energy":
         problem = in_bands(problem)
         check_dependences(problem.comparisons, metric)
-    values = problem.attribute_values
+    values, xp = problem.attribute_values, namespace_for(score)
     vector = score.ndim == 2 and acts_on_vectors(metric) and values is None
     found = between(
         measured(metric, vector=vector),
@@ -130,7 +128,7 @@ def unfairness(
         names=problem.comparisons,
         reduce="all",
         vector=vector,
-        dependent=partial(dependence_of, values=None if values is None else torch.as_tensor(values)),
+        dependent=partial(dependence_of, values=None if values is None else xp.asarray(values)),
     )
     if reduce == "sum":
         found = _worst_cuts(found, problem).sum()
@@ -140,10 +138,11 @@ def unfairness(
     return value
 
 
-def _worst_cuts(found: Tensor, problem: Problem) -> Tensor:
+def _worst_cuts(found: Array, problem: Problem) -> Array:
     """Distances (..., comparisons), of which those of a number's cuts in one set are one: the largest."""
     cut = {attribute.name for attribute in problem.scheme.attributes if attribute.cuts}
     together: dict[object, list[int]] = {}
     for place, one in enumerate(problem.comparisons):
         together.setdefault((one.attribute, one.within) if one.attribute in cut else place, []).append(place)
-    return torch.stack([found[..., places].amax(-1) for places in together.values()], -1)
+    xp = namespace_for(found)
+    return xp.stack([xp.amax(found[..., places], -1) for places in together.values()], -1)

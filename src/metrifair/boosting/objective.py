@@ -15,7 +15,8 @@ from torch import Tensor
 from metrifair.boosting import levels
 from metrifair.errors import Diverged
 from metrifair.metrics.dependence import dependence_slopes
-from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected, random_directions
+from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected
+from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Batch, Sides, joined
 from metrifair.problem.criteria import BINARY, MULTICLASS, Task, scores
 from metrifair.support.arrays import AnyFloats, Floats, Integers

@@ -14,8 +14,9 @@ from torch import Tensor
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import dependence_of, dependence_slopes, sliced_dependence
 from metrifair.metrics.pair import between
-from metrifair.metrics.quadratic import energy_coefficients, random_directions
+from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained, trained_on_vectors
+from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Batch, Combine, Comparison, Dependence, Samples, Sides, penalty_weights
 from metrifair.problem.criteria import BINARY, REGRESSION_LOSSES, STATISTICAL_PARITY, Criterion, Penalize, Task, scores
 from metrifair.support.arrays import Floats
