@@ -108,7 +108,7 @@ def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -
     z = z if vector else ascending(z[:, 0]).points[:, None]
     if len(z) < 2:
         raise TooFewSamples(f"the median distance needs 2 scores, got {len(z)}")
-    z = z[xp.evenly_spaced(min(most, len(z)), len(z) - 1)]
+    z = z[xp.to_device(np.linspace(0, len(z) - 1, min(most, len(z))).round().astype(np.int64))]
     pair = Pair(xp.double(z), (), ())
     median = distance_of(lambda some: xp.lower_median(xp.pair_distances(some.values)), pair, 1.0)
     return float(median) if median > 0 else 1.0

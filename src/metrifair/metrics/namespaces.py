@@ -8,6 +8,7 @@ operations are in ``numpy_namespace``, torch's in ``torch_namespace``, the only 
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,10 +34,15 @@ def namespace_for(*arrays: Array) -> Any:
     """
     for array in arrays:
         if is_tensor(array):
-            from metrifair.metrics.torch_namespace import on_device  # noqa: PLC0415 (arrays need no torch)
-
-            return on_device(array.device)
+            return _on_device(array.device)
     return numpy_namespace
+
+
+@cache
+def _on_device(device: Any) -> Any:
+    from metrifair.metrics.torch_namespace import TorchNamespace  # noqa: PLC0415 (arrays need no torch)
+
+    return TorchNamespace(device)
 
 
 def host_values(array: Array) -> NDArray[Any]:

@@ -20,7 +20,7 @@ is_host = True  # values can be read without waiting for a device
 arange, asarray, empty, eye, full, ones, zeros = np.arange, np.asarray, np.empty, np.eye, np.full, np.ones, np.zeros
 empty_like, zeros_like = np.empty_like, np.zeros_like
 amax, isinf, where = np.amax, np.isinf, np.where
-exp, log, sign, sqrt = np.exp, np.log, np.sign, np.sqrt
+exp, sign, sqrt = np.exp, np.sign, np.sqrt
 at_least, at_most = np.maximum, np.minimum
 broadcast_shapes, broadcast_to = np.broadcast_shapes, np.broadcast_to
 expand_dims, moveaxis = np.expand_dims, np.moveaxis
@@ -174,14 +174,15 @@ def vecdot(a: NDArray[Any], b: NDArray[Any]) -> Any:
     return a @ b if a.ndim == b.ndim == 1 else (a[..., None, :] @ b[..., :, None])[..., 0, 0]
 
 
+def log(x: NDArray[Any]) -> NDArray[Any]:
+    """The logarithm, minus infinity at 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(x)
+
+
 def rsqrt(x: NDArray[Any]) -> NDArray[Any]:
     """One over the square root."""
     return 1 / np.sqrt(x)
-
-
-def evenly_spaced(count: int, most: int) -> NDArray[np.int64]:
-    """So many of the integers from 0 to the largest, evenly spaced."""
-    return np.linspace(0, most, count, dtype=np.float32).round().astype(np.int64)
 
 
 def pair_distances(points: NDArray[Any]) -> NDArray[Any]:

@@ -5,11 +5,13 @@ Training, audits, files of any size, certificates, reports and tests look nothin
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import inf, nan, sqrt
+from types import ModuleType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import line
 from metrifair.metrics.kernels import euclidean
-from metrifair.metrics.namespaces import Array
+from metrifair.metrics.namespaces import Array, is_tensor
 from metrifair.metrics.pair import Bound, Metric, Pair, Utility
 from metrifair.metrics.quadratic import (
     energy_between,
@@ -31,7 +33,7 @@ from metrifair.metrics.quadratic import (
 )
 from metrifair.metrics.vectors import potential_utility, vector_atoms_utility, vector_kernel_utility
 from metrifair.support.arrays import Floats
-from metrifair.support.checks import check_known
+from metrifair.support.checks import check_known, require
 
 if TYPE_CHECKING:
     import torch
@@ -287,9 +289,9 @@ def trained_on_vectors(
     def on_vectors(pair: Pair) -> Array:
         if of_slices is None:
             return of_vectors(pair, unbiased=unbiased)
-        from metrifair.metrics.torch_namespace import random_directions  # noqa: PLC0415 (audits need no torch)
-
-        directions = random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
+        directions = _torch_namespace().random_directions(
+            slices, pair.values.shape[-1], generator, dtype=pair.values.dtype
+        )
         return of_slices(pair, directions, unbiased=unbiased)
 
     return _of_fresh_rows(on_vectors) if estimate == "population" else on_vectors
@@ -301,11 +303,19 @@ def acts_on_vectors(metric: MetricLike) -> bool:
 
 
 def _calling(function: Callable[..., Tensor]) -> Metric:
+    """The metric of a user's function, which takes tensors also where arrays are measured."""
+
     def metric(pair: Pair) -> Array:
         cut = pair.samples[0]
         u, v = pair.values[..., :cut], pair.values[..., cut:]
+        call = function if is_tensor(u) else _torch_namespace().TorchNamespace.on_arrays(function)
         if pair.weights is None:
-            return function(u, v)
-        return function(u, v, u_weights=pair.weights[..., :cut], v_weights=pair.weights[..., cut:])
+            return call(u, v)
+        return call(u, v, u_weights=pair.weights[..., :cut], v_weights=pair.weights[..., cut:])
 
     return metric
+
+
+def _torch_namespace() -> ModuleType:
+    require("torch", extra="train", purpose="a metric of your own")
+    return importlib.import_module("metrifair.metrics.torch_namespace")

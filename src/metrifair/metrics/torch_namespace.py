@@ -6,7 +6,6 @@ It is the only file of this package that imports torch, and it is imported where
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,12 +56,10 @@ class TorchNamespace:
     def zeros(self, shape: tuple[int, ...]) -> Tensor:
         return torch.zeros(shape, dtype=torch.float64, device=self.device)
 
-    def evenly_spaced(self, count: int, most: int) -> Tensor:
-        return torch.linspace(0, most, count, device=self.device).round().long()
-
     # --- between tensors and arrays
 
-    def asarray(self, x: Any) -> Tensor:
+    @staticmethod
+    def asarray(x: Any) -> Tensor:
         return x if isinstance(x, Tensor) else torch.as_tensor(np.require(x, requirements=["C", "W"]))
 
     def to_device(self, x: Any) -> Tensor:
@@ -78,10 +75,15 @@ class TorchNamespace:
 
     from_host = staticmethod(torch.from_numpy)
 
-    @staticmethod
-    def on_arrays(function: Callable[..., Tensor]) -> Callable[..., NDArray[Any]]:
+    @classmethod
+    def on_arrays(cls, function: Callable[..., Tensor]) -> Callable[..., NDArray[Any]]:
         """A caller's function of tensors, for arrays."""
-        return lambda *arrays: function(*map(torch.as_tensor, arrays)).numpy()
+
+        def on_arrays(*arrays: NDArray[Any], **named: NDArray[Any]) -> NDArray[Any]:
+            tensors = {name: cls.asarray(array) for name, array in named.items()}
+            return function(*map(cls.asarray, arrays), **tensors).detach().numpy()
+
+        return on_arrays
 
     # --- operations along the last axis
 
@@ -162,9 +164,6 @@ class TorchNamespace:
         """Rows in ascending order, and the places that their entries had."""
         points, order = x.detach().sort(-1)
         return points, order
-
-
-on_device = lru_cache(maxsize=None)(TorchNamespace)
 
 
 def random_directions(
