@@ -250,7 +250,8 @@ class Case(NamedTuple):
 def in_torch(pair: Pair) -> Pair:
     """The same samples as tensors."""
     parts = (None if part is None else torch.as_tensor(part) for part in (pair.weights, pair.fraction))
-    return Pair(torch.tensor(pair.values), pair.left, pair.right, *parts)
+    values = pair.values.clone() if isinstance(pair.values, torch.Tensor) else torch.tensor(pair.values)
+    return Pair(values, pair.left, pair.right, *parts)
 
 
 def pair_of(

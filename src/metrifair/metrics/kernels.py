@@ -30,7 +30,7 @@ def kernel_function(
     if callable(kernel):
         return kernel
     xp = namespace_for(scores)
-    distance = euclidean if vector else lambda a, b: abs(a - b)
+    distance: KernelFunction = euclidean if vector else lambda a, b: abs(a - b)
     if kernel == "distance":
         return lambda a, b: (distance(a, 0.0) + distance(b, 0.0) - distance(a, b)) / 2
     shapes: dict[str, Callable[[Array], Array]] = {

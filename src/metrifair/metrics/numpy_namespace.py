@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -154,9 +154,9 @@ def argsort(x: NDArray[Any], *, stable: bool = False) -> NDArray[np.int64]:
     return np.argsort(x, -1, kind="stable" if stable else None)
 
 
-def searchsorted(points: NDArray[Any], values: NDArray[Any], *, right: bool = False) -> NDArray[np.int64]:
+def searchsorted(points: NDArray[Any], values: NDArray[Any], *, right: bool = False) -> NDArray[Any]:
     """Where the values of each row belong among its ascending points."""
-    side = "right" if right else "left"
+    side: Literal["left", "right"] = "right" if right else "left"
     if points.ndim == 1:
         return np.searchsorted(points, values, side)
     rows = zip(points.reshape(-1, points.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
@@ -174,18 +174,18 @@ def vecdot(a: NDArray[Any], b: NDArray[Any]) -> Any:
     return a @ b if a.ndim == b.ndim == 1 else (a[..., None, :] @ b[..., :, None])[..., 0, 0]
 
 
-def log(x: NDArray[Any]) -> NDArray[Any]:
+def log(x: NDArray[Any]) -> Any:
     """The logarithm, minus infinity at 0."""
     with np.errstate(divide="ignore"):
         return np.log(x)
 
 
-def rsqrt(x: NDArray[Any]) -> NDArray[Any]:
+def rsqrt(x: NDArray[Any]) -> Any:
     """One over the square root."""
     return 1 / np.sqrt(x)
 
 
-def pair_distances(points: NDArray[Any]) -> NDArray[Any]:
+def pair_distances(points: NDArray[Any]) -> Any:
     """Euclidean distances of all pairs of rows, each pair once."""
     first, second = np.triu_indices(len(points), 1)
     return np.sqrt(((points[first] - points[second]) ** 2).sum(-1))

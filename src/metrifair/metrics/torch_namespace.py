@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+_static: Any = staticmethod
+
 
 class TorchNamespace:
     """What ``numpy_namespace`` has, for tensors; see there what each operation does."""
@@ -22,14 +24,14 @@ class TorchNamespace:
         self.device = device
         self.is_host = device.type == "cpu"
 
-    amax, isinf, where = map(staticmethod, (torch.amax, torch.isinf, torch.where))
-    exp, log, rsqrt, sign, sqrt = map(staticmethod, (torch.exp, torch.log, torch.rsqrt, torch.sign, torch.sqrt))
-    at_least, at_most = map(staticmethod, (torch.clamp_min, torch.clamp_max))
-    broadcast_shapes, broadcast_to = map(staticmethod, (torch.broadcast_shapes, torch.broadcast_to))
-    concat, einsum, meshgrid, stack = map(staticmethod, (torch.cat, torch.einsum, torch.meshgrid, torch.stack))
-    empty_like, zeros_like, expand_dims = map(staticmethod, (torch.empty_like, torch.zeros_like, torch.unsqueeze))
-    moveaxis, promote_types, pair_distances = map(staticmethod, (torch.moveaxis, torch.promote_types, torch.pdist))
-    astype, double, integers, detach = map(staticmethod, (Tensor.to, Tensor.double, Tensor.long, Tensor.detach))
+    amax, isinf, where = map(_static, (torch.amax, torch.isinf, torch.where))
+    exp, log, rsqrt, sign, sqrt = map(_static, (torch.exp, torch.log, torch.rsqrt, torch.sign, torch.sqrt))
+    at_least, at_most = map(_static, (torch.clamp_min, torch.clamp_max))
+    broadcast_shapes, broadcast_to = map(_static, (torch.broadcast_shapes, torch.broadcast_to))
+    concat, einsum, meshgrid, stack = map(_static, (torch.cat, torch.einsum, torch.meshgrid, torch.stack))
+    empty_like, zeros_like, expand_dims = map(_static, (torch.empty_like, torch.zeros_like, torch.unsqueeze))
+    moveaxis, promote_types, pair_distances = map(_static, (torch.moveaxis, torch.promote_types, torch.pdist))
+    astype, double, integers, detach = map(_static, (Tensor.to, Tensor.double, Tensor.long, Tensor.detach))
     lower_median = staticmethod(torch.median)
     logcumsumexp, no_grad = staticmethod(lambda x: torch.logcumsumexp(x, -1)), torch.no_grad
 

@@ -121,7 +121,8 @@ def _signed(pair: Pair) -> Floats:
     """The left sample's shares and, below zero, the right one's, (..., n)."""
     sizes = pair.samples
     shares = np.repeat([1 / size for size in sizes], sizes) if pair.weights is None else host_values(pair.weights)
-    return np.repeat([1.0, -1.0], sizes) * shares
+    signed: Floats = np.repeat([1.0, -1.0], sizes) * shares
+    return signed
 
 
 def potential_utility(pair: Pair) -> Utility:
