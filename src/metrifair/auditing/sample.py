@@ -49,9 +49,10 @@ class AuditSample:
     rows: Integers | None = None  # in each unit; None: one
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
+    weight_exponent: int = 0  # ``weight`` times 2 to this power is the weight that the user passed
     left_out: Mapping[str, int] = field(default_factory=dict)  # rows that could not be used at all, by why
     levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
-    rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
+    crossed: Problem | None = None  # by each attribute and by their intersection; None: there is one attribute
     favorable: Favorable = "high"  # whether high scores are, or low ones
     classes: tuple[object, ...] = ()  # whose probabilities the predictions are, where there are three or more
     order: Integers | None = None  # the place of each row among those handed over; None: as they stand

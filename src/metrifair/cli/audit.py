@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +13,7 @@ import click
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
 from metrifair.auditing.out_of_core.files import matching, opened
 from metrifair.cli import options, rules
+from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.errors import DataError
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from metrifair.api.audit_result import Audit
     from metrifair.api.compare import AuditDifference
     from metrifair.api.monitor import AuditSeries
-    from metrifair.auditing.out_of_core.formats import FileOptions
+    from metrifair.auditing.out_of_core.formats import ReadOptions
 
 _UNFAIR = 1  # the exit code
 
@@ -32,20 +33,21 @@ measure_options = options.together(
         "metrics",
         multiple=True,
         callback=options.known(options.METRIC_NAMES),
-        help=f"{options.METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
+        help=f"Distance between score distributions: {options.METRICS_HELP}. Repeatable.  [default: kolmogorov, "
+        "wasserstein, energy]",
     ),
     options.CONTRAST,
     click.option(
         "--confidence",
         type=options.Number(0, 1, min_open=True, max_open=True),
         default=0.95,
-        help="Of intervals and certificates.",
+        help="Confidence level of intervals and certified bounds.",
     ),
     click.option(
         "--min-group-size",
         type=click.IntRange(1),
         default=30,
-        help="Groups of fewer rows are too small to tell: listed apart, never the headline.",
+        help="Minimum group size. Smaller groups are reported separately and excluded from the headline.",
     ),
 )
 """How groups are compared."""
@@ -62,20 +64,20 @@ class Written(NamedTuple):
 output_options = options.together(
     options.HTML,
     options.JSON,
-    options.table_option("--output", "the table of what was found"),
+    options.table_option("--output", "the table of findings"),
     options.gathered("written", Written, Written._fields),
 )
 """The files to write; the command gets all of them as ``written``."""
 
-result_options = options.together(*rules.limit_options, options.about_options, output_options)
+result_options = options.together(*rules.limit_options, options.report_about, output_options)
 """What is made of the findings: what ``hand_over`` takes."""
 
 
-@click.command(short_help="How unfair are the scores in a file, and for whom?")
+@click.command(cls=SectionedCommand, short_help="Measure the gaps between groups in a file of scores.")
 @click.argument("file")
 @options.column(
     "--score",
-    "The score of each row: a probability, or any number. Repeat it to compare models with the first.",
+    "Column with the scores: probabilities, or any numbers. Repeat it to compare several models with the first.",
     several=True,
     required=True,
 )
@@ -84,39 +86,42 @@ result_options = options.together(*rules.limit_options, options.about_options, o
 @options.CUTS
 @options.LABEL
 @options.POSITIVE
-@click.option("--intersectional", is_flag=True, help="Cross the columns of --group into one.")
+@click.option("--intersectional", is_flag=True, help="Audit the intersections of the --group columns.")
 @options.CONTROL
 @options.WEIGHT
 @click.option(
     "--threshold",
     type=rules.NumberOrMedian(),
-    help="Scores from here on are a yes; median: those above it.  [default: 0.5 for probabilities, else none]",
+    help="Scores at or above it count as positive decisions; median: scores above the median."
+    "  [default: 0.5 for probabilities, else none]",
 )
+@options.FAVORABLE_DECISION
 @options.criteria_option("all that the columns allow")
 @options.choice(
     "--loss",
     ["log_loss", "squared_error", "absolute_error", "huber"],
-    "What risk_parity compares.",
+    "The loss that the criterion risk_parity compares between groups.",
     optional=True,
 )
 @measure_options
 @click.option(
-    "--tolerance",
+    "--precision",
     type=options.Number(0),
     default=1e-5,
-    help="Width of the bounds on a distance, for files too large to hold.",
+    help="Maximum width of the bracket of a distance in files audited out of core, as a share of the score range.",
 )
 @rules.rate_options
 @result_options
 @click.option(
     "--max-groups",
     type=click.IntRange(2, 10_000),
-    help="Groups that a column may have.  [default: 1000, with two rows each on average if there are more than 30]",
+    help="Maximum number of groups in a column.  [default: 1000; above 30, only with two rows per group on average]",
 )
 @click.option(
     "--vc-dimension",
     type=click.IntRange(1),
-    help="Where these rows trained the model: of its class, d + 1 for a linear model of d columns.",
+    help="VC dimension of the model class (d + 1 for a linear model of d columns). Set it if these rows trained the "
+    "model.",
 )
 @options.file_options
 @options.TABLE
@@ -129,17 +134,21 @@ def audit_command(
     file: str,
     score: tuple[str, ...],
     rates: Path | None,
+    standard: rules.Rates,
     written: Written,
-    reading: FileOptions,
+    about: options.About,
+    reading: ReadOptions,
     table: str | None,
     **asked: Any,
 ) -> None:
-    """Measure how far apart the scores of groups are in FILE, a table with one row for each person.
+    """Measure the gaps between the score distributions of groups in FILE, a table with one row for each person.
 
-    FILE is csv, tsv, parquet, arrow, ndjson or Excel, a pattern such as 'scores-*.parquet', or - for standard input; it
-    may be larger than the memory. Or it is a database, which counts its own rows: duckdb:scores.db, or an address that
-    Ibis connects to, such as postgres://me@host/db; --table names the table. The exit code is 1 if a limit
-    of --fail-above (values), --fail-certain-above (lower bounds) or --fail-below (ratios) is broken.
+    FILE is csv, tsv, parquet, arrow, ndjson or Excel, a pattern such as 'scores-*.parquet', or - for standard input. It
+    may be larger than memory. FILE can also be a database, such as duckdb:scores.db, or an address that Ibis connects
+    to, such as postgres://me@host/db. The database counts its own rows; --table names the table.
+
+    The exit code is 1 if the audit breaks a limit of --fail-above, --fail-certain-above, --fail-below or
+    --fail-certain-below.
 
     \b
     Examples:
@@ -157,19 +166,23 @@ def audit_command(
 
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
     audit = (
-        partial(audit_file, file, **asdict(reading))
+        partial(audit_file, file, reading=reading)
         if place is None
         else partial(audit_table, place, missing=reading.missing)
     )
     with working_with_notes(out, f"Auditing {file if place is None else place.name}"):
-        found = audit(score=score[0] if len(score) == 1 else list(score), **audit_arguments(ctx, asked, asked["group"]))
+        scores = score[0] if len(score) == 1 else list(score)
+        audited = audit(score=scores, **audit_arguments(ctx, asked, asked["group"]))
+        found = rules.by_standard(audited, standard, asked["group"])
     write_rates(out, found, rates)
-    hand_over(ctx, out, found, written)
+    hand_over(ctx, out, found, written, about=about)
 
 
 def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
     """Options as arguments of an audit of these columns: of the same names, but for a few, and None for nothing."""
-    names = {"positive": "pos_label", "seed": "random_state", "references": "reference"}
+    from metrifair.auditing.request import AuditOptions
+
+    names = {"positive": "pos_label", "seed": "random_state"}
     found = {names.get(name, name): list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
     for name in {"control", "criteria"} & set(found):
         found[name] = found[name] or None
@@ -179,20 +192,23 @@ def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Seque
         found["cuts"] = options.cuts_asked(asked["cuts"])
     if "threshold" in asked:
         found["threshold"] = "auto" if asked["threshold"] is None else asked["threshold"]
-    if "references" in asked:
-        found["reference"] = rules.reference_asked(asked["references"], columns)
-    return found | {
-        "metrics": metrics_asked(asked["metrics"], rules.limits_of(ctx)),
-        "about": dict(asked["about"]) or None,
-    }
+    found["metrics"] = metrics_asked(asked["metrics"], rules.limits_of(ctx))
+    further: dict[str, Any] = {one.name: found.pop(one.name) for one in fields(AuditOptions) if one.name in found}
+    return found | {"options": AuditOptions(**further)}
 
 
 def hand_over(
-    ctx: click.Context, out: Console, found: Audit | AuditDifference, written: Written, files: Sequence[str] = ()
+    ctx: click.Context,
+    out: Console,
+    found: Audit | AuditDifference,
+    written: Written,
+    *,
+    about: options.About,
+    files: Sequence[str] = (),
 ) -> None:
     """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken.
 
-    The report says by which command it was made, and of which ``files`` where the audit does not know them.
+    The report names the command that made it, and ``files`` where the audit does not know them.
     """
     from metrifair.api.compare import AuditDifference
     from metrifair.cli.console import command_text, say
@@ -201,7 +217,7 @@ def hand_over(
 
     limits = rules.limits_of(ctx)
     if isinstance(found, AuditDifference):
-        record = with_origin(ctx, found.record, files)
+        record = with_origin(ctx, found.record, files, about)
         audits = {
             name: replace(one, record=replace(one.record, provenance=origin))
             for (name, one), origin in zip(found.audits.items(), record.provenance, strict=True)
@@ -210,7 +226,7 @@ def hand_over(
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in rules.broken(one.record, limits)]
         show_differences(out, found)
     else:
-        origin = replace(found.provenance, call=command_text(ctx))
+        origin = replace(found.provenance, call=command_text(ctx)).described(*about)
         origin = replace(origin, files=source_files(files)) if files else origin
         found = replace(found, record=replace(found.record, provenance=origin))
         verdict = rules.broken(found.record, limits)
@@ -221,13 +237,13 @@ def hand_over(
         ctx.exit(_UNFAIR)
 
 
-def with_origin(ctx: click.Context, record: Any, files: Sequence[str]) -> Any:
+def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: options.About) -> Any:
     """The record of several audits with its command, and with ``files`` where the audits do not know theirs."""
     from metrifair.cli.console import command_text
     from metrifair.support.provenance import files_of, with_files
 
     origins = with_files(record.provenance, files) if files else record.provenance
-    origin = replace(record.origin, call=command_text(ctx), files=files_of(origins))
+    origin = replace(record.origin, call=command_text(ctx), files=files_of(origins)).described(*about)
     return replace(record, origin=origin, provenance=origins)
 
 
@@ -246,7 +262,7 @@ def write_asked(out: Console, found: Audit | AuditDifference | AuditSeries, writ
         write_text(found.to_json(), written.json_to)
 
 
-def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterable[Path | None]) -> Connected | None:
+def table_at(file: str, table: str | None, reading: ReadOptions, outputs: Iterable[Path | None]) -> Connected | None:
     """The table of a database, None for a file; what is wrong with the names is said before anything is read."""
     if not is_address(file):
         if table is not None:
@@ -268,7 +284,7 @@ def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterab
     return connected(file, table)
 
 
-def check_columns(file: str, reading: FileOptions, **named: Any) -> None:
+def check_columns(file: str, reading: ReadOptions, **named: Any) -> None:
     """Refuse a name that no column has before anything heavy is imported, where looking takes no copy of the file."""
     if (
         is_address(file)

@@ -19,32 +19,34 @@ from metrifair.cli.audit import (
     with_origin,
     write_asked,
 )
+from metrifair.cli.help_sections import SectionedCommand
 
 _CHANGED = 1  # the exit code
 
 
-@click.command(short_help="What got better or worse between two audits?")
+@click.command(cls=SectionedCommand, short_help="Compare two audits: what got better or worse.")
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE AFTER...")
-@options.about_options
+@options.report_about
 @output_options
-@click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a figure is worse than in the first.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling, where counts are.")
+@click.option(
+    "--fail-worse", is_flag=True, help="Exit with code 1 if a figure is significantly worse than in the first audit."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the resampling of counts.")
 @click.pass_context
 def compare_command(
     ctx: click.Context,
     /,
     *,
     files: tuple[str, ...],
-    title: str | None,
-    about: tuple[tuple[str, str], ...],
+    about: options.About,
     written: Written,
     fail_worse: bool,
     seed: int,
 ) -> None:
-    """Compare audits, which metrifair audit --json wrote (or counts of metrifair count), with the first of them.
+    """Compare audits with the first of them. The files come from metrifair audit --json or metrifair count.
 
-    Such files hold no rows, so their rows are taken for different ones, as those of two periods are. Two models on the
-    same rows are told apart better together: metrifair audit FILE --score a --score b.
+    These files contain no rows. The comparison treats the rows of two files as different, as in two periods. To compare
+    two models on the same rows, audit them together: metrifair audit FILE --score a --score b.
 
     \b
     Example:
@@ -56,7 +58,7 @@ def compare_command(
     from metrifair.api.audit_result import Audit
     from metrifair.api.compare import compare_named
     from metrifair.cli.console import console, working_with_notes
-    from metrifair.support.provenance import Provenance, made_now, said_of
+    from metrifair.support.provenance import Provenance, made_now
 
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
     with working_with_notes(out, f"Comparing {len(files)} audits"):
@@ -64,9 +66,9 @@ def compare_command(
             name: one if isinstance(one, Audit) else one.audit(random_state=seed)
             for name, one in audits_in("compare", files).items()
         }
-        origin = Provenance(seed=seed, **said_of(title, dict(about)), **made_now())
+        origin = Provenance(seed=seed, **made_now())
         found = compare_named(audits, origin=origin)
-    hand_over(ctx, out, found, written, files)
+    hand_over(ctx, out, found, written, about=about, files=files)
     if fail_worse and any(one.verdict == "worse" for one in found.differences):
         ctx.exit(_CHANGED)
 
@@ -102,22 +104,29 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     return {names[place]: one for place, one in enumerate(found)}
 
 
-@click.command(short_help="Have distances changed over time?")
+@click.command(cls=SectionedCommand, short_help="Monitor distances between groups over time.")
 @click.argument("files", nargs=-1, required=True)
 @options.criteria_option("as counted")
 @measure_options
-@options.about_options
+@options.report_about
 @output_options
-@click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a distance has grown.")
+@click.option("--fail-worse", is_flag=True, help="Exit with code 1 if a distance has grown significantly.")
 @options.SEED
 @click.pass_context
 def monitor_command(
-    ctx: click.Context, /, *, files: tuple[str, ...], written: Written, fail_worse: bool, **asked: Any
+    ctx: click.Context,
+    /,
+    *,
+    files: tuple[str, ...],
+    written: Written,
+    about: options.About,
+    fail_worse: bool,
+    **asked: Any,
 ) -> None:
-    """Compare each of FILES, counts of metrifair count in the order of time, with the first of them.
+    """Compare each of FILES with the first. FILES are counts of metrifair count, in the order of time.
 
-    The test holds for repeated looks: with no change, the chance of any false alarm is at most 5% (1 - confidence), in
-    however many files. JSON of metrifair audit is taken too.
+    The test allows for repeated looks. Without any change, the probability of a false alarm is at most 5% (1 -
+    confidence), for any number of files. FILES can also be JSON files of metrifair audit.
 
     \b
     Example:
@@ -131,7 +140,7 @@ def monitor_command(
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
     with working_with_notes(out, f"Looking at {len(files)} files"):
         found = monitor(audits_in("monitor", files), **audit_arguments(ctx, asked, ()))
-    found = replace(found, record=with_origin(ctx, found.record, files))
+    found = replace(found, record=with_origin(ctx, found.record, files, about))
     show_alarms(out, found)
     write_asked(out, found, written)
     if fail_worse and any(one.alarm == "worse" for one in found.alarms):

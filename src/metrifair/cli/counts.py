@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from metrifair.auditing.out_of_core.formats import FileOptions
+from metrifair.auditing.out_of_core.formats import ReadOptions
 from metrifair.cli import options
 from metrifair.cli.audit import (
     Written,
@@ -18,32 +18,40 @@ from metrifair.cli.audit import (
     result_options,
     table_at,
 )
-from metrifair.cli.rules import rate_options
+from metrifair.cli.help_sections import SectionedCommand
+from metrifair.cli.rules import Rates, by_standard, rate_options
 
 
-@click.command(short_help="Count the scores in a file, for audits of many files together.")
+@click.command(cls=SectionedCommand, short_help="Count the scores in a file, to audit many files together.")
 @click.argument("file")
-@options.column("--score", "The score of each row: a probability, or any number.", required=True)
+@options.column("--score", "Column with the scores: probabilities, or any numbers.", required=True)
 @options.GROUP
 @options.CUTS
 @options.LABEL
 @options.CONTROL
 @options.WEIGHT
 @click.option(
-    "--range",
-    "ends",
+    "--score-range",
     type=options.Number(),
     nargs=2,
     default=(0.0, 1.0),
     metavar="LOW HIGH",
-    help="That holds all scores, the same for all files that are merged.",
+    help="Smallest and largest possible score, the same for all files that are merged.",
 )
 @click.option(
-    "--threshold", type=options.Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities]"
+    "--threshold",
+    type=options.Number(),
+    help="Scores at or above it count as positive decisions.  [default: 0.5 for probabilities]",
 )
+@options.FAVORABLE_DECISION
 @options.criteria_option("all that the columns allow")
-@click.option("--name", default="", help="Of what is counted, such as a day or a site.")
-@click.option("--min-group-size", type=click.IntRange(1), default=1, help="Withhold cells of fewer rows.")
+@click.option("--name", default="", help="Name of the counted rows, such as a day or a site.")
+@click.option(
+    "--min-group-size",
+    type=click.IntRange(1),
+    default=1,
+    help="Minimum number of rows in a cell. Smaller cells are not written.",
+)
 @click.option("--output", type=options.Output(), required=True, help="File for the counts.")
 @options.file_options
 @options.TABLE
@@ -51,21 +59,20 @@ def count_command(
     *,
     file: str,
     cuts: tuple[tuple[str, list[float]], ...],
-    ends: tuple[float, float],
+    score_range: tuple[float, float],
     threshold: float | None,
     criteria: tuple[str, ...],
     name: str,
     min_group_size: int,
     output: Path,
-    reading: FileOptions,
+    reading: ReadOptions,
     table: str | None,
     **columns: Any,
 ) -> None:
-    """Count the scores in FILE by group, label and bin. No row is kept, and counts of many files add up.
+    """Count the scores in FILE by group, label and bin. The output contains no rows; counts of many files add up.
 
-    FILE is read as by audit; a database (duckdb:scores.db, postgres://me@host/db) counts its own rows. The counts tell
-    how many rows each cell has, and the smallest and largest score of each bin; of up to 4,096 distinct scores they
-    tell each.
+    FILE is a file or a database, as for audit. The output has the number of rows in each cell, and the smallest and
+    largest score in each bin. Up to 4,096 distinct scores are written one by one.
 
     \b
     Example:
@@ -79,7 +86,7 @@ def count_command(
     from metrifair.cli.console import console, say, working_with_notes
 
     state = AuditState(
-        list(criteria) or None, range=ends, threshold="auto" if threshold is None else threshold, name=name
+        list(criteria) or None, score_range=score_range, threshold="auto" if threshold is None else threshold, name=name
     )
     roles = Roles.named(**columns, cuts=options.cuts_asked(cuts))
     out = console()
@@ -93,7 +100,7 @@ def count_command(
     say(out, f"{kept!r}; {kept.left_out:,} rows left out.", f"Counts: {output}")
 
 
-@click.command(short_help="Add up the counts of several files, and audit all of them together.")
+@click.command(cls=SectionedCommand, short_help="Merge the counts of several files and audit them together.")
 @click.argument("files", nargs=-1, required=True)
 @options.POSITIVE
 @options.criteria_option("as counted")
@@ -101,8 +108,8 @@ def count_command(
 @measure_options
 @rate_options
 @result_options
-@click.option("--save", "save_to", type=options.Output(), help="File for all counts together.")
-@click.option("--max-groups", type=click.IntRange(2, 10_000), help="Groups that a column may have.")
+@click.option("--save", "save_to", type=options.Output(), help="File for the merged counts.")
+@click.option("--max-groups", type=click.IntRange(2, 10_000), help="Maximum number of groups in a column.")
 @options.SEED
 @click.pass_context
 def merge_command(
@@ -111,11 +118,13 @@ def merge_command(
     *,
     files: tuple[str, ...],
     rates: Path | None,
+    standard: Rates,
     written: Written,
+    about: options.About,
     save_to: Path | None,
     **asked: Any,
 ) -> None:
-    """Add up the counts in FILES, which metrifair count wrote, and audit all rows together.
+    """Merge the counts in FILES, the output of metrifair count, and audit all rows together.
 
     \b
     Example:
@@ -131,9 +140,9 @@ def merge_command(
         first, *others = audits_in("merge", files, counts_only=True).values()
         state = first.merge(*others)
         columns = () if state.shape is None else state.shape.groups
-        found = state.audit(**audit_arguments(ctx, asked, columns))
+        found = by_standard(state.audit(**audit_arguments(ctx, asked, columns)), standard, columns)
     if save_to is not None:
         state.save(save_to)
         say(out, f"Counts: {save_to}")
     write_rates(out, found, rates)
-    hand_over(ctx, out, found, written, files)
+    hand_over(ctx, out, found, written, about=about, files=files)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
 from glob import has_magic
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import click
 
 from metrifair.auditing.out_of_core.files import matching
-from metrifair.auditing.out_of_core.formats import FileOptions
+from metrifair.auditing.out_of_core.formats import ReadOptions
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
@@ -213,7 +213,7 @@ def criteria_option(default: str) -> Option:
         "criteria",
         multiple=True,
         callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-        help=f"{CRITERIA_HELP}. Repeatable.  [default: {default}]",
+        help=f"Fairness criterion: {CRITERIA_HELP}. Repeatable.  [default: {default}]",
     )
 
 
@@ -242,11 +242,16 @@ def gathered(name: str, kind: Callable[..., Any], options: Iterable[str]) -> Opt
     return decorate
 
 
-GROUP = column("--group", "The groups, or a number. Repeat it for several.", several=True, required=True)
+GROUP = column(
+    "--group",
+    "Column with the groups, or with a numeric attribute such as age. Repeatable.",
+    several=True,
+    required=True,
+)
 CONTINUOUS = column(
     "--continuous",
-    "Groups that are a number, such as an age; none: each value is a group. Repeatable.  [default: columns of more "
-    "than 20 different numbers]",
+    "Column of --group that is a numeric attribute, such as age; none treats each value as a group. Repeatable.  "
+    "[default: columns with more than 20 different numbers]",
     several=True,
 )
 CUTS = click.option(
@@ -254,72 +259,98 @@ CUTS = click.option(
     type=parse_cuts,
     multiple=True,
     metavar="COLUMN=NUMBERS",
-    help="Make groups of a number: age=25,60 are ≤25, (25,60] and >60. Repeatable.",
+    help="Cut a numeric column into groups: age=25,60 makes ≤25, (25,60] and >60. Repeatable.",
 )
-LABEL = column("--label", "What came true; many criteria need it.")
-POSITIVE = click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
-CONTROL = column("--control", "Compare within each of its values. Repeatable.", several=True)
-WEIGHT = column("--weight", "How often each row counts.")
-TABLE = click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
-SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling.")
-JSON = click.option("--json", "json_to", type=Output(stdout=True), help="File for all figures; - is standard output.")
-HTML = click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on.")
+LABEL = column("--label", "Column with the true outcomes. Error rates and most criteria need it.")
+POSITIVE = click.option(
+    "--positive", metavar="CLASS", help="The positive label.  [default: the last in ascending order]"
+)
+CONTROL = column("--control", "Column with strata. Groups are compared within each stratum. Repeatable.", several=True)
+WEIGHT = column("--weight", "Column with the weights of the rows.")
+TABLE = click.option("--table", metavar="NAME", help="The table to audit, if FILE is a database.")
+SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the resampling.")
+JSON = click.option(
+    "--json", "json_to", type=Output(stdout=True), help="File for all results as JSON; - is standard output."
+)
+HTML = click.option("--html", type=Output(".html", ".htm"), help="File for the report, one HTML page.")
 CONTRAST = choice(
     "--contrast",
     ["pairs", "rest", "independence"],
-    "Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
+    "Compare all pairs of groups, compare each group with the rest, or measure how much scores depend on the group.",
 )
+
+
+class About(NamedTuple):
+    """What a user says of a report."""
+
+    title: str | None
+    about: Mapping[str, str] | None
+
+
+def _about(*, title: str | None, about: Sequence[tuple[str, str]]) -> About:
+    return About(title, dict(about) or None)
+
+
 about_options = together(
-    click.option("--title", metavar="TEXT", help="What stands on top of the report."),
+    click.option("--title", metavar="TEXT", help="Title of the report."),
     pair_option(
         "--about",
         "KEY=VALUE",
-        "What is to be known of the data, such as 'source=payroll'; part of the report.",
+        "Metadata shown in the report, such as 'source=payroll'.",
         example="date=September 2026",
         split=str.partition,
     ),
 )
-"""What the user says of a report."""
+"""What a user says of a report."""
+FAVORABLE_DECISION = click.option(
+    "--favorable-decision",
+    metavar="VALUE",
+    help="The favorable value of a --score column that holds decisions, such as Approved; all others are unfavorable.",
+)
+report_about = together(about_options, gathered("about", _about, ["title", "about"]))
+"""The same; the command gets it as ``about``."""
 
 
 def _reading(
     *, no_header: bool, missing: Sequence[str], replace: Sequence[tuple[str, str]], **same: Any
-) -> FileOptions:
+) -> ReadOptions:
     olds = [old for old, _ in replace]
     if twice := next((old for old in olds if olds.count(old) > 1), None):
         raise DataError(f"names {twice!r} twice", argument="replace", remedy="name it once")
     words = tuple(word for listed in missing for word in listed.split(","))
-    return FileOptions(header=not no_header, missing=words, replace=dict(replace) or None, **same)
+    return ReadOptions(header=not no_header, missing=words, replace=dict(replace) or None, **same)
 
 
 file_options = together(
-    click.option("--separator", metavar="SIGN", help="What stands between columns of a csv file, such as ';'."),
+    click.option("--separator", metavar="SIGN", help="Character between the columns of a csv file, such as ';'."),
     choice(
         "--format",
         ["csv", "tsv", "parquet", "arrow", "ndjson", "excel"],
-        "What FILE is, where its name does not say it.",
+        "Format of FILE, if its name does not show it.",
         optional=True,
     ),
     choice(
-        "--decimal", [".", ","], "The decimal sign of numbers; with a comma the separator of csv is ';' unless told."
+        "--decimal", [".", ","], "Decimal sign of numbers. With a comma, the default separator of csv files is ';'."
     ),
-    click.option("--encoding", metavar="NAME", help="Of a text file, such as cp1252 or utf-16.  [default: UTF-8]"),
-    click.option("--no-header", is_flag=True, help="FILE names no columns: 1, 2, ..."),
-    click.option("--day-first", is_flag=True, help="Dates are written as 31.12.2026 or 31/12/2026."),
-    click.option("--sheet", metavar="NAME", help="Of an Excel file with several."),
+    click.option(
+        "--encoding", metavar="NAME", help="Encoding of a text file, such as cp1252 or utf-16.  [default: UTF-8]"
+    ),
+    click.option("--no-header", is_flag=True, help="FILE has no row of column names. The columns are called 1, 2, ..."),
+    click.option("--day-first", is_flag=True, help="Read dates as 31.12.2026 or 31/12/2026."),
+    click.option("--sheet", metavar="NAME", help="Sheet of an Excel file, if it has several."),
     click.option(
         "--missing",
         multiple=True,
         metavar="VALUE[,VALUE...]",
-        help="What stands for a missing value besides an empty cell, such as N/A,unknown,-9. Repeatable.",
+        help="Values to read as missing, besides empty cells, such as N/A,unknown,-9. Repeatable.",
     ),
     pair_option(
         "--replace",
         "OLD=NEW",
-        "Read NEW where a cell holds OLD: Approved=1 and Declined=0 read decisions.",
+        "Read cells with the value OLD as NEW, such as Approved=1.",
         example="Approved=1",
         split=str.rpartition,
     ),
-    gathered("reading", _reading, ["no_header", *(one.name for one in fields(FileOptions) if one.name != "header")]),
+    gathered("reading", _reading, ["no_header", *(one.name for one in fields(ReadOptions) if one.name != "header")]),
 )
 """How FILE is read; the command gets all of it as ``reading``."""
