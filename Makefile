@@ -18,8 +18,8 @@ help:
 	@echo "make demo        the whole trade-off on real mortgage data, with a report to open"
 	@echo "make test        install into .venv, lint, type-check, run all tests and documentation examples"
 	@echo "make test-slow   the long tests"
-	@echo "make test-install  the built wheel, without extras, in an empty environment"
-	@echo "make test-lowest   the core with the lowest versions that pyproject.toml allows"
+	@echo "make test-install  the built wheel in an empty environment: audits, then commands, then training"
+	@echo "make test-lowest   audits and training with the lowest versions that pyproject.toml allows"
 	@echo "make docs        the site, in docs/_build/html/index.html, and its tests"
 	@echo "make lint        format check, lint, types, import layers"
 	@echo "make format      format and mend what can be mended"
@@ -62,15 +62,20 @@ test-slow: .venv/installed
 	SCIPY_ARRAY_API=1 $(BIN)/python $(PYTEST) -k "array_api or a_hub_reads_it" tests/laws/test_estimator_checks.py \
 		tests/baselines/test_method_checks.py tests/boosting/test_boosting_checks.py tests/api/test_model_card.py
 
-# Nothing of ours may be importable there but the wheel: python -I ignores the folder it is run from.
+# Nothing of ours may be importable there but the wheel: python -I ignores the folder it is run from. Each part says
+# which packages it came with, and how much they take on the disk.
+WHEEL = $$(ls build/wheel/*.whl)
 test-install: .venv/installed
 	rm -rf build/wheel build/empty
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null
-	$(PYTHON) -m venv build/empty
-	build/empty/bin/python $(PIP) --no-compile -c constraints.txt build/wheel/*.whl
-	build/empty/bin/python -I tests/use_core.py
+	$(PYTHON) -m venv --without-pip build/empty
+	for part in audits commands training; do \
+		extra=$$(echo $$part | sed 's/audits//; s/commands/[cli]/; s/training/[train]/'); \
+		$(PYTHON) -m pip --python build/empty/bin/python install --quiet --disable-pip-version-check --no-compile \
+			-c constraints.txt "$(WHEEL)$$extra" && build/empty/bin/python -I tests/use_$$part.py || exit 1; \
+	done
 
-# Tests that need nothing but the core, with the lowest versions of what it needs.
+# Tests that need nothing but audits and training, with the lowest versions of what it needs.
 CORE_TESTS := $(addprefix tests/,metrics/test_closed_forms.py metrics/test_line.py metrics/test_energy.py \
 	metrics/test_unbiased.py metrics/test_registry.py baselines/test_xian.py problem/test_cells.py \
 	training/test_adam.py training/test_models.py training/test_objective.py figures/test_certificates.py figures/test_utility.py)
@@ -78,8 +83,8 @@ test-lowest: .venv/installed
 	rm -rf build/wheel build/lowest
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null
 	$(PYTHON) -m venv build/lowest
-	build/lowest/bin/python $(PIP) -c constraints-lowest.txt build/wheel/*.whl
-	build/lowest/bin/python -I tests/use_core.py
+	build/lowest/bin/python $(PIP) -c constraints-lowest.txt "$(WHEEL)[train]"
+	build/lowest/bin/python -I tests/use_training.py
 	build/lowest/bin/python $(PIP) -c constraints-lowest.txt pytest hypothesis
 	build/lowest/bin/python -m pytest -p no:cacheprovider -q -m "not slow" $(CORE_TESTS)
 

@@ -14,10 +14,11 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from benchmarks.timing import Claim, alternating, peak_memory_above, print_table, seconds
 from metrifair import FairClassifier, distances, energy_distance
+from metrifair.batches.samples import Samples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
-from metrifair.problem.cells import Comparison, Samples
-from metrifair.problem.criteria import BINARY
+from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
+from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 

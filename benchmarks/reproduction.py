@@ -9,10 +9,10 @@ import torch
 
 from benchmarks.stack import GROUPS, data
 from benchmarks.timing import Claim, print_table
+from metrifair.batches.samples import Samples, rows_by_cell
 from metrifair.batches.stratified import StratifiedPasses, layout
-from metrifair.problem.cells import Samples, rows_by_cell
-from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train
+from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 

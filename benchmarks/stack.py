@@ -10,9 +10,10 @@ import numpy as np
 import torch
 
 from benchmarks.timing import Claim, print_table
-from metrifair.problem.cells import Comparison, Samples
-from metrifair.problem.criteria import BINARY
+from metrifair.batches.samples import Samples
+from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
+from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 

@@ -26,13 +26,13 @@ from experiments.results import ModelResult, results_of, write_csv
 from experiments.runs import Run, all_results, finished
 from experiments.settings import DATA, Case, Effort, Input, Protocol
 from metrifair import datasets, energy_dependence, kolmogorov_distance
+from metrifair.batches.samples import Batch, Samples
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.estimators.settings import model_for, schedule_for
 from metrifair.problem.bands import cuts_of, quantile_cuts
-from metrifair.problem.cells import Batch, Samples
-from metrifair.problem.criteria import BINARY, regression
 from metrifair.problem.problem import Given, problem_of
 from metrifair.training import train
+from metrifair.training.losses import BINARY, regression
 from metrifair.training.objective import Objective
 
 AGE = {"adult": "age", "drug": "Age"}  # the column that is the number; of Communities the share is in none
@@ -167,7 +167,7 @@ def kernel_scores(
     center, spread = (0.0, 1.0) if classify else (float(y.mean()), float(y.std()))  # FairRegressor scales its target
     y = y if classify else (y - center) / spread
     problem = problem_of(Given(y, {"number": number}), continuous=True, target="labels" if classify else "numbers")
-    arrays = x, problem.targets().double(), problem.cell, np.ones(len(x)), problem.attribute_values
+    arrays = x, problem.targets().astype(np.float64), problem.cell, np.ones(len(x)), problem.attribute_values
     data = Samples(*(torch.as_tensor(array) for array in arrays))
     objective = KernelPenalty(BINARY if classify else regression(), problem.comparisons, estimate="batch", kind=penalty)
     found = train(

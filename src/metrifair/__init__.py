@@ -1,7 +1,7 @@
 """Train and audit predictors whose scores are distributed alike across demographic groups."""
 
-import lazy_loader
+from metrifair.support.lazy import attach
 
 __version__ = "0.2.0.dev0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -9,9 +9,12 @@ def main() -> None:
     try:
         from metrifair.cli import main as run
     except ModuleNotFoundError as error:
-        if error.name not in ("click", "rich"):
+        from metrifair.support.lazy import missing_extra
+
+        missing = missing_extra(error, "the command line")
+        if missing is None:
             raise
-        sys.stderr.write(f'the command line needs {error.name}: pip install "metrifair[cli]"\n')
+        sys.stderr.write(f"{missing}\n")
         sys.exit(2)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -239,8 +239,8 @@ def save_model(
         raise
     last = getattr(model, "steps", [("", model)])[-1][1]  # of a pipeline
     boosted = any(".boosting." in type(one).__module__ for one in (last, getattr(last, "estimator", None)))
-    extra = "[boosting]" if boosted else ""
-    (folder / _REQUIREMENTS).write_text(f"metrifair{extra}=={__version__}\n")
+    extra = "boosting" if boosted else "train"
+    (folder / _REQUIREMENTS).write_text(f"metrifair[{extra}]=={__version__}\n")
     (folder / _PYTHON).write_text(f"python: {platform.python_version()}\ndependencies:\n- -r {_REQUIREMENTS}\n")
     described = models.Model() if mlflow_model is None else mlflow_model
     if signature is not None:

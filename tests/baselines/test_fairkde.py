@@ -15,7 +15,7 @@ from metrifair.baselines.fairkde import FairKDEClassifier, SmoothedRates, compar
 from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.problem.criteria import BINARY
+from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
 
 SCORES, GROUPS = (0.2, 0.4, 0.6, 0.9), (0, 0, 1, 1)

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.batches import whole
+from metrifair.batches.samples import Samples, tensor_sides
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import trained
-from metrifair.problem.cells import Comparison, Samples, sides_of
+from metrifair.problem.cells import Comparison
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 SEXES = Comparison((0, 2), (1,), "sex", "y=1", ("f", "m"))
@@ -32,12 +33,12 @@ def test_sides_are_the_rows_in_their_cells(cells: list[int]) -> None:
     assert left.tolist() == [i for i, cell in enumerate(cells) if cell in (0, 2)]
     assert right.tolist() == [i for i, cell in enumerate(cells) if cell == 1]
     assert (len(sides.left), len(sides.right), sides.weights) == (1, 1, None)
-    (weighted,) = sides_of([SEXES], samples.cell, samples.weight)
+    (weighted,) = tensor_sides([SEXES], samples.cell, samples.weight)
     assert torch.equal(weighted.weights, samples.weight[weighted.rows])
 
 
 def test_without_comparisons_there_are_no_sides() -> None:
-    assert sides_of([], torch.tensor([0, 1])) == ()
+    assert tensor_sides([], torch.tensor([0, 1])) == ()
     assert whole(data([0, 1]), ()).sides == ()
 
 

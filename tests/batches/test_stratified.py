@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from stratified_pass import stratified
 from torch import Tensor
 
+from metrifair.batches.samples import Batch, Samples, rows_by_cell
 from metrifair.batches.stratified import Layout, StratifiedPasses, layout
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Batch, Comparison, Samples, rows_by_cell
-from metrifair.problem.criteria import regression
+from metrifair.problem.cells import Comparison
+from metrifair.training.losses import regression
 from metrifair.training.objective import Objective, Terms
 
 reproducible = settings(deadline=None, derandomize=True, database=None)

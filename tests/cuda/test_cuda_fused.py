@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair.problem.cells import Comparison, Samples
-from metrifair.problem.criteria import BINARY, regression
+from metrifair.batches.samples import Samples
+from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, fused, train
+from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 

@@ -13,8 +13,9 @@ from experiments.populations import Normal, normal_distances
 from experiments.streams import Learners, batches, covering_ends, covering_weights, energy, fixed_ends
 from metrifair import energy_distance
 from metrifair.batches import Coverage, covering
-from metrifair.problem.cells import Comparison, Samples
-from metrifair.problem.criteria import regression
+from metrifair.batches.samples import Samples
+from metrifair.problem.cells import Comparison
+from metrifair.training.losses import regression
 from metrifair.training.models import Network
 
 RULE = (Comparison((0,), (1,)),)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from metrifair.batches.samples import tensor_sides
 from metrifair.nn.lookup import BatchRows, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, scheme_of
-from metrifair.problem.cells import Comparison, sides_of
+from metrifair.problem.cells import Comparison
 from metrifair.problem.criteria import criterion_named
 
 RANDOM = np.random.default_rng(0)
@@ -66,7 +67,7 @@ def test_rows_of_a_batch_are_those_of_its_cells(laid_out: bool) -> None:
     comparisons = [Comparison((0,), (1,)), Comparison((0, 2), (1,)), Comparison((3,), (0,))]
     weight = torch.rand(N, dtype=torch.float64)
     found = plain_sides(comparisons, BatchRows(cell, 4), weight, torch.device("cpu"))
-    expected = sides_of(comparisons, torch.as_tensor(cell), weight)
+    expected = tensor_sides(comparisons, torch.as_tensor(cell), weight)
     for ours, theirs in zip(found, expected, strict=True):
         assert (ours.left, ours.right) == (theirs.left, theirs.right)
         for mine, other in zip(

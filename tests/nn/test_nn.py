@@ -20,12 +20,14 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from metrifair import energy_distance, mmd_squared, nn, unfairness, wasserstein_distance
 from metrifair.batches import Coverage, covering, whole
+from metrifair.batches.samples import Samples
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics import sliced_energy_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
-from metrifair.problem.cells import Attribute, Samples, compiled
-from metrifair.problem.criteria import criterion_named, regression
+from metrifair.problem.cells import Attribute, compiled
+from metrifair.problem.criteria import criterion_named
+from metrifair.training.losses import regression
 from metrifair.training.objective import Objective
 
 N = 60

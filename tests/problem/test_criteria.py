@@ -12,22 +12,18 @@ from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.problem.criteria import (
-    BINARY,
     CONDITIONAL_STATISTICAL_PARITY,
     CRITERIA,
     EQUAL_OPPORTUNITY,
     EQUALIZED_ODDS,
-    MULTICLASS,
     OTHER_NAMES,
     PREDICTIVE_EQUALITY,
     RISK_PARITY,
     STATISTICAL_PARITY,
     Criterion,
-    Task,
     criterion_named,
-    regression,
-    scores,
 )
+from metrifair.training.losses import BINARY, MULTICLASS, Task, regression, scores
 
 # name, value, score, labels, strata, whether the sets depend on the label: method.md, section 2
 TABLE = [

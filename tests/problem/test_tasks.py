@@ -10,7 +10,8 @@ from sklearn.metrics import log_loss
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.problem.criteria import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
+from metrifair.problem.losses import REGRESSION_LOSSES
+from metrifair.training.losses import BINARY, MULTICLASS, Task, regression
 
 RANDOM = np.random.default_rng(5)
 OUTPUT = torch.as_tensor(RANDOM.normal(scale=2, size=(3, 40)))  # three models

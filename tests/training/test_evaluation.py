@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from metrifair import energy_distance, load
+from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.problem.cells import Comparison, Samples
-from metrifair.problem.criteria import BINARY, MULTICLASS, constant_output, regression
+from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
 from metrifair.training.loop import RowsObjective
+from metrifair.training.losses import BINARY, MULTICLASS, constant_output, regression
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 

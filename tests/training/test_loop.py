@@ -15,11 +15,12 @@ from oracles import energy, pair_coefficients
 from torch import Tensor
 
 from metrifair import energy_distance
+from metrifair.batches.samples import Batch, Samples
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Batch, Comparison, Samples
-from metrifair.problem.criteria import BINARY, MULTICLASS, regression
+from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, Trained, models, train, weighted_moments
+from metrifair.training.losses import BINARY, MULTICLASS, regression
 from metrifair.training.models import Network, StackedModule
 from metrifair.training.objective import Objective, Terms
 

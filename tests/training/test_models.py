@@ -15,12 +15,13 @@ from sklearn.base import clone
 from torch import Tensor, nn
 
 from metrifair import frontier
+from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.problem.cells import Comparison, Samples
-from metrifair.problem.criteria import BINARY
+from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train, weighted_moments
 from metrifair.training.adam import Adam
+from metrifair.training.losses import BINARY
 from metrifair.training.models import Model, Moments, Network, Scaling, StackedModule, member, stacked
 from metrifair.training.objective import Objective
 

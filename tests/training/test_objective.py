@@ -14,21 +14,12 @@ from stratified_pass import stratified
 from torch import Tensor
 
 from metrifair.batches import whole
+from metrifair.batches.samples import Batch, Samples
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Attribute, Batch, Comparison, Samples, compiled
-from metrifair.problem.criteria import (
-    BINARY,
-    EQUALIZED_ODDS,
-    MULTICLASS,
-    REGRESSION_LOSSES,
-    RISK_PARITY,
-    STATISTICAL_PARITY,
-    Criterion,
-    Task,
-    regression,
-    separate_strata,
-)
+from metrifair.problem.cells import Attribute, Comparison, compiled
+from metrifair.problem.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion, separate_strata
+from metrifair.training.losses import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
 from metrifair.training.objective import Objective
 
 RANDOM = np.random.default_rng(11)

@@ -20,12 +20,14 @@ from experiments.populations import reference_slopes
 from metrifair import energy_distance
 from metrifair.batches import Coverage
 from metrifair.batches.covering import PATIENCE
+from metrifair.batches.samples import Samples
 from metrifair.datasets.synthetic import OnlineRegression
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.problem.cells import Attribute, Comparison, Samples, compiled
-from metrifair.problem.criteria import BINARY, EQUALIZED_ODDS, STATISTICAL_PARITY, regression
+from metrifair.problem.cells import Attribute, Comparison, compiled
+from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY
 from metrifair.training import weighted_moments
+from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Moments, Network, StackedModule
 from metrifair.training.objective import Objective
 from metrifair.training.online import Learner

@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from metrifair import energy_distance, frontier, load
+from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.estimators.settings import is_solved, objective_for
-from metrifair.problem.cells import Samples
 from metrifair.training import lbfgs, solver
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
@@ -121,7 +121,8 @@ def test_the_gradient_is_that_of_the_objective(kind: str, asked: str, weight: ND
     output = scaled @ weights.view(problem.model.outputs, -1).T + bias
     share = samples.weight / samples.weight.mean()
     batch = solver.Batch(
-        Samples(samples.x, samples.y, samples.cell, share), solver.sides_of(objective.comparisons, samples.cell, share)
+        Samples(samples.x, samples.y, samples.cell, share),
+        solver.tensor_sides(objective.comparisons, samples.cell, share),
     )
     plain = solver.replace(objective, estimate="batch")
     terms = plain(output if problem.model.outputs > 1 else output.squeeze(-1), batch)

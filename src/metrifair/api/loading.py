@@ -7,24 +7,21 @@ import reprlib
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-import torch
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
-
-from metrifair.api.frontier import Frontier
 from metrifair.api.state import AuditState
 from metrifair.auditing.state_file import STATE
 from metrifair.errors import DataError, ModelFileError
-from metrifair.estimators import FairEstimator
-from metrifair.estimators.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.saving.modelfile import Content, PathLike, read, write
-from metrifair.saving.models import KINDS, content_of, model_of
 from metrifair.saving.records import in_one_line
-from metrifair.tradeoff.frontier_file import FRONTIER, read_frontier
-from metrifair.wording.frontier import note_text
+from metrifair.support.checks import require
 
 if TYPE_CHECKING:
+    import torch
+    from sklearn.pipeline import Pipeline
+
+    from metrifair.api.frontier import Frontier
     from metrifair.boosting.booster import FairBooster
+    from metrifair.estimators import FairEstimator
+    from metrifair.estimators.table_model import TableModel
     from metrifair.postprocessing.calibration import ScorePostprocessor
 
     Loaded: TypeAlias = FairEstimator | FairBooster | ScorePostprocessor | Pipeline | Frontier | TableModel | AuditState
@@ -63,11 +60,13 @@ def save(model: Loaded, path: PathLike) -> None:
     >>> list(again.named_steps), bool((again.predict(table) == pipeline.predict(table)).all())
     (['encode', 'model'], True)
     """
-    if isinstance(model, Pipeline):
-        check_is_fitted(model)
-        write(path, content_of(model))
-    elif type(model).__module__.startswith("metrifair.") and hasattr(model, "save"):
+    if type(model).__module__.startswith("metrifair.") and hasattr(model, "save"):
         model.save(path)
+    elif hasattr(model, "named_steps"):  # a pipeline of scikit-learn
+        from metrifair.saving.models import content_of  # noqa: PLC0415  (imports torch)
+
+        require("sklearn.utils.validation", extra="train", purpose="a pipeline").check_is_fitted(model)
+        write(path, content_of(model))
     else:
         raise DataError(
             f"a {type(model).__name__} cannot be saved; pass a fitted model of ours, or a pipeline that ends with one"
@@ -122,6 +121,8 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
 
 def _checked(front: Frontier) -> Frontier:
     """The frontier, if its notes are of known kinds with the facts that their sentences need."""
+    from metrifair.wording.frontier import note_text  # noqa: PLC0415  (imports torch)
+
     for note in front.notes:
         try:
             note_text(note)
@@ -132,11 +133,18 @@ def _checked(front: Frontier) -> Frontier:
 
 
 def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
-    made_of = partial(model_of, module=module)
-    if content.kind == FRONTIER:
-        return _checked(read_frontier(content, Frontier, made_of))
     if content.kind == STATE:
         return AuditState.of_content(content)
+    require("torch", extra="train", purpose="a file of a model")
+    from metrifair.estimators.table_model import TABLE_MODEL, table_model_of  # noqa: PLC0415  (imports torch)
+    from metrifair.saving.models import KINDS, model_of  # noqa: PLC0415
+    from metrifair.tradeoff.frontier_file import FRONTIER, read_frontier  # noqa: PLC0415
+
+    made_of = partial(model_of, module=module)
+    if content.kind == FRONTIER:
+        from metrifair.api.frontier import Frontier  # noqa: PLC0415
+
+        return _checked(read_frontier(content, Frontier, made_of))
     if content.kind == TABLE_MODEL:
         return table_model_of(content, made_of)
     if content.kind not in KINDS:

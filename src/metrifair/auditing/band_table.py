@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from metrifair.auditing.distribution import TwoSamples, bin_means, bins
 from metrifair.figures.intervals import Interval
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.special import student_quantile
 
 METRICS = ("kolmogorov", "wasserstein", "energy")  # those that are read off the table
 SCORES = 1024  # told apart in the table
@@ -138,7 +138,7 @@ class Resampled(NamedTuple):
         root = np.sqrt(max(value, 0.0))
         bias = max(0.0, float(self.drawn.mean()) - self.here)
         error = max(self.error, float(self.drawn.std(ddof=1)))
-        reach = float(stdtrit(self.rows - 1, (1 + confidence) / 2)) * error
+        reach = student_quantile(self.rows - 1, (1 + confidence) / 2) * error
         low, high = max(0.0, root - bias - reach), root + reach
         if by_chance:
             low, high = 0.0, max(high, float(np.quantile(self.drawn, confidence)))

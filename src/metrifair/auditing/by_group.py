@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from metrifair.auditing.decisions import Selection, are_decisions
 from metrifair.auditing.records import ByGroup, GroupFigures, Measure, ReliabilityBin
@@ -23,6 +22,7 @@ from metrifair.figures.selection_rates import wilson_interval
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.values import canonical_values
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.special import normal_cdf, normal_quantile
 
 BINS = 10
 """Of the reliability curve: of equal width, as in scikit-learn's calibration_curve."""
@@ -157,7 +157,7 @@ def _log_loss(scores: LabeledScores, confidence: float) -> Measure:
     if scores.sampled:
         apart = [(one + other) / 2 - value for one, other in ((least, most), (lowest, highest))]
         spread = sum(float(own @ gap**2) for own, gap in zip(scores.squares, apart, strict=True)) / total**2
-        half = float(ndtri((1 + confidence) / 2)) * sqrt(spread)
+        half = normal_quantile((1 + confidence) / 2) * sqrt(spread)
         interval = Interval(max(0.0, value - half), value + half)
     return Measure(value, interval, Interval(*ends) if ends[0] < ends[1] else None)
 
@@ -224,9 +224,9 @@ def _calibration_error(scores: LabeledScores, confidence: float) -> Measure:
     spread = np.sqrt(np.maximum(found.rate * (1 - found.rate), 1 / (4 * found.worth)) / found.worth)
     # The mean of |N(gap, spread)|, of which |gap| is what it would be without noise.
     ratio = gap / spread
-    mean = spread * (np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + ratio * (2 * ndtr(ratio) - 1))
+    mean = spread * (np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + ratio * (2 * normal_cdf(ratio) - 1))
     bias = float(share @ (mean - np.abs(gap)))
-    half = float(ndtri((1 + confidence) / 2)) * float(np.sqrt((share**2) @ spread**2))
+    half = normal_quantile((1 + confidence) / 2) * float(np.sqrt((share**2) @ spread**2))
     return Measure(value, Interval(max(0.0, value - bias - half), min(1.0, value + half)), bracket)
 
 
@@ -253,7 +253,7 @@ def _roc(scores: LabeledScores) -> list[tuple[float, float]]:
 
 def _gaps(groups: list[GroupFigures], confidence: float) -> Iterator[tuple[str, Measure]]:
     """The largest less the smallest of each figure, by bounds that hold for all groups at once."""
-    wider = float(ndtri(1 - (1 - confidence) / (2 * len(groups)))) / float(ndtri((1 + confidence) / 2))
+    wider = normal_quantile(1 - (1 - confidence) / (2 * len(groups))) / normal_quantile((1 + confidence) / 2)
     for name in ("base_rate", "auc", "accuracy", "log_loss", "calibration_error"):
         known = [own for one in groups if (own := getattr(one, name)) is not None]
         if len(known) < 2:

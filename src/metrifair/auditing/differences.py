@@ -12,13 +12,13 @@ from math import sqrt
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from metrifair.auditing.records import Conditions, Verdict
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS, facts
 from metrifair.problem.values import Value
+from metrifair.support.special import normal_cdf, normal_quantile
 
 DECISIONS, BY_GROUP = "decisions", "by_group"
 """What a comparison states in place of a criterion, for ratios of selection rates and for figures of one group."""
@@ -86,12 +86,12 @@ def change(before: ComparedFigure, after: ComparedFigure, correlation: float | N
         halves = [(one.below + one.above) / 2 for one in (old, new)]
         values = sign * before.value, sign * after.value
         old, new = (_Centered(value, half, half, False) for value, half in zip(values, halves, strict=True))
-    z = float(ndtri((1 + confidence) / 2))
+    z = normal_quantile((1 + confidence) / 2)
     below = _combined(new.below, old.above, -1.0 if new.near_zero else shared)
     above = _combined(new.above, old.below, -1.0 if old.near_zero else shared)
     center = new.value - old.value
     half = below if center > 0 else above
-    p_value = 1.0 if center == 0 else 0.0 if half == 0 else float(2 * ndtr(-z * abs(center) / half))
+    p_value = 1.0 if center == 0 else 0.0 if half == 0 else float(2 * normal_cdf(-z * abs(center) / half))
     ends = sorted((sign * (center - below), sign * (center + above)))
     interval = Interval(min(ends[0], difference) + 0.0, max(ends[1], difference) + 0.0)  # a zero has no sign
     return Change(difference, interval, p_value, "worse" if center > 0 else "better")

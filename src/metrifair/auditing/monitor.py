@@ -12,14 +12,13 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from scipy.special import ndtri
-
 from metrifair.auditing.compare import Key, check_settings, compared_figures
 from metrifair.auditing.differences import ComparedFigure, change
 from metrifair.auditing.records import AuditRecord, Baseline, Look, SeriesRecord
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS
+from metrifair.support.special import normal_quantile
 
 Pool: TypeAlias = Callable[[int, int], AuditRecord]
 """The audit of the rows of all looks from one number to another, both included."""
@@ -132,7 +131,7 @@ def _look(baseline: _Pooled, number: int, now: ComparedFigure, known: int, confi
         found = change(before, now, 0.0, confidence)
     if interval is not None:
         share = alpha / ((number + 1) * (number + 2)) / known  # the first look has an interval, but no test
-        wider = float(-ndtri(share / 2) / ndtri((1 + confidence) / 2))
+        wider = float(-normal_quantile(share / 2) / normal_quantile((1 + confidence) / 2))
         low, high = (now.value + wider * (end - now.value) for end in (interval.low, interval.high))
         interval = Interval(max(0.0, low), high)
     # The worst cut of a number may be another one at each look.

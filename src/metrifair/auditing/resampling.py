@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from metrifair.auditing.distribution import (
     TwoSamples,
@@ -27,6 +26,7 @@ from metrifair.figures.certificates import certified_distance, dkw_radius
 from metrifair.figures.intervals import FEWEST, Interval
 from metrifair.metrics.registry import facts
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.special import normal_quantile, student_quantile
 
 RESOLUTION = 2048
 _BLOCK = 2**20  # numbers of one resampled side held in memory at once
@@ -215,7 +215,7 @@ def _linear_error(utility: Floats, sides: Sequence[_Side], confidence: float) ->
     if total == 0:
         return _LinearError(0.0, 0.0, 1.0)
     freedom = total**2 / sum(one**2 / (side.size - 1) for one, side in zip(variances, sides, strict=True))
-    normal, student = float(ndtri((1 + confidence) / 2)), float(stdtrit(freedom, (1 + confidence) / 2))
+    normal, student = normal_quantile((1 + confidence) / 2), student_quantile(freedom, (1 + confidence) / 2)
     skewness = third / total**1.5
     shift = skewness * (2 * normal**2 + 1) / 6 * student / normal
     error = largest * total**0.5
@@ -241,8 +241,8 @@ def _interval(
     shown = [seen, max(0.0, 2 * seen - 1)]
     by_chance, one_sided = error.widened * np.quantile(replicates[:, 0], shown, method="weibull")
     if confidence > seen:
-        by_chance *= ndtri((1 + confidence) / 2) / ndtri((1 + seen) / 2)
-        one_sided *= ndtri(confidence) / ndtri(seen)
+        by_chance *= normal_quantile((1 + confidence) / 2) / normal_quantile((1 + seen) / 2)
+        one_sided *= normal_quantile(confidence) / normal_quantile(seen)
     if value <= by_chance:
         low, high = 0.0, max(value + error.above, value + one_sided, by_chance)
     low, high = max(0.0, min(value, low)), max(value, high)

@@ -108,7 +108,7 @@ class AuditSample:
                 f"{criterion.name} compares other scores than the predictions, which is not done for files too large "
                 "to hold; write those scores to the file, as a column of their own"
             )
-        scores = scores_of(criterion, self.prediction, problem_of_scores(problem, self.favorable), loss=loss).numpy()
+        scores = scores_of(criterion, self.prediction, problem_of_scores(problem, self.favorable), loss=loss)
         return scores_by_class(scores, self.classes, self.weight)
 
 

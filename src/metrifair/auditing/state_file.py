@@ -198,12 +198,12 @@ def _cells(record: StateRecord, own: ShapeRecord) -> tuple[Shape, list[tuple[Val
 
 def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float, float]) -> tuple[StateCounts, Floats]:
     """The arrays, if they can be counts of rows."""
-    taken: dict[str, Any] = {"cell": arrays.take("cell", (None,), "int64").numpy()}
+    taken: dict[str, Any] = {"cell": arrays.take("cell", (None,), "int64")}
     length = len(taken["cell"])
     for name in (*_INTEGERS[1:], *_FLOATS, *(_WEIGHTS if shape.weighted else ())):
         kind = "int64" if name in _INTEGERS else "float64"
-        taken[name] = arrays.take(name, (length,), kind).numpy()
-    selected: Floats = arrays.take("selected", (len(record.cells),)).numpy()
+        taken[name] = arrays.take(name, (length,), kind)
+    selected: Floats = arrays.take("selected", (len(record.cells),))
     arrays.check_all_taken()
     none = np.zeros(0)
     counts = StateCounts(**{"weight": none, "moment": none, **taken}, exact=record.exact)

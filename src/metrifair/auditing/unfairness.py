@@ -6,20 +6,21 @@ from functools import partial
 from math import isfinite
 from typing import Literal
 
+import numpy as np
+
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import dependence_of
-from metrifair.metrics.namespaces import Array, namespace_for
 from metrifair.metrics.pair import TOO_FAR, between
 from metrifair.metrics.registry import MetricLike, acts_on_vectors, measured
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import in_bands
-from metrifair.problem.cells import Contrast
+from metrifair.problem.cells import Contrast, check_dependences
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known
-from metrifair.training.objective import check_dependences
 
 
 def unfairness(
@@ -119,7 +120,7 @@ def unfairness(
     if metric != "energy":
         problem = in_bands(problem)
         check_dependences(problem.comparisons, metric)
-    values, xp = problem.attribute_values, namespace_for(score)
+    values = problem.attribute_values
     vector = score.ndim == 2 and acts_on_vectors(metric) and values is None
     found = between(
         measured(metric, vector=vector),
@@ -128,7 +129,7 @@ def unfairness(
         names=problem.comparisons,
         reduce="all",
         vector=vector,
-        dependent=partial(dependence_of, values=None if values is None else xp.asarray(values)),
+        dependent=partial(dependence_of, values=values),
     )
     if reduce == "sum":
         found = _worst_cuts(found, problem).sum()
@@ -138,11 +139,10 @@ def unfairness(
     return value
 
 
-def _worst_cuts(found: Array, problem: Problem) -> Array:
+def _worst_cuts(found: Floats, problem: Problem) -> Floats:
     """Distances (..., comparisons), of which those of a number's cuts in one set are one: the largest."""
     cut = {attribute.name for attribute in problem.scheme.attributes if attribute.cuts}
     together: dict[object, list[int]] = {}
     for place, one in enumerate(problem.comparisons):
         together.setdefault((one.attribute, one.within) if one.attribute in cut else place, []).append(place)
-    xp = namespace_for(found)
-    return xp.stack([xp.amax(found[..., places], -1) for places in together.values()], -1)
+    return np.stack([found[..., places].max(-1) for places in together.values()], -1)

@@ -3,6 +3,6 @@
 >>> from metrifair.baselines import ReweighingClassifier
 """
 
-import lazy_loader
+from metrifair.support.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

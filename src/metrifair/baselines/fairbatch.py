@@ -17,10 +17,11 @@ from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import model_for, schedule_for
-from metrifair.problem.criteria import BINARY, usual_name
+from metrifair.problem.criteria import usual_name
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, check_number
 from metrifair.support.signatures import as_in
+from metrifair.training.losses import BINARY
 from metrifair.training.models import Model, Parameters
 from metrifair.training.objective import Objective
 from metrifair.training.stack import Epoch, EpochSource, Outputs

@@ -17,15 +17,17 @@ from torch.nn import functional
 from metrifair.baselines.network import NetworkClassifier, samples_of, train_networks
 from metrifair.baselines.stacked import FitGrid, Fitted
 from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData
+from metrifair.batches.samples import Batch
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import device_of, schedule_for
-from metrifair.problem.cells import Attribute, Batch, Cells, compiled
-from metrifair.problem.criteria import BINARY, criterion_named, usual_name
+from metrifair.problem.cells import Attribute, Cells, compiled
+from metrifair.problem.criteria import criterion_named, usual_name
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_number, check_switches
 from metrifair.support.signatures import as_in
+from metrifair.training.losses import BINARY
 from metrifair.training.objective import Objective, Terms
 from metrifair.training.stack import Epoch, EpochSource, Outputs
 

@@ -12,16 +12,17 @@ from torch import Tensor
 
 from metrifair.baselines.stacked import DIVERGED, FitGrid, StackedEstimator
 from metrifair.baselines.training_data import LogOddsMixin, TrainingData
+from metrifair.batches.samples import Samples
 from metrifair.errors import Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import output_of
 from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
-from metrifair.problem.cells import Samples
-from metrifair.problem.criteria import BINARY, MULTICLASS, STATISTICAL_PARITY
+from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
 from metrifair.training import Predictor, train
+from metrifair.training.losses import BINARY, MULTICLASS
 from metrifair.training.models import Model, Moments, Parameters
 from metrifair.training.objective import Objective
 from metrifair.training.stack import Epoch, EpochSource, Outputs

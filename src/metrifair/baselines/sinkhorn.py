@@ -18,9 +18,10 @@ from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData
 from metrifair.baselines.transport import Divergence, Points, Sinkhorn, distinct_points, stacked_points
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of
-from metrifair.problem.criteria import BINARY, usual_name
+from metrifair.problem.criteria import usual_name
 from metrifair.support.checks import check_known, check_number
 from metrifair.training import Predictor
+from metrifair.training.losses import BINARY
 from metrifair.training.models import Network, Scaling, member, scaling_of, stacked
 
 _DTYPES = {"double": torch.float64, "single": torch.float32}

@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from metrifair.errors import DataError
 from metrifair.postprocessing.postprocessor import check_class_count
 from metrifair.problem.cells import Attribute
-from metrifair.problem.criteria import BINARY, STATISTICAL_PARITY
+from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of, warn_of_labels
 from metrifair.problem.tables import UNKNOWN, Table
 from metrifair.support.arrays import Floats, Integers
+from metrifair.training.losses import BINARY
 
 CONDITIONED_ON: dict[str, tuple[int, ...]] = {
     "statistical_parity": (),

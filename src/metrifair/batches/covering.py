@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from metrifair.batches.samples import Batch, Samples, dependence_at, joined, sides_at
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, dependence_at, joined, sides_at
+from metrifair.problem.cells import Comparison, Dependence
 from metrifair.support.arrays import Booleans, Floats, Integers
 
 PATIENCE = 100  # a batch of a stream may grow to this many times the size asked for

@@ -12,8 +12,9 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from metrifair.batches.samples import Batch, Samples, tensor_sides
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, sides_of
+from metrifair.problem.cells import Comparison, Dependence, Sides
 
 ByCell: TypeAlias = Sequence[Sequence[Tensor]]  # of each seed, something of the rows of each cell
 _THREADS, _WORTH_THREADS = 4, 2**18  # that shuffle while a device is at work, and rows from which they are faster
@@ -197,4 +198,4 @@ def whole(samples: Samples, comparisons: Sequence[Comparison]) -> Batch:
     >>> whole(data, [Comparison((0,), (1,))]).sides[0].rows          # those of cell 0, then those of cell 1
     tensor([0, 2, 1])
     """
-    return Batch(samples, sides_of(comparisons, samples.cell, drawn_from=samples.cell))
+    return Batch(samples, tensor_sides(comparisons, samples.cell, drawn_from=samples.cell))

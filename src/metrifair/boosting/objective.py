@@ -12,14 +12,15 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from metrifair.batches.samples import Batch, joined
 from metrifair.boosting import levels
 from metrifair.errors import Diverged
 from metrifair.metrics.dependence import dependence_slopes
 from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected
 from metrifair.metrics.torch_namespace import random_directions
-from metrifair.problem.cells import Batch, Sides, joined
-from metrifair.problem.criteria import BINARY, MULTICLASS, Task, scores
+from metrifair.problem.cells import Sides
 from metrifair.support.arrays import AnyFloats, Floats, Integers
+from metrifair.training.losses import BINARY, MULTICLASS, Task, scores
 from metrifair.training.objective import Objective
 
 Shares = tuple[Floats, Floats]
@@ -89,10 +90,11 @@ class PenalizedRisk:
     expected on either side of each comparison: then a row's slope is the mean of what it would be on these sides. Of
     several classes the unfairness is that of projections of their probabilities, the same ones in every round.
 
-    >>> from metrifair.problem.cells import Comparison, Samples, sides_of
+    >>> from metrifair.batches.samples import Samples, tensor_sides
+    >>> from metrifair.problem.cells import Comparison
     >>> two = Samples(torch.zeros(4, 0), torch.tensor([0.0, 1, 0, 1]), torch.tensor([0, 0, 1, 1]), torch.ones(4))
     >>> groups = (Comparison((0,), (1,)),)
-    >>> penalized = PenalizedRisk(Objective(BINARY, groups), Batch(two, sides_of(groups, two.cell)), total_weight=4)
+    >>> penalized = PenalizedRisk(Objective(BINARY, groups), Batch(two, tensor_sides(groups, two.cell)), total_weight=4)
     >>> found = penalized.at(np.array([-1.0, 0, 0, 1]))
     >>> print(f"{found.risk:.3f} {found.unfairness:.3f}", found.unfairness_slope.round(2))
     0.503 0.231 [-0.39 -1.    1.    0.39]

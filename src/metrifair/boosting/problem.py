@@ -21,16 +21,17 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
+from metrifair.batches.samples import Batch, Samples, tensor_sides
 from metrifair.boosting.objective import PenalizedRisk, Shares, on_grid
 from metrifair.errors import DataError
 from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, objective_for, trainable
-from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, sides_of
-from metrifair.problem.criteria import BINARY, MULTICLASS, Task, regression
+from metrifair.problem.cells import Comparison, Dependence
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_switches
 from metrifair.training import weighted_moments
+from metrifair.training.losses import BINARY, MULTICLASS, Task, regression
 from metrifair.training.objective import Objective
 
 FOLDS = 3
@@ -220,7 +221,7 @@ class BoostingProblem:
         uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
         if shares is not None and uneven is not None:
             shares = tuple((left * weight, right * weight) for left, right in shares)
-        sides = sides_of(self.trainable.comparisons, samples.cell, uneven, drawn_from=samples.cell)
+        sides = tensor_sides(self.trainable.comparisons, samples.cell, uneven, drawn_from=samples.cell)
         curvature = getattr(self.booster, "_class_curvature", lambda _: 2.0)(len(self.scheme.classes))
         return PenalizedRisk(
             self.objective(), Batch(samples, sides), total, self.center, self.spread, shares, curvature

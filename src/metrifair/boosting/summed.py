@@ -17,8 +17,8 @@ from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import trained
 from metrifair.problem.cells import Dependence
-from metrifair.problem.criteria import BINARY, scores
 from metrifair.support.arrays import Floats
+from metrifair.training.losses import BINARY, scores
 from metrifair.training.objective import Objective
 
 

@@ -11,6 +11,7 @@ import click
 
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.errors import DataError, MissingExtra
+from metrifair.support.lazy import missing_extra
 
 _COMMANDS = {  # and the module of each
     "audit": "audit",
@@ -53,10 +54,10 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
-            missing = (error.name or "").split(".")[0]
-            if missing not in ("polars", "rich"):
+            missing = missing_extra(error, "this command")
+            if missing is None:
                 raise
-            raise _Refusal(f'this command needs {missing}: pip install "metrifair[cli]"') from error
+            raise _Refusal(str(missing)) from error
         except BrokenPipeError:  # whoever read the output has seen enough
             _discard_output()
             ctx.exit(_PIPE_CLOSED)

@@ -249,13 +249,14 @@ def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: op
 
 def write_asked(out: Console, found: Audit | AuditDifference | AuditSeries, written: Written) -> None:
     """Write what ``output_options`` ask for, and say where it is."""
-    from metrifair.cli.console import say
-    from metrifair.cli.tables import write_table, write_text
+    from metrifair.cli.console import say, write_text
 
     if written.html is not None:
         found.to_html(written.html)
         say(out, f"Report: {written.html}")
     if written.output is not None:
+        from metrifair.cli.tables import write_table
+
         write_table(found.to_frame("polars"), written.output)
         say(out, f"Table: {written.output}")
     if written.json_to is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +19,10 @@ from rich.text import Text
 
 from metrifair.auditing.out_of_core.connections import is_address
 from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.cli.options import cuts_text
+from metrifair.cli.options import STANDARD_OUTPUT, cuts_text
 from metrifair.cli.rules import limits_of
 from metrifair.errors import MetrifairWarning
+from metrifair.support.files import write_file
 
 _WIDTH = 120  # where no terminal says how wide it is
 
@@ -128,3 +130,16 @@ def _shown(value: object, *, is_file: bool) -> str:
     if is_file and is_address(str(value)):
         return f"{kind}:{Path(rest).name}" if kind == "duckdb" else f"{kind}:..."
     return Path(str(value)).name if is_file or isinstance(value, Path) else str(value)
+
+
+def write_json(content: Any, path: Path) -> None:
+    """Write JSON that every reader takes; to standard output where the path says so."""
+    write_text(json.dumps(content, indent=2, allow_nan=False), path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write the text in one step, or to standard output where the path says so."""
+    if path == STANDARD_OUTPUT:
+        click.echo(text)
+        return
+    write_file(path, f"{text}\n".encode())

@@ -15,7 +15,6 @@ from metrifair.auditing.records import AuditRecord, Finding
 from metrifair.cli.console import say, show_table
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
-from metrifair.cli.tables import write_table
 from metrifair.errors import DataError
 from metrifair.report.audit.by_group import measure_text
 from metrifair.wording.notes import note_text
@@ -167,9 +166,10 @@ def show_alarms(out: Console, found: AuditSeries) -> None:
 
 def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None) -> None:
     """Write the table of rates and ratios, where a file is named."""
-
     if path is None:
         return
+    from metrifair.cli.tables import write_table
+
     if isinstance(found, AuditDifference):
         raise DataError(SEVERAL_RATES)
     write_table(RateTable(found).to_frame("polars"), path)

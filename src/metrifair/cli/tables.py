@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-import json
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -150,19 +149,6 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
         click.echo(content.getvalue(), nl=False)
     else:
         write_file(path, content.getvalue())
-
-
-def write_json(content: Any, path: Path) -> None:
-    """Write JSON that every reader takes; to standard output where the path says so."""
-    write_text(json.dumps(content, indent=2, allow_nan=False), path)
-
-
-def write_text(text: str, path: Path) -> None:
-    """Write the text in one step, or to standard output where the path says so."""
-    if path == STANDARD_OUTPUT:
-        click.echo(text)
-        return
-    write_file(path, f"{text}\n".encode())
 
 
 def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:

@@ -104,8 +104,7 @@ def train_command(
         raise click.UsageError("--cost and --choose-threshold cost belong together; give both or neither")
     check_paths([options.file], [held_out, output, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, say
-    from metrifair.cli.tables import write_json
+    from metrifair.cli.console import command_text, console, say, write_json
     from metrifair.cli.training import figures, provenance_of, show_trained, trained, write_held_out
     from metrifair.cli.training_file import training_file
 
@@ -246,8 +245,7 @@ def _write_frontier(
     out: Console, front: Frontier, html: Path | None, json_to: Path | None, *, title: str, refitted: bool
 ) -> None:
     """Write the report, and all figures; ``validation`` and ``training`` in the order of ``points``."""
-    from metrifair.cli.console import say
-    from metrifair.cli.tables import write_json
+    from metrifair.cli.console import say, write_json
 
     if html is not None:
         front.to_html(html, title=title)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from metrifair.support.checks import require
+
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
@@ -96,9 +98,8 @@ class Dataset:
         rows = np.arange(len(self.X))
         if self.prescribed is not None:
             return rows[: self.prescribed], rows[self.prescribed :]
-        from sklearn.model_selection import train_test_split  # noqa: PLC0415  (slow to import)
-
-        train, test = train_test_split(rows, random_state=seed)
+        selection = require("sklearn.model_selection", extra="train", purpose="a random split")
+        train, test = selection.train_test_split(rows, random_state=seed)
         return train, test
 
     def __repr__(self) -> str:

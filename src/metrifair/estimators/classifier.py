@@ -14,10 +14,10 @@ from sklearn.base import ClassifierMixin
 from metrifair.errors import DataError
 from metrifair.estimators.estimator import FairEstimator, linear_parts, output_of
 from metrifair.estimators.settings import ClassWeight, class_weights
-from metrifair.problem.criteria import BINARY, MULTICLASS, Task
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
+from metrifair.training.losses import BINARY, MULTICLASS, Task
 
 
 @dataclass(eq=False, repr=False)

@@ -15,9 +15,10 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from metrifair.batches import whole
+from metrifair.batches.samples import tensor_sides
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import objective_for, trainable
-from metrifair.problem.cells import Comparison, sides_of
+from metrifair.problem.cells import Comparison
 from metrifair.problem.tables import Table
 from metrifair.training.loop import some_rows
 
@@ -72,7 +73,7 @@ def slack_of(
             warnings.simplefilter("ignore", MetrifairWarning)  # said at fit
             compared = trainable(estimator, data.problem).comparisons
     objective = objective_for(estimator, data.problem.scheme, data.task, compared, class_weight=data.class_weight)
-    work = sum(sum(side.counts) for side in sides_of(compared, samples.cell))
+    work = sum(sum(side.counts) for side in tensor_sides(compared, samples.cell))
     samples = samples.take(some_rows(samples.cell, max(work, len(samples)), _WORK))
     batch = whole(samples.with_weight(samples.weight / samples.weight.mean()), compared)
     output = torch.as_tensor(estimator.predictor_.output(np.require(samples.x.numpy(), requirements=["C", "W"])))

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from metrifair.batches import Coverage
+from metrifair.batches.samples import Samples
 from metrifair.errors import DataError, Diverged, MetrifairWarning
 from metrifair.estimators.settings import (
     LEARNING_RATE,
@@ -36,8 +37,6 @@ from metrifair.estimators.settings import (
 )
 from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
-from metrifair.problem.cells import Samples
-from metrifair.problem.criteria import Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
 from metrifair.problem.tables import Table, is_missing, not_numbers, wrapped
 from metrifair.saving.saved import Saved
@@ -45,6 +44,7 @@ from metrifair.support.arrays import Floats
 from metrifair.support.checks import seed_of
 from metrifair.training import Predictor, train
 from metrifair.training.lbfgs import MOST_ITERATIONS, Minimum
+from metrifair.training.losses import Task
 from metrifair.training.models import Moments, Network
 from metrifair.training.online import Learner
 from metrifair.training.solver import solved

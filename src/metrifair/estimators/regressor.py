@@ -13,12 +13,12 @@ from sklearn.base import RegressorMixin
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.estimator import FairEstimator, linear_parts, output_of
-from metrifair.problem.criteria import Task, regression
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
 from metrifair.support.signatures import as_in
 from metrifair.training import weighted_moments
+from metrifair.training.losses import Task, regression
 
 
 @as_in(FairClassifier)

@@ -17,11 +17,12 @@ from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, least_samples
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
-from metrifair.problem.criteria import Criterion, Penalize, Task
+from metrifair.problem.criteria import Criterion, Penalize
 from metrifair.problem.problem import Problem, Scheme, warn_of_labels
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_switches, is_integer, is_number
 from metrifair.training import Schedule
+from metrifair.training.losses import Task
 from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective
 

@@ -10,15 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from metrifair.figures.intervals import FEW, Interval
 from metrifair.support.arrays import Floats
+from metrifair.support.special import beta_quantile, normal_quantile
 
 _Compared = TypeVar("_Compared")
 
@@ -87,7 +86,7 @@ def wilson_interval(share: float, count: float, confidence: float) -> Interval:
     >>> wilson_interval(0.5, 100, 0.95)  # doctest: +ELLIPSIS
     Interval(low=0.4038..., high=0.5961...)
     """
-    spread = NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / count
+    spread = normal_quantile((1 + confidence) / 2) ** 2 / count
     center, margin = share + spread / 2, sqrt(spread * (share * (1 - share) + spread / 4))
     return Interval(max(0.0, (center - margin) / (1 + spread)), min(1.0, (center + margin) / (1 + spread)))
 
@@ -195,7 +194,7 @@ def ratio_intervals(
     yes, no = counts[:, 1] + 0.5, counts[:, 0] + 0.5
     center = np.log(yes / (yes + no))
     with np.errstate(divide="ignore"):  # the lower end of nobody of very many may be no double: its logarithm is -inf
-        ends = np.log([betaincinv(yes, no, (1 + sign * confidence) / 2) for sign in (-1, 1)])
+        ends = np.log([beta_quantile(yes, no, (1 + sign * confidence) / 2) for sign in (-1, 1)])
     below, above = np.maximum([center - ends[0], ends[1] - center], 0.0)
     apart = center[:, None] - center[None, :]  # each category (row) over each other one (column)
     down, up = np.hypot(below[:, None], above[None, :]), np.hypot(above[:, None], below[None, :])
@@ -203,7 +202,7 @@ def ratio_intervals(
 
     def bounds(at: int, pairs: float) -> Interval:
         against = [other for other in others if other != at]
-        one, all_at_once = (NormalDist().inv_cdf(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
+        one, all_at_once = (normal_quantile(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
         wider = all_at_once / one
         least = float(np.exp((apart[at] - wider * down[at])[against].min()))
         most = float(np.exp((apart[at] + wider * up[at])[against].min()))

@@ -7,22 +7,18 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer, get_scorer_names
-from sklearn.utils.metaestimators import available_if
 
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import wilson_interval
 from metrifair.problem.problem import Problem
-from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
-from metrifair.support.checks import check_known
+from metrifair.support.checks import check_known, require
+from metrifair.support.special import normal_quantile
 
 Mark: TypeAlias = Literal["", "constant", "no_better"]
 UtilityLike: TypeAlias = "str | Utility | Sequence[Sequence[float]] | Callable[..., float]"
@@ -31,7 +27,7 @@ UtilityLike: TypeAlias = "str | Utility | Sequence[Sequence[float]] | Callable[.
 CONFIDENCE = 0.95
 CONSTANT: Mark = "constant"  # the decisions (or, by a utility of scores, the scores) are the same for everyone
 NO_BETTER: Mark = "no_better"  # the utility does not exceed that of the constant predictor by more than chance
-_WIDTH = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+_WIDTH = normal_quantile((1 + CONFIDENCE) / 2)
 
 
 class Predictions(NamedTuple):
@@ -272,9 +268,10 @@ def utility_of(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utili
                     f"{', '.join(map(repr, known))}, or a scorer of scikit-learn"
                 )
             return UTILITIES[utility]
-        if utility not in get_scorer_names():
+        scorers = require("sklearn.metrics", extra="train", purpose="a utility of scikit-learn")
+        if utility not in scorers.get_scorer_names():
             check_known("utility", utility, UTILITIES, otherwise="a scorer of scikit-learn, or a table of costs")
-        return _scored(utility, get_scorer(utility), coded=True)
+        return _scored(utility, scorers.get_scorer(utility), coded=True)
     if callable(utility):
         named = getattr(utility, "__name__", None) or getattr(getattr(utility, "_score_func", None), "__name__", None)
         return _scored(named or "score", utility)
@@ -310,6 +307,8 @@ def _scored(name: str, scorer: Callable[..., float], *, coded: bool = False) -> 
     ``coded``: of two classes the positive one is called 1 and the other 0, as scikit-learn's own scorers expect, which
     know no other positive class. A scorer of the user's own sees the labels as they are.
     """
+    from metrifair.figures.scorers import PredictedClasses, PredictedNumbers  # noqa: PLC0415  (imports scikit-learn)
+
     taken = inspect.signature(scorer).parameters
     weighted = "sample_weight" in taken or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
 
@@ -324,53 +323,6 @@ def _scored(name: str, scorer: Callable[..., float], *, coded: bool = False) -> 
             raise DataError(f"the scorer {name!r} cannot judge these models: {error}") from error
 
     return Utility(name, measure=measure)
-
-
-class _Predicted(BaseEstimator):  # type: ignore[misc]
-    """A fitted model, for scorers, whose predictions are given.
-
-    ``coded``: of two classes the positive one is called 1 and the other 0.
-    """
-
-    def __init__(self, predictions: Predictions, problem: Problem, *, coded: bool = False) -> None:
-        self.predictions, self.problem, self.coded = predictions, problem, coded
-        self.classes_ = np.array([0, 1]) if coded else np.asarray(problem.scheme.classes)
-        self.positive = 1 if coded else problem.scheme.positive
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-class PredictedNumbers(RegressorMixin, _Predicted):  # type: ignore[misc]
-    """A regressor."""
-
-    def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002  # a scorer passes the rows of the predictions
-        """The given numbers."""
-        return self.predictions.score
-
-
-class PredictedClasses(ClassifierMixin, _Predicted):  # type: ignore[misc]
-    """A classifier; it has only the methods that the predictions come from."""
-
-    def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002
-        """The given decisions."""
-        codes = self.predictions.decision
-        labels: NDArray[Any] = self.classes_[(codes == self.problem.scheme.positive) * 1 if self.coded else codes]
-        return labels
-
-    @available_if(lambda self: self.predictions.kind == "probability")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Table) -> Floats:  # noqa: ARG002
-        """Probabilities (n, classes)."""
-        score = self.predictions.score
-        if score.ndim == 2:
-            return score
-        return np.stack([1 - score, score] if self.positive else [score, 1 - score], axis=1)
-
-    @available_if(lambda self: self.predictions.kind == "output")  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Table) -> Floats:  # noqa: ARG002
-        """Margins, of two classes those of the second."""
-        score = self.predictions.score
-        return -score if score.ndim == 1 and self.positive == 0 else score
 
 
 @dataclass(frozen=True)

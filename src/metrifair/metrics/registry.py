@@ -19,7 +19,7 @@ import numpy as np
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import line
 from metrifair.metrics.kernels import euclidean
-from metrifair.metrics.namespaces import Array, is_tensor
+from metrifair.metrics.namespaces import Array, host_values, is_tensor
 from metrifair.metrics.pair import Bound, Metric, Pair, Utility
 from metrifair.metrics.quadratic import (
     energy_between,
@@ -213,7 +213,8 @@ without bias; or just the distance within the batch."""
 ESTIMATES: tuple[Estimate, ...] = ("rows", "population", "batch")
 
 MetricLike: TypeAlias = "str | Callable[..., Tensor]"
-"""A metric's name, or a function of two tensors (and, where samples have weights, u_weights and v_weights)."""
+"""A metric's name, or a function of two tensors (and, where samples have weights, u_weights and v_weights). Functions
+that also take arrays measure these without torch."""
 
 
 def facts(name: str) -> MetricFacts:
@@ -303,12 +304,12 @@ def acts_on_vectors(metric: MetricLike) -> bool:
 
 
 def _calling(function: Callable[..., Tensor]) -> Metric:
-    """The metric of a user's function, which takes tensors also where arrays are measured."""
+    """The metric of a user's function."""
 
     def metric(pair: Pair) -> Array:
         cut = pair.samples[0]
         u, v = pair.values[..., :cut], pair.values[..., cut:]
-        call = function if is_tensor(u) else _torch_namespace().TorchNamespace.on_arrays(function)
+        call = function if is_tensor(u) else partial(_called, function)
         if pair.weights is None:
             return call(u, v)
         return call(u, v, u_weights=pair.weights[..., :cut], v_weights=pair.weights[..., cut:])
@@ -316,6 +317,15 @@ def _calling(function: Callable[..., Tensor]) -> Metric:
     return metric
 
 
+def _called(function: Callable[..., Tensor], *arrays: Floats, **weights: Floats) -> Floats:
+    """What a user's function returns for arrays; one that takes tensors alone gets these."""
+    try:
+        return host_values(function(*arrays, **weights))
+    except (AttributeError, TypeError):
+        found: Floats = _torch_namespace().TorchNamespace.on_arrays(function)(*arrays, **weights)
+        return found
+
+
 def _torch_namespace() -> ModuleType:
-    require("torch", extra="train", purpose="a metric of your own")
+    require("torch", extra="train", purpose="a metric that takes tensors")
     return importlib.import_module("metrifair.metrics.torch_namespace")

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from metrifair.batches.samples import tensor_sides
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, warn_without_estimate
@@ -19,12 +20,13 @@ from metrifair.nn.compiled import number_of, value_and_slopes
 from metrifair.nn.distributed import Across, BatchColumns, check_across, gathered, ranks_of
 from metrifair.nn.lookup import BatchRows, BatchStrata, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, ContinuousColumns, StratifiedBatchSampler, numbers, scheme_of
-from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Sides, sides_of
-from metrifair.problem.criteria import Criterion, criterion_named, regression
+from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Sides
+from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import same_length
 from metrifair.support.checks import check_known
+from metrifair.training.losses import regression
 from metrifair.training.objective import Objective
 
 
@@ -160,7 +162,7 @@ class UnfairnessPenalty(torch.nn.Module):
             self._strata = BatchStrata(sampler, problem)
             weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
             if problem.attribute_values is not None:
-                sides = sides_of(problem.comparisons, torch.as_tensor(problem.cell), weight)
+                sides = tensor_sides(problem.comparisons, torch.as_tensor(problem.cell), weight)
                 with_scales(sides, torch.as_tensor(problem.attribute_values), self._scales)
             self._declared = True, True  # the data set has shown them all
         self._number = number_of(self)

@@ -11,11 +11,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from metrifair.batches.samples import rows_by_cell
 from metrifair.batches.stratified import StratifiedPasses, layout
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import ranks_of
-from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, rows_by_cell
+from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length

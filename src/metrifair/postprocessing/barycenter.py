@@ -147,21 +147,21 @@ class BarycenterPostprocessor(ScorePostprocessor):
     def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
         super()._restore(scheme, seen, guess, arrays)
         groups = len(self.groups_)
-        self.shares_ = arrays.take("shares", (groups,)).numpy()
+        self.shares_ = arrays.take("shares", (groups,))
         if (self.shares_ <= 0).any() or abs(self.shares_.sum() - 1) > 1e-6:
             raise ModelFileError("the file does not describe a model: shares of groups add up to 1")
         found = []
         for place in range(groups + 1):
-            values = arrays.take(f"values{place}", (None,)).numpy()
-            upto = arrays.take(f"upto{place}", (len(values),)).numpy()
+            values = arrays.take(f"values{place}", (None,))
+            upto = arrays.take(f"upto{place}", (len(values),))
             if not len(values) or (np.diff(values) < 0).any() or (np.diff(upto, prepend=0.0) <= 0).any():
                 raise ModelFileError("the file does not describe a model: its scores do not ascend")
             found.append(EmpiricalDistribution(values, upto))
         self.distributions_, levels = tuple(found), np.array([])
         if guess is not None:
-            levels = arrays.take("levels", (None,)).numpy()
-            prices = arrays.take("prices", (len(levels), groups)).numpy()
-            shares, width = arrays.take("guessed_shares", (groups,)).numpy(), float(arrays.take("width", (1,)))
+            levels = arrays.take("levels", (None,))
+            prices = arrays.take("prices", (len(levels), groups))
+            shares, width = arrays.take("guessed_shares", (groups,)), arrays.take("width", (1,)).item()
             if not (len(levels) and width > 0 and (shares > 0).all()):
                 raise ModelFileError("the file does not describe a model: its levels are not those of scores")
             self.blind_map_ = BlindMap(levels, prices, shares, width)

@@ -170,8 +170,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         self.crossed_ = CrossedGroups(scheme, np.unique(seen, axis=0))
         self.groups_, self._asks_groups = self.crossed_.names, guess is None
         if guess is not None:
-            bias = arrays.take("bias", (len(seen) * self._cells_per_group,)).numpy()
-            slope = float(arrays.take("slope", (1,)))
+            bias = arrays.take("bias", (len(seen) * self._cells_per_group,))
+            slope = arrays.take("slope", (1,)).item()
             if not set(np.asarray(guess.classes_).tolist()) <= set(range(len(bias))):  # a cell may have had no row
                 raise ModelFileError("the file does not describe a model: its guess is not of its groups")
             self.group_model_ = GroupModel(guess, Correction(slope, bias))

@@ -187,20 +187,20 @@ class ThresholdPostprocessor(ScorePostprocessor):
         negative, positive = arrays.take("prices", (2,)).tolist()
         self.prices_ = negative, positive
         groups, compared = len(self.groups_), self._compared_cells()
-        self.rates_ = arrays.take("rates", (groups, len(compared) // groups)).numpy()
+        self.rates_ = arrays.take("rates", (groups, len(compared) // groups))
         if guess is not None:
-            rule, least = arrays.take("rule", (len(compared),)).numpy(), arrays.take("least", (1,), finite=False)
-            width = float(arrays.take("width", (1,)))
-            if np.isnan(float(least)) or width < 0:
+            rule, least = arrays.take("rule", (len(compared),)), arrays.take("least", (1,), finite=False).item()
+            width = arrays.take("width", (1,)).item()
+            if np.isnan(least) or width < 0:
                 raise ModelFileError("the file does not describe a model: its rule has no step")
-            self.blind_rule_ = BlindRule(rule, float(least), width)
-            slope = float(arrays.take("score_slope", (1,)))
-            self.correction_ = Correction(slope, arrays.take("score_bias", (2,)).numpy())
+            self.blind_rule_ = BlindRule(rule, least, width)
+            slope = arrays.take("score_slope", (1,)).item()
+            self.correction_ = Correction(slope, arrays.take("score_bias", (2,)))
             return
         found = []
         for place in range(groups + 1):
-            threshold = arrays.take(f"threshold{place}", (None,), finite=False).numpy()
-            probability = arrays.take(f"probability{place}", (len(threshold),)).numpy()
+            threshold = arrays.take(f"threshold{place}", (None,), finite=False)
+            probability = arrays.take(f"probability{place}", (len(threshold),))
             if np.isnan(threshold).any() or (probability < 0).any() or abs(probability.sum() - 1) > 1e-6:
                 raise ModelFileError("the file does not describe a model: its thresholds have no probabilities")
             found.append(Mixture(threshold, probability))

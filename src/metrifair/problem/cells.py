@@ -1,4 +1,4 @@
-"""What flows through metrifair: samples in cells, the comparisons between these, and how a criterion makes both."""
+"""Cells of samples, the comparisons between these, and how a criterion makes both."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from itertools import combinations, pairwise, product
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.problem.criteria import EVERYONE, Conditions, Criterion, Strata, sets_of, stratum_of
 from metrifair.problem.values import number_name
-from metrifair.support.arrays import Booleans, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import check_known
 
 Contrast: TypeAlias = Literal["pairs", "rest", "independence"]
@@ -27,40 +25,6 @@ REST = "the rest"
 """The name of all groups but one."""
 
 _LARGEST_TABLE = 2_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Observations: a data set, a split, a batch or a single one alike.
-
-    >>> some = Samples(torch.zeros(3, 2), torch.ones(3), torch.tensor([0, 1, 1]), torch.ones(3))
-    >>> len(some), some.take(torch.tensor([2, 0])).cell
-    (3, tensor([1, 0]))
-    """
-
-    x: Tensor  # (n, features)
-    y: Tensor  # (n,): label codes or regression targets
-    cell: Tensor  # (n,) integers: samples of one cell are told apart by no comparison
-    weight: Tensor  # (n,): what the sample's loss counts in the mean
-    value: Tensor | None = None  # (n, attributes): numbers, or codes of names; None: only groups are compared
-
-    def __len__(self) -> int:
-        return self.cell.shape[0]  # torch's own len takes ten times as long
-
-    def take(self, rows: Tensor | slice) -> Samples:
-        """The samples in these rows, in this order."""
-        value = None if self.value is None else self.value[rows]
-        return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows], value)
-
-    def with_weight(self, weight: Tensor) -> Samples:
-        """The same samples with other loss weights."""
-        return Samples(self.x, self.y, self.cell, weight, self.value)
-
-
-def joined(parts: Sequence[Samples]) -> Samples:
-    """All samples of the parts, one part after the other."""
-    fields = ["x", "y", "cell", "weight"] + (["value"] if parts[0].value is not None else [])
-    return Samples(*(torch.cat([getattr(part, field) for part in parts]) for field in fields))
 
 
 @dataclass(frozen=True)
@@ -137,9 +101,22 @@ def penalty_weights(comparisons: Sequence[Comparison], combine: Combine) -> tupl
     return tuple(1 / averaged[one.attribute, one.labels] for one in comparisons)
 
 
+def check_dependences(comparisons: Sequence[Comparison], metric: object) -> None:
+    """Raise a DataError where scores should not depend on an attribute, and the metric does not measure that."""
+    dependent = next((one for one in comparisons if isinstance(one, Dependence)), None)
+    if dependent is not None and metric != "energy":
+        name = getattr(metric, "__name__", "a function") if callable(metric) else repr(metric)
+        raise DataError(
+            f"how much scores depend on {dependent.attribute} is measured by metric='energy' only, got {name}; cut "
+            "numbers into groups for other metrics, and use contrast='pairs'"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Sides:
     """The rows of a batch that a comparison uses: those of its left side, then those of its right side.
+
+    Its arrays are NumPy's, or tensors where the batch holds tensors.
 
     ``left`` and ``right`` are the sizes of consecutive blocks of rows that were drawn with fixed counts (one block:
     ordinary independent samples); ``weights`` give the blocks their true shares. ``fraction`` is how much of the data's
@@ -147,11 +124,11 @@ class Sides:
     replacement.
     """
 
-    rows: Tensor | slice
+    rows: Any  # array or slice
     left: tuple[int, ...]
     right: tuple[int, ...]
-    weights: Tensor | None = None  # (..., n)
-    fraction: Tensor | None = None  # (..., blocks)
+    weights: Any = None  # (..., n)
+    fraction: Any = None  # (..., blocks)
     dependence: Dependence | None = None  # of the rows' scores on their attribute; nothing is on the right then
 
     @property
@@ -160,62 +137,50 @@ class Sides:
         return (sum(self.left), sum(self.right)) if self.dependence is None else (sum(self.left),)
 
 
+def rows_by_cell(cell: Integers, cells: int) -> list[Integers]:
+    """For each cell the rows of its samples.
+
+    >>> rows_by_cell(np.array([1, 0, 1]), 3)
+    [array([1]), array([0, 2]), array([], dtype=int64)]
+    """
+    counts = np.bincount(cell, minlength=cells)
+    short = cell.astype(np.uint16) if len(counts) < 2**16 else cell  # which NumPy sorts by their digits
+    return np.split(np.argsort(short, kind="stable"), np.cumsum(counts)[:-1])
+
+
 def sides_of(
     comparisons: Sequence[Comparison],
-    cell: Tensor,
-    weight: Tensor | None = None,
+    cell: Integers,
+    weight: Floats | None = None,
     *,
-    drawn_from: Tensor | None = None,
+    drawn_from: Integers | None = None,
 ) -> tuple[Sides, ...]:
     """The rows of each comparison among samples in these cells; ``weight`` is one number per sample.
 
     ``drawn_from`` are the cells of the data set that the samples were drawn from without replacement.
+
+    >>> sides_of([Comparison((0,), (1, 2))], np.array([2, 0, 1]))[0].rows
+    array([1, 0, 2])
     """
     known = 1 + max((max(one.left + one.right) for one in comparisons), default=-1)
-    own = rows_by_cell(cell, known)  # sorted once, however many comparisons there are
-
-    def rows(side: tuple[int, ...]) -> Tensor:
-        return own[side[0]] if len(side) == 1 else torch.cat([own[one] for one in side]).sort().values
-
-    found = [
-        dependence_at(one, rows(one.left), weight)
-        if isinstance(one, Dependence)
-        else sides_at(rows(one.left), rows(one.right), weight)
-        for one in comparisons
-    ]
-    if drawn_from is None:
-        return tuple(found)
-    sizes = torch.bincount(drawn_from, minlength=known)
-    everyone = [torch.stack([sizes[list(side)].sum() for side in one.sides]) for one in comparisons]
-    return tuple(
-        replace(side, fraction=torch.tensor(side.counts, device=cell.device) / total.double())
-        for side, total in zip(found, everyone, strict=True)
-    )
-
-
-def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
-    """The sides whose rows are these; ``weight`` is one number per sample."""
-    both = torch.cat([left, right])
-    return Sides(both, (len(left),), (len(right),), None if weight is None else weight[both])
-
-
-def dependence_at(dependence: Dependence, rows: Tensor, weight: Tensor | None = None) -> Sides:
-    """The rows among which scores should not depend on the attribute."""
-    return Sides(rows, (len(rows),), (), None if weight is None else weight[rows], dependence=dependence)
-
-
-def rows_by_cell(cell: Tensor, cells: int) -> list[Tensor]:
-    """For each cell the rows of its samples."""
-    order = cell.argsort(stable=True)
-    return list(order.split(torch.bincount(cell, minlength=cells).tolist()))
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Samples for one step, and for each comparison the rows that it may use."""
-
-    samples: Samples
-    sides: tuple[Sides, ...]  # one for each comparison
+    by_cell = rows_by_cell(cell, known)  # sorted once, however many comparisons there are
+    sizes = None if drawn_from is None else np.bincount(drawn_from, minlength=known)
+    found = []
+    for one in comparisons:
+        blocks = [
+            by_cell[side[0]] if len(side) == 1 else np.sort(np.concatenate([by_cell[place] for place in side]))
+            for side in one.sides
+        ]
+        rows = np.concatenate(blocks)
+        left, right = [(len(block),) for block in blocks] if len(blocks) > 1 else [(len(rows),), ()]
+        fraction = None
+        if sizes is not None:
+            total = np.array([sizes[list(side)].sum() for side in one.sides])
+            with np.errstate(invalid="ignore"):  # a side without rows
+                fraction = np.array([len(block) for block in blocks]) / total
+        weights = None if weight is None else weight[rows]
+        found.append(Sides(rows, left, right, weights, fraction, one if isinstance(one, Dependence) else None))
+    return tuple(found)
 
 
 class Attribute(NamedTuple):

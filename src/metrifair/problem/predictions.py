@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from metrifair.errors import DataError, Remedy
-from metrifair.problem.criteria import BINARY, MULTICLASS, Criterion, Task, regression, scores, tied
+from metrifair.problem.criteria import SCORES, Criterion, ScoreFunction
+from metrifair.problem.losses import REGRESSION_LOSSES, SMALLEST_PROBABILITY, log_losses, logits, tied
 from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.tables import (
     Column,
@@ -26,6 +26,7 @@ from metrifair.problem.tables import (
 )
 from metrifair.problem.values import Value, canonical, is_missing_value, place_among
 from metrifair.support.arrays import Floats
+from metrifair.support.checks import check_known, require
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 _LISTED = 4  # values that an error lists
@@ -188,7 +189,7 @@ def are_probabilities(columns: Floats, *, rounding: float) -> bool:
     return bool(columns.min() >= -rounding and np.abs(columns.sum(1) - 1).max() <= rounding)
 
 
-def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, loss: str | None = None) -> Tensor:
+def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, loss: str | None = None) -> Floats:
     """What the criterion compares: (n,), or (n, classes).
 
     ``loss`` is the one that risk parity compares: ``"log_loss"``, ``"squared_error"``, ``"absolute_error"``,
@@ -203,22 +204,35 @@ def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, los
         )
     if problem.labels is None and (criterion.score == "loss" or callable(criterion.score)):
         raise DataError(f"{criterion.name} looks at the true labels", remedy=Remedy("y_true"))
-    given = torch.as_tensor(prediction)
-    if loss != "log_loss":
-        task: Task = regression(loss or "squared_error")
-    else:
-        task = MULTICLASS if given.ndim == 2 else BINARY
-        classes = problem.scheme.classes
-        counted = 2 if given.ndim == 1 else given.shape[1]
-        if criterion.score == "loss" and len(classes) != counted:
-            raise DataError(
-                f"log_loss needs one probability for each label, got {counted} for the labels {list(classes)}"
-            )
-    target = problem.targets()
-    found = scores(criterion, task, task.output(given), target)
-    if criterion.score != "loss":
-        return found
-    return tied(found, loss or "", max(1.0, float(given.abs().max()), float(target.abs().max())))
+    if loss not in (None, "log_loss"):
+        check_known("loss", loss, REGRESSION_LOSSES)
+    if callable(criterion.score):
+        return _called(criterion.score, prediction, problem.targets())
+    check_known("score", criterion.score, SCORES)
+    if criterion.score == "loss":
+        return _losses(prediction, problem, loss or "")
+    if criterion.score == "log_prediction":
+        return np.log(prediction.clip(SMALLEST_PROBABILITY))
+    return logits(prediction) if criterion.score == "output" and loss == "log_loss" else prediction
+
+
+def _losses(prediction: Floats, problem: Problem, loss: str) -> Floats:
+    classes, target = problem.scheme.classes, problem.targets()
+    counted = 2 if prediction.ndim == 1 else prediction.shape[1]
+    if loss == "log_loss" and len(classes) != counted:
+        raise DataError(f"log_loss needs one probability for each label, got {counted} for the labels {list(classes)}")
+    losses = (log_losses if loss == "log_loss" else REGRESSION_LOSSES[loss])(prediction, target)
+    return tied(losses, loss, max(1.0, float(np.abs(prediction).max()), float(np.abs(target).max())))
+
+
+def _called(score: ScoreFunction, prediction: Floats, target: NDArray[Any]) -> Floats:
+    """The scores of a user's function, which takes arrays, or tensors alone."""
+    try:
+        found = score(prediction, target)
+    except (AttributeError, TypeError):
+        tensor = require("torch", extra="train", purpose="a score that takes no NumPy arrays").as_tensor
+        found = score(tensor(prediction), tensor(target))
+    return np.asarray(found, dtype=np.float64)
 
 
 def class_scores(values: Column, scheme: Scheme, *, classes: Column | None = None) -> Floats:

@@ -16,9 +16,7 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
 from metrifair.problem.attributes import Continuous, Groups, group_codes, numbers_among, numbers_warning, stratum_codes
@@ -162,21 +160,20 @@ class Problem:
 
     def sides(self) -> tuple[Sides, ...]:
         """The rows of every comparison; a side without any is an error."""
-        weight = None if self.weight is None else torch.as_tensor(self.weight)
-        found = sides_of(self.comparisons, torch.as_tensor(self.cell), weight)
+        found = sides_of(self.comparisons, self.cell, self.weight)
         for comparison, side in zip(self.comparisons, found, strict=True):
             for group, count in zip(comparison.groups, side.counts, strict=False):
                 if count == 0:
                     raise TooFewSamples(f"comparing {comparison}: group {group!r} has no sample there; leave it out")
         return found
 
-    def targets(self) -> Tensor:
+    def targets(self) -> NDArray[Any]:
         """Outcomes as losses and scores take them: 1 at the positive of two classes, codes of more, or numbers."""
         if self.labels is None:
-            return torch.zeros(len(self), dtype=torch.float64)
+            return np.zeros(len(self))
         positive = self.is_positive
         two = positive is not None and len(self.scheme.classes) <= 2
-        return torch.as_tensor(np.asarray(positive, dtype=np.float64) if two else self.labels)
+        return np.asarray(positive, dtype=np.float64) if two else self.labels
 
 
 def problem_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import combinations
@@ -10,7 +11,6 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from metrifair.errors import DataError
 from metrifair.problem.values import band_start, is_missing_value, place_among
@@ -76,7 +76,7 @@ def categories(name: str, table: Table) -> list[str]:
 
 def wrapped(name: str, table: Table) -> Any:
     """A data frame or series of any library, as one of narwhals; anything else as it is, unless it is sparse."""
-    if issparse(table):
+    if _is_sparse(table):
         raise DataError(f"{name} is a sparse matrix, which is not taken here; pass {name}.toarray()")
     try:
         native = nw.from_native(table, allow_series=True, pass_through=True)
@@ -87,6 +87,12 @@ def wrapped(name: str, table: Table) -> Any:
     if isinstance(native, nw.LazyFrame):
         raise DataError(f"{name} is a lazy table; pass {name}.collect()")
     return native
+
+
+def _is_sparse(table: Table) -> bool:
+    """True for a matrix of scipy.sparse, which whoever holds one has imported."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(table))
 
 
 def one_column(name: str, table: Table) -> Column:

@@ -76,7 +76,7 @@ def booster_of(kind: type, content: Content) -> Any:
     record = record_of(BoosterRecord, content.meta)
     classes = classes_of(record.classes) if hasattr(kind, "predict_proba") else None
     arrays = Arrays(content.arrays)
-    trees = arrays.take(_TREES, (None,), "uint8").numpy().tobytes()
+    trees = arrays.take(_TREES, (None,), "uint8").tobytes()
     arrays.check_all_taken()
     with file_errors("the file does not describe a model", UnicodeDecodeError):
         text = trees.decode()

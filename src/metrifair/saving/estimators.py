@@ -21,8 +21,9 @@ from torch import Tensor
 
 from metrifair.errors import DataError, ModelFileError
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.criteria import REGRESSION_LOSSES, criterion_named
-from metrifair.saving.learner import learner_of, learner_parts, moment_parts, moments_of
+from metrifair.problem.criteria import criterion_named
+from metrifair.problem.losses import REGRESSION_LOSSES
+from metrifair.saving.learner import learner_of, learner_parts, moment_parts, moments_of, tensor_of
 from metrifair.saving.modelfile import Content, under
 from metrifair.saving.records import (
     Arrays,
@@ -225,7 +226,7 @@ def _given(module: torch.nn.Module | None, name: object) -> torch.nn.Module:
 def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: torch.nn.Module | None) -> Predictor:
     """The predictor; a module's buffers are set in place."""
     features = record.features.count
-    mean, scale = (arrays.take(f"scaling/{name}", (1, features)) for name in ("mean", "scale"))
+    mean, scale = (tensor_of(arrays, f"scaling/{name}", (1, features)) for name in ("mean", "scale"))
     if bool((scale <= 0).any()):
         raise ModelFileError("array 'scaling/scale' must be positive")
     model: Model
@@ -248,9 +249,9 @@ def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: to
         shapes = {name: tuple(parameters[name].shape) for name in saved.names}  # in the order of the learner's vector
         for name, buffer in buffers.items():
             dtype = str(buffer.dtype).removeprefix("torch.")
-            buffer.copy_(arrays.take(f"buffers/{name}", buffer.shape, dtype, finite=False))
+            buffer.copy_(torch.from_numpy(arrays.take(f"buffers/{name}", buffer.shape, dtype, finite=False)))
         model = StackedModule(own, outputs)
-    weights = {name: arrays.take(f"parameters/{name}", (1, 1, *shape)) for name, shape in shapes.items()}
+    weights = {name: tensor_of(arrays, f"parameters/{name}", (1, 1, *shape)) for name, shape in shapes.items()}
     return Predictor(model, weights, Scaling(mean, scale))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,15 @@ import torch
 from torch import Tensor
 
 from metrifair.batches import Coverage
+from metrifair.batches.samples import Samples
 from metrifair.errors import ModelFileError
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Dependence, Samples
-from metrifair.problem.criteria import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
+from metrifair.problem.cells import Dependence
+from metrifair.problem.losses import REGRESSION_LOSSES
 from metrifair.problem.problem import Scheme
 from metrifair.saving.records import Arrays, LearnerRecord, plain
 from metrifair.support.checks import check_known
+from metrifair.training.losses import BINARY, MULTICLASS, Task, regression
 from metrifair.training.models import Moments
 from metrifair.training.objective import Objective
 from metrifair.training.online import Learner
@@ -70,7 +73,7 @@ def learner_of(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner
         scheme.criterion,
         record.metric,
         **{name: getattr(record, name) for name in _OBJECTIVE},
-        generator=_generator(arrays.take("generator", (None,), "uint8")),
+        generator=_generator(tensor_of(arrays, "generator", (None,), "uint8")),
         class_weight=tuple(record.class_weight),
     )
     learner = Learner(
@@ -83,7 +86,9 @@ def learner_of(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner
         start=predictor.parameters,
     )
     now = learner.adam.snapshot()
-    learner.adam.restore(tuple(arrays.take(f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True)))
+    learner.adam.restore(
+        tuple(tensor_of(arrays, f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True))
+    )
     if record.fresh and (record.updates or record.moments):
         raise ModelFileError(
             "the file does not describe a model: a learner that has learnt has not its start before it"
@@ -100,6 +105,11 @@ def learner_of(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner
     return learner
 
 
+def tensor_of(arrays: Arrays, name: str, shape: Sequence[int | None], dtype: str = "float64") -> Tensor:
+    """An array of the file as a tensor."""
+    return torch.from_numpy(arrays.take(name, shape, dtype))
+
+
 def moment_parts(moments: Moments) -> dict[str, Tensor]:
     """The running moments of the features, as ``moments_of`` reads them."""
     return {f"moments/{name}": torch.as_tensor(np.asarray(part)) for name, part in moments._asdict().items()}
@@ -108,7 +118,7 @@ def moment_parts(moments: Moments) -> dict[str, Tensor]:
 def moments_of(arrays: Arrays, features: int) -> Moments:
     """The running moments of the features."""
     shapes: dict[str, tuple[int, ...]] = {"weight": (), "mean": (features,), "squares": (features,)}
-    weight, mean, squares = (arrays.take(f"moments/{name}", shape).numpy() for name, shape in shapes.items())
+    weight, mean, squares = (arrays.take(f"moments/{name}", shape) for name, shape in shapes.items())
     if weight < 0 or (squares < 0).any():
         raise ModelFileError("the running moments of the features are negative")
     return Moments(float(weight), mean, squares)
@@ -131,20 +141,20 @@ def _generator(state: Tensor) -> torch.Generator:
 
 
 def _waiting(arrays: Arrays, scheme: Scheme, features: int, task: Task) -> Samples:
-    cell = arrays.take("waiting/cell", (None,), "int64")
+    cell = tensor_of(arrays, "waiting/cell", (None,), "int64")
     value, attributes = None, scheme.attributes
     if any(isinstance(one, Dependence) for one in scheme.comparisons):
-        value = arrays.take("waiting/value", (len(cell), len(attributes)))
+        value = tensor_of(arrays, "waiting/value", (len(cell), len(attributes)))
         numbers = torch.tensor([attribute.is_number for attribute in attributes])
         levels = torch.tensor([attribute.codes for attribute in attributes])
         codes = (value == value.round()) & (value >= -1) & (value < levels)
         if not bool((codes | numbers).all()):
             raise ModelFileError("the samples that wait for their batch have groups that do not exist")
     found = Samples(
-        arrays.take("waiting/x", (len(cell), features)),
-        arrays.take("waiting/y", (len(cell),), "int64" if task.vector else "float64"),
+        tensor_of(arrays, "waiting/x", (len(cell), features)),
+        tensor_of(arrays, "waiting/y", (len(cell),), "int64" if task.vector else "float64"),
         cell,
-        arrays.take("waiting/weight", (len(cell),)),
+        tensor_of(arrays, "waiting/weight", (len(cell),)),
         value,
     )
     cells = 1 if scheme.cells is None else scheme.cells.count

@@ -12,17 +12,15 @@ import math
 import os
 import reprlib
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, Union
+from typing import Annotated, Any, NamedTuple, TypeAlias, Union
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load as arrays_of
-from safetensors.numpy import save as safetensors_of
 
 from metrifair.errors import DataError, MissingModelFile, ModelFileError
 from metrifair.support.files import reason_of, write_file
@@ -36,12 +34,18 @@ LARGEST_HEADER = 2**24
 MOST_ARRAYS = 2**16
 MOST_VALUES = 2**20  # commas and brackets in the JSON: bounds what parsing it takes
 DEEPEST = 32  # levels of lists and objects in the JSON
-DTYPES = ("float64", "float32", "int64", "uint8", "bool")
+DTYPES = {
+    "float64": "F64",
+    "float32": "F32",
+    "int64": "I64",
+    "uint8": "U8",
+    "bool": "BOOL",
+}  # as safetensors names them
 
 _ENTRY = "metrifair"
 _MARK = rb"{\"sha256\":\""  # as it stands in the header, a JSON text inside a JSON string
 _BLANK = b"0" * 64
-_VERSIONS_OF = ("metrifair", "numpy", "safetensors", "scikit-learn", "torch")
+_VERSIONS_OF = ("metrifair", "numpy", "scikit-learn", "torch")
 
 
 class Content(NamedTuple):
@@ -73,8 +77,7 @@ def to_bytes(content: Content) -> bytes:
         "meta": content.meta,
     }
     text = json.dumps(envelope, separators=(",", ":"), allow_nan=False)
-    whole = {name: np.asarray(array, order="C") for name, array in content.arrays.items()}
-    data: bytes = safetensors_of(whole, metadata={_ENTRY: text})
+    data = _safetensors(content.arrays, {_ENTRY: text})
     at = data.index(_MARK) + len(_MARK)
     return b"".join((data[:at], _digest(data, at), data[at + len(_BLANK) :]))
 
@@ -87,8 +90,9 @@ def from_bytes(data: bytes) -> Content:
         raise ModelFileError("this is not a model file of metrifair; pass a file written by .save(path)")
     if data[at : at + len(_BLANK)] != _digest(data, at):
         raise ModelFileError("the file is damaged: its content does not match its hash; save the model again")
-    kind, meta = _envelope(header)
-    return Content(kind, meta, _arrays(data))
+    entries = _parsed(header)
+    kind, meta = _envelope(entries)
+    return Content(kind, meta, _arrays(entries, memoryview(data)[8 + len(header) :]))
 
 
 def write(path: PathLike, content: Content) -> None:
@@ -150,6 +154,19 @@ def version_of(name: str) -> str:
         return "unknown"
 
 
+def _safetensors(arrays: Mapping[str, NDArray[Any]], metadata: dict[str, str]) -> bytes:
+    """The arrays, those of long numbers first, behind a header that says where each one is."""
+    header: dict[str, Any] = {"__metadata__": metadata}
+    parts, end = [], 0
+    for name, array in sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
+        parts.append(array.astype(array.dtype.newbyteorder("<")).tobytes())
+        start, end = end, end + len(parts[-1])
+        header[name] = {"dtype": DTYPES[array.dtype.name], "shape": array.shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # so that numbers begin at multiples of their length
+    return b"".join((len(text).to_bytes(8, "little"), text, *parts))
+
+
 def _header(data: bytes) -> bytes:
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > len(data) - 8:
@@ -162,8 +179,7 @@ def _header(data: bytes) -> bytes:
     return data[8 : 8 + length]
 
 
-def _envelope(header: bytes) -> tuple[str, dict[str, Json]]:
-    entries = _parsed(header)
+def _envelope(entries: Json) -> tuple[str, dict[str, Json]]:
     metadata = entries.get("__metadata__") if isinstance(entries, dict) else None
     text = metadata.get(_ENTRY) if isinstance(metadata, dict) else None
     envelope = _parsed(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else None
@@ -234,19 +250,48 @@ def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return found
 
 
-def _arrays(data: bytes) -> dict[str, NDArray[Any]]:
+class _ArrayPlace(msgspec.Struct, forbid_unknown_fields=True):
+    """Where an array is among the bytes behind the header."""
+
+    dtype: str
+    shape: list[Annotated[int, msgspec.Meta(ge=0)]]
+    data_offsets: tuple[Annotated[int, msgspec.Meta(ge=0)], int]
+
+
+def _arrays(entries: Json, body: memoryview) -> dict[str, NDArray[Any]]:
+    """The arrays of the file, which lie one after the other and fill it."""
+    named = (
+        {name: entry for name, entry in entries.items() if name != "__metadata__"} if isinstance(entries, dict) else {}
+    )
+    if len(named) > MOST_ARRAYS:
+        raise ModelFileError(f"the file holds {len(named)} arrays, more than the {MOST_ARRAYS} that are read")
     try:
-        arrays: dict[str, NDArray[Any]] = arrays_of(data)
-    except (SafetensorError, ValueError, TypeError, LookupError, ArithmeticError) as error:
+        arrays = dict(_read_arrays(msgspec.convert(named, dict[str, _ArrayPlace]), body))
+    except (msgspec.ValidationError, ValueError, OverflowError) as error:
+        if isinstance(error, ModelFileError):
+            raise
         raise ModelFileError(f"the arrays of the file cannot be read ({str(error)[:120]!r})") from error
-    if len(arrays) > MOST_ARRAYS:
-        raise ModelFileError(f"the file holds {len(arrays)} arrays, more than the {MOST_ARRAYS} that are read")
     for name, array in arrays.items():
-        if array.dtype.name not in DTYPES:
-            raise ModelFileError(f"array {reprlib.repr(name)} has type {array.dtype}, which no model file holds")
         if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
             raise ModelFileError(f"array {reprlib.repr(name)} of booleans holds something else")
     return arrays
+
+
+def _read_arrays(entries: Mapping[str, _ArrayPlace], body: memoryview) -> Iterator[tuple[str, NDArray[Any]]]:
+    types, end = {code: np.dtype(name) for name, code in DTYPES.items()}, 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
+        if entry.dtype not in types:
+            raise ModelFileError(
+                f"array {reprlib.repr(name)} has type {reprlib.repr(entry.dtype)}, which no model file holds"
+            )
+        dtype, count, start = types[entry.dtype].newbyteorder("<"), math.prod(entry.shape), end
+        end += count * dtype.itemsize
+        if entry.data_offsets != (start, end) or end > len(body):
+            raise ValueError(f"array {name!r} is not where its shape puts it")
+        array = np.frombuffer(body, dtype, count, start) if count else np.zeros(0, dtype)
+        yield name, array.reshape(entry.shape).astype(types[entry.dtype])
+    if end != len(body):
+        raise ValueError(f"{len(body) - end} bytes belong to no array")
 
 
 def _bytes_of(path: Path) -> bytes:

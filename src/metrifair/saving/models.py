@@ -263,7 +263,7 @@ def _put_together(model: Any, record: PostprocessorRecord, inner: Mapping[str, A
         raise ModelFileError("a model that is wrapped takes another number of features")
     scheme = scheme_of(record.scheme, classes)
     model.base_, model.positive_ = base, scheme.positive
-    seen = state.take("seen", (None, len(scheme.attributes))).numpy()
+    seen = state.take("seen", (None, len(scheme.attributes)))
     model._restore(scheme, seen.astype(np.int64), inner.get("guess"), state)
     state.check_all_taken()
     restore_requests(model, record.requests)

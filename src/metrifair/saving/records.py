@@ -14,10 +14,8 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
-import torch
 from msgspec import Meta
 from numpy.typing import NDArray
-from torch import Tensor
 
 from metrifair.errors import DataError, ModelFileError
 from metrifair.metrics.registry import Estimate
@@ -77,7 +75,7 @@ def in_one_line(error: object) -> str:
 
 
 class Arrays:
-    """The arrays of a model file, each taken once, as tensors of their own.
+    """The arrays of a model file, each taken once, as a copy.
 
     >>> Arrays({"mean": np.zeros(3)}).take("mean", (1, 3))
     Traceback (most recent call last):
@@ -87,7 +85,9 @@ class Arrays:
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._left = dict(arrays)
 
-    def take(self, name: str, shape: Sequence[int | None], dtype: str = "float64", *, finite: bool = True) -> Tensor:
+    def take(
+        self, name: str, shape: Sequence[int | None], dtype: str = "float64", *, finite: bool = True
+    ) -> NDArray[Any]:
         """The array of this name, of this shape; None stands for any length."""
         array = self._left.pop(name, None)
         if array is None:
@@ -100,7 +100,7 @@ class Arrays:
             )
         if finite and not np.isfinite(array).all():
             raise ModelFileError(f"array {name!r} holds numbers that are not finite")
-        return torch.from_numpy(np.array(array, order="C"))
+        return np.array(array, order="C")
 
     def check_all_taken(self) -> None:
         """Raise a ModelFileError if the file holds more than the model."""

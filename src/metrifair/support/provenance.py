@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from typing import Any
 from metrifair import __version__
 from metrifair.errors import DataError
 
-_LIBRARIES = ("torch", "numpy")  # asked by name, not imported
+_LIBRARIES = ("torch", "numpy")  # where they have been imported
 _ROWS = ("states", "y_pred", "sensitive_features", "y_true", "control_features", "sample_weight", "table", "X", "y")
 _BESIDE = ("self", "title", "about", "random_state")  # told in their own places
 _LONGEST = 200  # characters of one argument
@@ -126,7 +127,7 @@ def made_now() -> dict[str, Any]:
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
     versions = {"metrifair": __version__, "Python": platform.python_version()} | {
-        name: version(name) for name in _LIBRARIES
+        name: version(name) for name in _LIBRARIES if name in sys.modules
     }
     return {"versions": versions, "time": now.strftime("%Y-%m-%d %H:%M:%S UTC")}
 

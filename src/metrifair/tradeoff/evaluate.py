@@ -20,7 +20,6 @@ from metrifair.figures.selection_rates import RatioRule, ratios_of
 from metrifair.figures.utility import CONFIDENCE, UTILITIES, Mark, Predictions, Rival, Utility, constant_mark, rivals
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import measured
-from metrifair.problem.criteria import BINARY, MULTICLASS, scores
 from metrifair.problem.predictions import class_scores, scores_of
 from metrifair.problem.tables import codes
 from metrifair.support.arrays import Floats
@@ -28,6 +27,7 @@ from metrifair.support.checks import groups_if_asked
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.split import HeldOut
 from metrifair.tradeoff.sweep import needs_group
+from metrifair.training.losses import BINARY, MULTICLASS, scores
 
 _FEWEST_DRAWS, _MOST_DRAWS = 20, 200
 _WORK = 5_000_000  # scores that are sorted, about
@@ -117,10 +117,10 @@ def _compared(found: Predictions, part: HeldOut) -> Tensor:
     criterion, values = part.problem.scheme.criterion, torch.as_tensor(found.score)
     if criterion.score != "prediction" and found.kind == "output":
         task = BINARY if values.ndim == 1 else MULTICLASS
-        values = scores(criterion, task, values, part.problem.targets())
+        values = scores(criterion, task, values, torch.as_tensor(part.problem.targets()))
     elif criterion.score != "prediction":
         loss = ("squared_error" if part.regression else "log_loss") if criterion.score == "loss" else None
-        values = scores_of(criterion, found.score, part.problem, loss=loss)
+        values = torch.as_tensor(scores_of(criterion, found.score, part.problem, loss=loss))
     return values.movedim(-1, 0)
 
 

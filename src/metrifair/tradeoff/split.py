@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
+from metrifair.batches.samples import tensor_sides
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.figures.intervals import FEW
 from metrifair.figures.selection_rates import enough_rows
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import BANDS, in_bands
-from metrifair.problem.cells import Comparison, Contrast, Sides, sides_of
+from metrifair.problem.cells import Comparison, Contrast, Sides
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Column, Table, one_column, rows_of
@@ -84,7 +85,7 @@ class HeldOut:
         """The rows of each comparison, with their weights; where none has rows on both its sides, an error."""
         problem = self.problem
         weight = None if problem.weight is None else torch.as_tensor(problem.weight)
-        sides = sides_of(problem.comparisons, torch.as_tensor(problem.cell), weight)
+        sides = tensor_sides(problem.comparisons, torch.as_tensor(problem.cell), weight)
         found = dict(zip(problem.comparisons, sides, strict=True))
         if found and not any(min(side.counts) for side in sides):
             comparison, side = next(iter(found.items()))

@@ -29,9 +29,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from metrifair.problem.cells import Samples, Sides
-from metrifair.problem.criteria import BINARY
+from metrifair.batches.samples import Samples
+from metrifair.problem.cells import Sides
 from metrifair.training.adam import EPSILON, KEPT
+from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 from metrifair.training.stack import Stack, Step

@@ -16,10 +16,10 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
+from metrifair.batches.samples import Batch, Samples, tensor_sides
 from metrifair.metrics.registry import Estimate, facts_of, least_samples
-from metrifair.problem.cells import Batch, Samples, sides_of
-from metrifair.problem.criteria import constant_output
 from metrifair.support.progress import Progress
+from metrifair.training.losses import constant_output
 from metrifair.training.models import Model, Network, Parameters, Predictor, Scaling, member, scaling_of
 from metrifair.training.objective import Objective
 from metrifair.training.stack import (
@@ -55,7 +55,7 @@ class RowsObjective:
         """
         estimate: Estimate = "population" if objective.estimate == "population" else "batch"
         least = least_samples(objective.metric, estimate)
-        by_seed = [sides_of(objective.comparisons, data.cell[part]) for part in rows]
+        by_seed = [tensor_sides(objective.comparisons, data.cell[part]) for part in rows]
         kept = [
             one
             for one, *sides in zip(objective.comparisons, *by_seed, strict=True)
@@ -65,7 +65,7 @@ class RowsObjective:
         most = _MOST_PAIRED if facts_of(objective.metric).by_pairs else _MOST_SCORES
         own, batches = [], []
         for part in rows:
-            work = sum(sum(side.counts) for side in sides_of(objective.comparisons, data.cell[part]))
+            work = sum(sum(side.counts) for side in tensor_sides(objective.comparisons, data.cell[part]))
             chosen = part[some_rows(data.cell[part], max(work, len(part)), most)]
             weight = data.weight[chosen].double()
             even = bool((weight == weight[0]).all())
@@ -73,7 +73,7 @@ class RowsObjective:
             cell = data.cell[chosen].to(like.device)
             value = None if data.value is None else data.value[chosen].to(like.device)
             samples = Samples(like.new_empty(len(chosen), 0), y, cell, (weight / weight.mean()).to(like), value)
-            sides = sides_of(objective.comparisons, cell, None if even else weight.to(like))
+            sides = tensor_sides(objective.comparisons, cell, None if even else weight.to(like))
             own.append(chosen.to(like.device))
             batches.append(Batch(samples, sides))
         generator = torch.Generator(like.device).manual_seed(0)

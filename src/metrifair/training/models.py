@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
-from metrifair.problem.cells import Samples
 from metrifair.support.arrays import Floats
 
 Parameters: TypeAlias = Mapping[str, Tensor]

@@ -11,16 +11,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metrifair.errors import DataError
+from metrifair.batches.samples import Batch, Samples
 from metrifair.metrics.dependence import dependence_of, dependence_slopes, sliced_dependence
 from metrifair.metrics.namespaces import Array
 from metrifair.metrics.pair import between
 from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained, trained_on_vectors
 from metrifair.metrics.torch_namespace import random_directions
-from metrifair.problem.cells import Batch, Combine, Comparison, Dependence, Samples, Sides, penalty_weights
-from metrifair.problem.criteria import BINARY, REGRESSION_LOSSES, STATISTICAL_PARITY, Criterion, Penalize, Task, scores
+from metrifair.problem.cells import Combine, Comparison, Sides, check_dependences, penalty_weights
+from metrifair.problem.criteria import STATISTICAL_PARITY, Criterion, Penalize
+from metrifair.problem.losses import REGRESSION_LOSSES
 from metrifair.support.arrays import Floats
+from metrifair.training.losses import BINARY, Task, scores
 
 
 class Terms(NamedTuple):
@@ -66,8 +68,8 @@ class Objective:
     Examples
     --------
     >>> from metrifair.batches import whole
-    >>> from metrifair.problem.cells import Samples
-    >>> from metrifair.problem.criteria import regression
+    >>> from metrifair.batches.samples import Samples
+    >>> from metrifair.training.losses import regression
     >>> data = Samples(torch.zeros(4, 0), torch.zeros(4), torch.tensor([0, 0, 1, 1]), torch.ones(4))
     >>> groups = (Comparison((0,), (1,)),)
     >>> objective = Objective(regression(), groups)
@@ -269,14 +271,3 @@ class Objective:
 @lru_cache(maxsize=64)  # a step that is being recorded on a device may not bring numbers there
 def _numbers(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.tensor(values, dtype=dtype, device=device)
-
-
-def check_dependences(comparisons: Sequence[Comparison], metric: MetricLike) -> None:
-    """Raise a DataError where scores should not depend on an attribute, and the metric does not measure that."""
-    dependent = next((one for one in comparisons if isinstance(one, Dependence)), None)
-    if dependent is not None and metric != "energy":
-        name = getattr(metric, "__name__", "a function") if callable(metric) else repr(metric)
-        raise DataError(
-            f"how much scores depend on {dependent.attribute} is measured by metric='energy' only, got {name}; cut "
-            "numbers into groups for other metrics, and use contrast='pairs'"
-        )

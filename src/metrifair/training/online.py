@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from metrifair.batches import Coverage, cut
+from metrifair.batches.samples import Batch, Samples, joined
 from metrifair.errors import Diverged, TooFewSamples
 from metrifair.metrics.dependence import with_scales
-from metrifair.problem.cells import Batch, Samples, joined
-from metrifair.problem.criteria import constant_output
 from metrifair.support.arrays import Floats
 from metrifair.training.adam import Adam
+from metrifair.training.losses import constant_output
 from metrifair.training.models import Model, Moments, Network, Predictor, Scaling, stacked
 from metrifair.training.objective import Objective
 
@@ -36,7 +36,7 @@ class Learner:
 
     >>> from metrifair.training.models import Network
     >>> from metrifair.problem.cells import Comparison
-    >>> from metrifair.problem.criteria import BINARY
+    >>> from metrifair.training.losses import BINARY
     >>> groups = (Comparison((0,), (1,)),)
     >>> learner = Learner(Network(1), Objective(BINARY, groups), Coverage(groups, size=4), strength=1.0)
     >>> chunk = Samples(torch.rand(11, 1), torch.ones(11), torch.arange(11) % 2, torch.ones(11))

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from metrifair.batches.samples import Batch, Samples, tensor_sides
 from metrifair.errors import DataError
-from metrifair.problem.cells import Batch, Samples, Sides, sides_of
-from metrifair.problem.criteria import scores
+from metrifair.problem.cells import Sides
 from metrifair.support.arrays import Floats
 from metrifair.training.lbfgs import Minimum, Preconditioner, Value, minimum
 from metrifair.training.loop import Trained
+from metrifair.training.losses import scores
 from metrifair.training.models import Network, Scaling, scaling_of
 from metrifair.training.objective import Objective
 
@@ -369,7 +370,7 @@ def _problem(
         scaling.in_shared_units(own, torch.device("cpu"), torch.float64)[0],
         count,
         features,
-        Batch(samples, sides_of(objective.comparisons, samples.cell, None if even else weight)),
+        Batch(samples, tensor_sides(objective.comparisons, samples.cell, None if even else weight)),
         scaling,
         model,
         replace(objective, estimate="batch", slices=_SLICES, generator=torch.Generator()),

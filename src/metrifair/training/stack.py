@@ -15,9 +15,10 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from metrifair.batches.samples import Batch, Samples, rows_by_cell, tensor_sides
 from metrifair.batches.stratified import ByCell, Layout, StratifiedPasses, layout, odds_of
 from metrifair.errors import DataError
-from metrifair.problem.cells import Batch, Comparison, Samples, Sides, rows_by_cell, sides_of
+from metrifair.problem.cells import Comparison, Sides
 from metrifair.training.adam import Adam
 from metrifair.training.models import Model, Network, Parameters, Scaling, stacked
 from metrifair.training.objective import Objective
@@ -113,7 +114,7 @@ def _whole_epochs(weight: Tensor, own: ByCell, plan: Layout, comparisons: Sequen
     left_over = torch.stack([torch.cat([torch.arange(n) >= len(cell) for cell, n in seed]) for seed in seeds])
     counted = weight[rows].masked_fill(left_over, 0.0)
     cell = torch.arange(len(plan.counts)).repeat_interleave(torch.tensor(plan.counts))
-    sides = sides_of(comparisons, cell, drawn_from=cell)
+    sides = tensor_sides(comparisons, cell, drawn_from=cell)
     if not bool((counted == counted[0, 0]).all()):
         sides = tuple(replace(side, weights=counted[:, None, side.rows]) for side in sides)
     everything = Epoch(rows.unsqueeze(1), (counted / counted.mean(1, keepdim=True)).unsqueeze(1))

@@ -305,7 +305,7 @@ def write_utf8(file: str, name: str, encoding: str, copy: Path) -> None:
 
 def excel_sheet(file: str, name: str, options: ReadOptions) -> pl.DataFrame:
     """The sheet of a workbook, all cells as text: a column of numbers may hold some of them as text."""
-    library, reader = require("fastexcel", extra="excel", purpose="reading Excel files"), polars()
+    library, reader = require("fastexcel", extra="cli", purpose="reading Excel files"), polars()
     try:
         sheets = library.read_excel(file).sheet_names
         if options.sheet is None and len(sheets) > 1:

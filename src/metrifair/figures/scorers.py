@@ -1,0 +1,64 @@
+"""Given predictions as fitted models, which is what scorers of scikit-learn take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+
+from metrifair.problem.problem import Problem
+from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
+
+if TYPE_CHECKING:
+    from metrifair.figures.utility import Predictions
+
+
+class _Predicted(BaseEstimator):  # type: ignore[misc]
+    """A fitted model, for scorers, whose predictions are given.
+
+    ``coded``: of two classes the positive one is called 1 and the other 0.
+    """
+
+    def __init__(self, predictions: Predictions, problem: Problem, *, coded: bool = False) -> None:
+        self.predictions, self.problem, self.coded = predictions, problem, coded
+        self.classes_ = np.array([0, 1]) if coded else np.asarray(problem.scheme.classes)
+        self.positive = 1 if coded else problem.scheme.positive
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class PredictedNumbers(RegressorMixin, _Predicted):  # type: ignore[misc]
+    """A regressor."""
+
+    def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002  # a scorer passes the rows of the predictions
+        """The given numbers."""
+        return self.predictions.score
+
+
+class PredictedClasses(ClassifierMixin, _Predicted):  # type: ignore[misc]
+    """A classifier; it has only the methods that the predictions come from."""
+
+    def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002
+        """The given decisions."""
+        codes = self.predictions.decision
+        labels: NDArray[Any] = self.classes_[(codes == self.problem.scheme.positive) * 1 if self.coded else codes]
+        return labels
+
+    @available_if(lambda self: self.predictions.kind == "probability")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Table) -> Floats:  # noqa: ARG002
+        """Probabilities (n, classes)."""
+        score = self.predictions.score
+        if score.ndim == 2:
+            return score
+        return np.stack([1 - score, score] if self.positive else [score, 1 - score], axis=1)
+
+    @available_if(lambda self: self.predictions.kind == "output")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Table) -> Floats:  # noqa: ARG002
+        """Margins, of two classes those of the second."""
+        score = self.predictions.score
+        return -score if score.ndim == 1 and self.positive == 0 else score

@@ -1,0 +1,44 @@
+"""Names and commands that are imported when they are first used, and that name the extra they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import lazy_loader
+
+from metrifair.errors import MissingExtra
+
+_EXTRAS = {
+    **dict.fromkeys(("joblib", "scipy", "sklearn", "threadpoolctl", "torch"), "train"),
+    **dict.fromkeys(("click", "polars", "rich"), "cli"),
+}
+
+
+def missing_extra(error: ModuleNotFoundError, purpose: str, extra: str | None = None) -> MissingExtra | None:
+    """The error that names the extra of the missing module; None where the module is of no extra.
+
+    >>> print(missing_extra(ModuleNotFoundError(name="torch.nn"), "metrifair.frontier"))
+    metrifair.frontier needs torch: pip install "metrifair[train]"
+    """
+    module = (error.name or "").partition(".")[0]
+    if module not in _EXTRAS:
+        return None
+    return MissingExtra(f'{purpose} needs {module}: pip install "metrifair[{extra or _EXTRAS[module]}]"')
+
+
+def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by the stub beside its file."""
+    load, names, public = lazy_loader.attach_stub(package, file)
+
+    def found(name: str) -> Any:
+        try:
+            return load(name)
+        except ModuleNotFoundError as error:
+            boosted = name.startswith(("FairLGBM", "FairXGB"))
+            missing = missing_extra(error, f"{package}.{name}", "boosting" if boosted else None)
+            if missing is None:
+                raise
+            raise missing from error
+
+    return found, names, public
