@@ -13,6 +13,7 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
@@ -244,6 +245,13 @@ class Case(NamedTuple):
     @property
     def pair(self) -> Pair:
         return pair_of(*self)
+
+
+def in_torch(pair: Pair) -> Pair:
+    """The same samples as tensors."""
+    parts = (None if part is None else torch.as_tensor(part) for part in (pair.weights, pair.fraction))
+    values = pair.values.clone() if isinstance(pair.values, torch.Tensor) else torch.tensor(pair.values)
+    return Pair(values, pair.left, pair.right, *parts)
 
 
 def pair_of(

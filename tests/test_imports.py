@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.xfail(reason="metrics still import torch and SciPy", strict=False)
-
 HEAVY = ("altair", "joblib", "pandas", "scipy", "sklearn", "torch")
 COMMAND = """
 import contextlib, io, json, sys

@@ -25,7 +25,8 @@ from metrifair.boosting.objective import (
 )
 from metrifair.boosting.problem import boosting_problem, is_penalized
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.metrics.quadratic import energy_coefficients, random_directions
+from metrifair.metrics.quadratic import energy_coefficients
+from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, criterion_named
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
+import oracles
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import Case, Floats, cases, counts, eighths, pair_of, proven
+from oracles import Case, Floats, cases, counts, eighths, in_torch, pair_of, proven
 from torch import Tensor
 
 from metrifair.errors import TooFewSamples
-from metrifair.metrics.distances import distances
+from metrifair.metrics.dependence import distance_covariance, energy_dependence
+from metrifair.metrics.distances import distances, energy_distance
 from metrifair.metrics.line import merged
 from metrifair.metrics.pair import Metric, Pair
 from metrifair.metrics.registry import METRICS, trained
@@ -197,6 +202,79 @@ def test_equal_weights_are_no_weights(metric: Metric, u: Floats, v: Floats) -> N
     plain = value(metric, u, v)
     assert value(metric, u, v, np.full(len(u), 0.7), np.full(len(v), 3.0)) == near(plain)
     assert value(metric, u, v, None, np.ones(len(v))) == near(plain)
+
+
+# --- arrays and tensors -----------------------------------------------------------------------------------------
+
+
+def strict(values: Floats) -> object:
+    """An array of the library that has nothing but the array API's standard."""
+    return importlib.import_module("array_api_strict").asarray(values)
+
+
+without_strict = pytest.mark.skipif(find_spec("array_api_strict") is None, reason="array_api_strict is not installed")
+HOLDERS = [
+    pytest.param(lambda values: values.tolist(), 1e-12, id="list"),
+    pytest.param(lambda values: values.astype(np.float32), 1e-12, id="NumPy float32"),
+    pytest.param(lambda values: values.astype(np.float64), 1e-12, id="NumPy float64"),
+    pytest.param(lambda values: torch.tensor(values, dtype=torch.float32), 1e-5, id="torch float32"),
+    pytest.param(lambda values: torch.tensor(values, dtype=torch.float64), 1e-12, id="torch float64"),
+    pytest.param(strict, 1e-12, id="array API", marks=without_strict),
+]
+
+
+@pytest.mark.parametrize(("hold", "rounding"), HOLDERS)
+@proven
+@given(eighths(least=4), eighths(least=4))
+def test_what_holds_the_scores_does_not_matter(
+    hold: Callable[[Floats], Any], rounding: float, left: Floats, right: Floats
+) -> None:
+    """Scores are eighths: exact in single precision."""
+    case = Case(left, right, *(1.0 + np.arange(len(side)) % 3 for side in (left, right)))
+    u, v, a, b = map(hold, case)
+    ages = hold(np.arange(len(case.u)) % 3 / 2)
+    measured = {
+        **distances(u, v, list(METRICS), u_weights=a, v_weights=b),
+        "unbiased energy": energy_distance(u, v, unbiased=True),
+        "energy dependence": energy_dependence(u, ages, weights=a),
+        "distance covariance": distance_covariance(u, ages, unbiased=True),
+    }
+    expected = {
+        **{name: metric(in_torch(case.pair)).item() for name, metric in PLUG_IN.items()},
+        "unbiased energy": oracles.quadratic(case.u, case.v, lambda far: -np.abs(far), unbiased=True),
+        "energy dependence": energy_dependence(torch.tensor(case.u), np.arange(len(case.u)) % 3, weights=case.a).item(),
+        "distance covariance": distance_covariance(torch.tensor(case.u), np.arange(len(case.u)) % 3 / 2, unbiased=True),
+    }
+    assert {type(value) for value in measured.values()} == {Tensor if isinstance(u, Tensor) else float}
+    for name, value in measured.items():
+        assert float(value) == pytest.approx(float(expected[name]), rel=rounding, abs=rounding), name
+
+
+@each(EVERY)
+@proven
+@given(cases(least=2, weighted=True, scales=(1.0,)))
+def test_arrays_and_tensors_have_one_distance(metric: Metric, case: Case) -> None:
+    here, there = metric(case.pair), metric(in_torch(case.pair))
+    assert isinstance(here, np.ndarray | np.float64)
+    assert here.item() == pytest.approx(there.item(), rel=1e-12, abs=1e-13)
+
+
+@each(EVERY)
+def test_arrays_and_tensors_of_many_models_have_one_distance(metric: Metric) -> None:
+    z, weights = tied_draws(2, 3, 11), 1 + tied_draws(3, 11, seed=1).abs()
+    for some in (None, weights[0], weights):
+        there = metric(Pair(z, (6,), (5,), some))
+        here = metric(Pair(z.numpy(), (6,), (5,), None if some is None else some.numpy()))
+        np.testing.assert_allclose(here, there, rtol=1e-12, atol=1e-13)
+
+
+@each(UNBIASED)
+def test_arrays_and_tensors_of_drawn_strata_have_one_distance(metric: Metric) -> None:
+    z, weights, drawn = tied_draws(3, 11), 1 + tied_draws(11, seed=1).abs(), torch.tensor([0.5, 0.2, 1.0, 0.7])
+    there = metric(Pair(z, (3, 3), (3, 2), weights, drawn))
+    np.testing.assert_allclose(
+        metric(Pair(z.numpy(), (3, 3), (3, 2), weights.numpy(), drawn.numpy())), there, rtol=1e-12, atol=1e-13
+    )
 
 
 # --- many models at once ----------------------------------------------------------------------------------------
@@ -407,7 +485,7 @@ def test_all_distances_at_once_are_each_alone(case: Case) -> None:
 @given(cases(weighted=True, scales=(1.0,)))
 def test_vectors_of_one_number_are_numbers(name: str, case: Case) -> None:
     row, pair = METRICS[name], case.pair
-    wide = Pair(pair.values.unsqueeze(-1), pair.left, pair.right, pair.weights)
+    wide = Pair(pair.values[..., None], pair.left, pair.right, pair.weights)
     assert row.of_vectors(wide).item() == near(row.plug_in(pair).item())
 
 

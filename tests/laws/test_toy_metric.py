@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from metrifair import FairClassifier, audit, audit_file, distances, unfairness, witness
 from metrifair.errors import DataError
 from metrifair.figures.certificates import certified_distance, dkw_radius
 from metrifair.metrics import line
+from metrifair.metrics.namespaces import Array
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import METRICS, Integral, MetricFacts, trained_on_vectors
 from metrifair.nn import UnfairnessPenalty
@@ -31,9 +31,9 @@ SCORE = RANDOM.beta(np.where(GROUP == "a", 3.0, 2.0), 3.0)
 LABEL = (RANDOM.random(200) < SCORE).astype(int)
 
 
-def cubic(both: line.Merged) -> Tensor:
+def cubic(both: line.Merged) -> Array:
     """L^3 norm of the difference of the distribution functions."""
-    return (both.difference[..., :-1].abs() ** 3 * both.gaps).sum(-1) ** (1 / 3)
+    return (abs(both.difference[..., :-1]) ** 3 * both.gaps).sum(-1) ** (1 / 3)
 
 
 ROW = MetricFacts(

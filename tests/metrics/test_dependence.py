@@ -22,8 +22,9 @@ from metrifair.errors import TooFewSamples
 from metrifair.metrics import dominance
 from metrifair.metrics.covariance import covariance_of, drawn_form, plug_in_form, weighted_form
 from metrifair.metrics.dominance import AttributeValues, distance_sums, signed_sums
+from metrifair.metrics.namespaces import namespace_for
 
-CPU = torch.device("cpu")
+TORCH = namespace_for(torch.zeros(1))
 
 
 def brute(s, a, weights=None, *, names: bool = False) -> float:
@@ -213,11 +214,11 @@ def mean_over(batches: list, form, s: Tensor = S7, a: Tensor = A7) -> float:
 @pytest.mark.parametrize("n", [4, 5])
 def test_the_mean_over_all_batches_is_the_value_of_the_rows_or_of_the_population(n: int, way) -> None:
     without = list(combinations(range(7), n))
-    of_rows = drawn_form((n,), torch.tensor([7.0]), None, CPU)
+    of_rows = drawn_form((n,), torch.tensor([7.0]), None, TORCH)
     assert mean_over(without, of_rows) == pytest.approx(brute(S7, A7), rel=1e-11)
-    fresh = drawn_form((n,), None, None, CPU)
+    fresh = drawn_form((n,), None, None, TORCH)
     assert mean_over(without, fresh) == pytest.approx(omega(S7, A7), rel=1e-11)
-    assert mean_over(without, plug_in_form(n, None, CPU)) > 1.2 * brute(S7, A7)
+    assert mean_over(without, plug_in_form(n, None, TORCH)) > 1.2 * brute(S7, A7)
     independent = list(product(range(5), repeat=n))  # of a population of five
     assert mean_over(independent, fresh) == pytest.approx(brute(S7[:5], A7[:5]), rel=1e-11)
 
@@ -233,13 +234,13 @@ def test_stratified_batches_estimate_all_rows_without_bias(shares, way) -> None:
     ]
     totals, share = torch.tensor([6.0, 5.0, 3.0]), torch.tensor(shares)
     weights = torch.repeat_interleave(share / totals, totals.long())
-    form = drawn_form((4, 4, 3), totals, share, CPU)
+    form = drawn_form((4, 4, 3), totals, share, TORCH)
     assert mean_over(batches, form, s, a) == pytest.approx(brute(s, a, weights.double().numpy()), rel=1e-6)
 
 
 def test_stratified_fresh_rows_estimate_the_mixture() -> None:
     batches = [[*x, *(3 + k for k in y)] for x in product(range(3), repeat=4) for y in product(range(2), repeat=4)]
-    form = drawn_form((4, 4), None, torch.tensor([0.7, 0.3], dtype=torch.float64), CPU)
+    form = drawn_form((4, 4), None, torch.tensor([0.7, 0.3], dtype=torch.float64), TORCH)
     expected = brute(S7[:5], A7[:5], [0.7 / 3] * 3 + [0.15] * 2)
     assert mean_over(batches, form) == pytest.approx(expected, rel=1e-11)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import SLOPES, Case, Floats, cases, coefficients_of, eighths, pair_of, proven
+from oracles import SLOPES, Case, Floats, cases, coefficients_of, eighths, in_torch, pair_of, proven
 from scipy import stats
 from torch import Tensor
 
@@ -68,14 +68,14 @@ def test_unbiased_energy_can_be_negative() -> None:
 
 def gradient_by_pairs(pair: Pair, *, unbiased: bool) -> Floats:
     """Derivative of -sum_ij C_ij |z_i - z_j| with sign(0) = 0."""
-    z = pair.values.numpy()
+    z = np.asarray(pair.values)
     return 4 * (coefficients_of(pair, unbiased=unbiased) * SLOPES["distance"](z[:, None] - z, 1.0)).sum(-1)
 
 
 def gradient(pair: Pair, *, unbiased: bool) -> Floats:
-    z = pair.values.clone().requires_grad_()
-    value = energy_between(Pair(z, pair.left, pair.right, pair.weights), unbiased=unbiased)
-    return torch.autograd.grad(value, z)[0].numpy()
+    moving = in_torch(pair)
+    z = moving.values.requires_grad_()
+    return torch.autograd.grad(energy_between(moving, unbiased=unbiased), z)[0].numpy()
 
 
 @pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
@@ -115,7 +115,7 @@ def test_strata_are_the_sum_over_pairs(unbiased: bool, data: st.DataObject) -> N
 
     (u, a, left), (v, b, right) = side(), side()
     pair = pair_of(u, v, a, b, left=left, right=right)
-    z = pair.values.numpy()
+    z = np.asarray(pair.values)
     expected = -(coefficients_of(pair, unbiased=unbiased) * np.abs(z[:, None] - z)).sum()
     assert energy_between(pair, unbiased=unbiased).item() == pytest.approx(expected, abs=1e-12)
     by_pairs = gradient_by_pairs(pair, unbiased=unbiased)

@@ -10,8 +10,9 @@ from torch import Tensor
 from metrifair.errors import DataError
 from metrifair.metrics.distances import distances, energy_distance, mmd_squared
 from metrifair.metrics.pair import Pair
+from metrifair.metrics.quadratic import sliced_energy_between
 from metrifair.metrics.registry import ESTIMATES, METRICS, acts_on_vectors, facts, measured, trained, trained_on_vectors
-from metrifair.metrics.vectors import sliced_energy_distance
+from metrifair.metrics.torch_namespace import random_directions
 from metrifair.metrics.witness import witness
 
 NAMES = f"one of {', '.join(map(repr, METRICS))} or a function"
@@ -72,7 +73,8 @@ def test_energy_of_vectors_is_trained_on_slices_drawn_anew_and_mmd_on_pairs(esti
     pair, generator = Pair(VECTORS, (3,), (2,)), torch.Generator().manual_seed(0)
     sliced = trained_on_vectors("energy", estimate=estimate, slices=4, generator=generator)
     first, second = sliced(pair), sliced(pair)
-    expected = sliced_energy_distance(VECTORS[:3], VECTORS[3:], slices=4, unbiased=estimate != "batch", random_state=0)
+    directions = random_directions(4, VECTORS.shape[-1], torch.Generator().manual_seed(0), dtype=VECTORS.dtype)
+    expected = sliced_energy_between(pair, directions, unbiased=estimate != "batch")
     assert first == expected != second
     by_pairs = trained_on_vectors("mmd", estimate=estimate, slices=4, generator=generator)
     assert by_pairs(pair) == mmd_squared(VECTORS[:3], VECTORS[3:], unbiased=estimate != "batch", vector=True)

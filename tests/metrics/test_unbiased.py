@@ -20,10 +20,10 @@ from metrifair.metrics.pair import Pair
 from metrifair.metrics.quadratic import (
     energy_between,
     mmd_between,
-    random_directions,
     sliced_energy_between,
     vector_energy_between,
 )
+from metrifair.metrics.torch_namespace import random_directions
 
 Estimate = Callable[..., Tensor]
 

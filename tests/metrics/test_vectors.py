@@ -23,8 +23,9 @@ from metrifair.metrics.distances import (
     wasserstein_distance,
 )
 from metrifair.metrics.pair import Pair
-from metrifair.metrics.quadratic import random_directions, sliced_energy_between
+from metrifair.metrics.quadratic import sliced_energy_between
 from metrifair.metrics.registry import METRICS
+from metrifair.metrics.torch_namespace import random_directions
 from metrifair.metrics.vectors import sliced_energy_distance, sliced_wasserstein_distance
 from metrifair.metrics.witness import witness
 

@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
 from metrifair.metrics.line import Merged
+from metrifair.metrics.namespaces import no_warnings
 from metrifair.metrics.pair import TOO_FAR, Pair
 from metrifair.metrics.registry import facts
 from metrifair.metrics.witness import Witness
@@ -190,9 +190,10 @@ def distances_of(values: Floats, left: NDArray[Any], right: NDArray[Any], metric
     easy = [metric for metric in metrics if facts(metric).of_merged or facts(metric).of_shares]
     found = _distances(values, lambda: shares(left) - shares(right), below[0] - below[1], easy)
     for metric in set(metrics) - set(easy):  # the scores twice, weighted as on the left and as on the right
-        weights = torch.from_numpy(np.concatenate(np.broadcast_arrays(shares(left), shares(right)), -1))
-        twice = torch.from_numpy(np.tile(values, 2)).expand(weights.shape)
-        found[metric] = facts(metric).plug_in(Pair(twice, (len(values),), (len(values),), weights)).numpy()
+        weights = np.concatenate(np.broadcast_arrays(shares(left), shares(right)), -1)
+        twice = np.broadcast_to(np.tile(values, 2), weights.shape)
+        with no_warnings():
+            found[metric] = facts(metric).plug_in(Pair(twice, (len(values),), (len(values),), weights))
     if not all(np.isfinite(value).all() for value in found.values()):
         raise DataError(TOO_FAR)
     return {metric: np.minimum(found[metric], facts(metric).most) for metric in metrics}
@@ -208,18 +209,20 @@ def _distances(
 ) -> dict[str, Floats]:
     if len(values) == 1:  # all scores are equal
         return {metric: np.zeros(below.shape[:-1]) for metric in metrics}
-    points, differences = torch.from_numpy(values), torch.from_numpy(below)
     # One row of points serves all rows of differences.
-    merged = Merged(points, differences, torch.zeros((), dtype=differences.dtype))
+    merged = Merged(values, below, np.zeros(()))
     found = {}
     for metric in metrics:
         row = facts(metric)
-        if row.of_merged is not None:
-            found[metric] = row.of_merged(merged).numpy()
-        elif row.of_shares is not None:
-            found[metric] = row.of_shares(points, torch.from_numpy(signed())).numpy()
-        else:
-            raise DataError(f"the metric {metric!r} is not known as a function of the difference of two distributions")
+        with no_warnings():
+            if row.of_merged is not None:
+                found[metric] = row.of_merged(merged)
+            elif row.of_shares is not None:
+                found[metric] = row.of_shares(values, signed())
+            else:
+                raise DataError(
+                    f"the metric {metric!r} is not known as a function of the difference of two distributions"
+                )
     return found
 
 
@@ -253,8 +256,8 @@ def utility_of(metric: str, found: TwoSamples) -> Witness | None:
     if told is None:
         return None
     # Scores are in order: an audit of many groups would sort them many thousand times.
-    below = [torch.from_numpy(np.cumsum(side) / side.sum()) for side in found[1:]]
-    utility = told(Merged(torch.from_numpy(found.values), below[0], below[1]))
+    below = [np.cumsum(side) / side.sum() for side in found[1:]]
+    utility = told(Merged(found.values, below[0], below[1]))
     left, right = (float(shares(side) @ utility(found.values)) for side in found[1:])
     return Witness(metric, (left, right), utility)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from math import isfinite
 from typing import Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import dependence_of
@@ -21,6 +19,7 @@ from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known
 
 
@@ -121,17 +120,16 @@ def unfairness(
     if metric != "energy":
         problem = in_bands(problem)
         check_dependences(problem.comparisons, metric)
-    values, given = problem.attribute_values, torch.as_tensor(score)
+    values = problem.attribute_values
     vector = score.ndim == 2 and acts_on_vectors(metric) and values is None
-    sides = problem.sides()
     found = between(
         measured(metric, vector=vector),
-        given if vector or score.ndim == 1 else given.T,
-        [replace(side, weights=None if side.weights is None else torch.as_tensor(side.weights)) for side in sides],
+        score if vector or score.ndim == 1 else score.T,
+        problem.sides(),
         names=problem.comparisons,
         reduce="all",
         vector=vector,
-        dependent=partial(dependence_of, values=None if values is None else torch.as_tensor(values)),
+        dependent=partial(dependence_of, values=values),
     )
     if reduce == "sum":
         found = _worst_cuts(found, problem).sum()
@@ -141,10 +139,10 @@ def unfairness(
     return value
 
 
-def _worst_cuts(found: Tensor, problem: Problem) -> Tensor:
+def _worst_cuts(found: Floats, problem: Problem) -> Floats:
     """Distances (..., comparisons), of which those of a number's cuts in one set are one: the largest."""
     cut = {attribute.name for attribute in problem.scheme.attributes if attribute.cuts}
     together: dict[object, list[int]] = {}
     for place, one in enumerate(problem.comparisons):
         together.setdefault((one.attribute, one.within) if one.attribute in cut else place, []).append(place)
-    return torch.stack([found[..., places].amax(-1) for places in together.values()], -1)
+    return np.stack([found[..., places].max(-1) for places in together.values()], -1)

@@ -6,12 +6,12 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics.dependence import covariance_form
+from metrifair.metrics.namespaces import namespace_for
 from metrifair.metrics.registry import Estimate
 from metrifair.problem.cells import Sides
 from metrifair.support.arrays import Floats
@@ -71,7 +71,7 @@ def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> Level
         level = np.unique(level, return_inverse=True)[1]
         found = np.bincount(level, own) / np.bincount(level)
     apart = np.abs(found[:, None] - found) if not one.levels else (found[:, None] != found).astype(np.float64)
-    form = covariance_form(side, estimate, torch.device("cpu"))
+    form = covariance_form(side, estimate, namespace_for(values))
     factors = tuple(float(part.reshape(())) for part in (form.pairs, form.triples, form.quadruples))
     share = None if weight is None else weight / weight.sum()
     return LeveledDependence(level, apart, share, factors, one.scale)  # type: ignore[arg-type]

@@ -16,7 +16,8 @@ from metrifair.batches.samples import Batch, joined
 from metrifair.boosting import levels
 from metrifair.errors import Diverged
 from metrifair.metrics.dependence import dependence_slopes
-from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected, random_directions
+from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected
+from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Sides
 from metrifair.support.arrays import AnyFloats, Floats, Integers
 from metrifair.training.losses import BINARY, MULTICLASS, Task, scores

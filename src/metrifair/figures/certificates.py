@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log, sqrt
 from typing import NamedTuple
 
-import torch
+import numpy as np
 
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair
@@ -119,7 +119,7 @@ def generalization_bounds(
     power = 2 if row.squared else 1
     # The paper's alpha, by how much a utility may differ between the decisions: their distance, and no two samples of
     # decisions are further apart.
-    furthest = float(row.plug_in(Pair(torch.tensor([0.0, 1.0], dtype=torch.float64), (1,), (1,)))) ** (1 / power)
+    furthest = float(row.plug_in(Pair(np.array([0.0, 1.0]), (1,), (1,)))) ** (1 / power)
     root = max(0.0, unfairness) ** (1 / power) + furthest * sum(radius for radius in radii if radius is not None)
     return GeneralizationBounds(max(0.0, accuracy - everyone), min(root, furthest) ** power)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from itertools import accumulate, pairwise
 from math import frexp
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.covariance import (
@@ -27,11 +26,13 @@ from metrifair.metrics.covariance import (
     weighted_form,
 )
 from metrifair.metrics.dominance import AttributeValues
-from metrifair.metrics.pair import TOO_FAR, Values, is_finite, sample_tensor, sample_weights
+from metrifair.metrics.namespaces import Array, host_values, is_tensor, namespace_for, no_warnings
+from metrifair.metrics.pair import TOO_FAR, Values, is_finite, sample_array, sample_weights
 from metrifair.metrics.quadratic import projected
 from metrifair.metrics.registry import Estimate
 from metrifair.problem.cells import Dependence, Sides
 from metrifair.problem.tables import Table, array_of, categories, codes, columns, is_missing, levels
+from metrifair.support.arrays import Floats
 
 
 def distance_covariance(x: Values, a: Table, *, unbiased: bool = False, weights: Values | None = None) -> Any:
@@ -73,7 +74,8 @@ def distance_covariance(x: Values, a: Table, *, unbiased: bool = False, weights:
     0.1875
     """
     given = _Given.of(x, a, weights)
-    return given.result(given.covariance(unbiased=unbiased), factor=given.unit)
+    with no_warnings():
+        return given.result(given.covariance(unbiased=unbiased), factor=given.unit)
 
 
 def energy_dependence(x: Values, a: Table, *, unbiased: bool = False, weights: Values | None = None) -> Any:
@@ -117,7 +119,8 @@ def energy_dependence(x: Values, a: Table, *, unbiased: bool = False, weights: V
     3.231
     """
     given = _Given.of(x, a, weights)
-    return given.result(given.covariance(unbiased=unbiased) * energy_scale(given.attribute, given.weights))
+    with no_warnings():
+        return given.result(given.covariance(unbiased=unbiased) * energy_scale(given.attribute, given.weights))
 
 
 def distance_correlation(x: Values, a: Table) -> Any:
@@ -152,93 +155,99 @@ def distance_correlation(x: Values, a: Table) -> Any:
     1.0
     """
     given = _Given.of(x, a, None)
-    own = spread_of(AttributeValues(given.scores))[0]
-    product = own * spread_of(given.attribute)[0]
-    usable = product > 0
-    squared = given.covariance(unbiased=False) / torch.where(usable, product, 1.0).sqrt()
-    positive = usable & (squared > 0)
-    return given.result(torch.where(positive, squared, 1.0).sqrt().clamp_max(1.0) * positive, degree=0.0)
+    xp = namespace_for(given.scores)
+    with no_warnings():
+        product = spread_of(AttributeValues(given.scores))[0] * spread_of(given.attribute)[0]
+        usable = product > 0
+        squared = given.covariance(unbiased=False) / xp.sqrt(xp.where(usable, product, 1.0))
+        positive = usable & (squared > 0)
+        return given.result(xp.at_most(xp.sqrt(xp.where(positive, squared, 1.0)), 1.0) * positive, degree=0.0)
 
 
 class _Given(NamedTuple):
     """Scores, attribute and weights, checked. Scores and attribute are scaled down where squares would overflow."""
 
-    scores: Tensor
+    scores: Array
     attribute: AttributeValues
-    weights: Tensor | None
+    weights: Array | None
     unit: float  # of the attribute's distances
     size: float  # by which scores were divided
     is_tensor: bool
 
     @classmethod
     def of(cls, x: Values, a: Table, weights: Values | None) -> _Given:
-        scores = sample_tensor("x", x, 1)
+        scores = sample_array("x", x, 1)
         count = scores.shape[-1]
         if count == 0:
             raise DataError("x holds no scores; pass at least one")
-        share = None if weights is None else sample_weights("x", weights, count, name="weights").to(scores.device)
+        xp = namespace_for(scores, weights)
+        xp = namespace_for(scores := xp.asarray(scores))
+        share = None if weights is None else xp.to_device(sample_weights("x", weights, count, name="weights"))
         attribute, unit = attribute_values(a, share)
         if attribute.count != count:
             raise DataError(f"x holds {count} scores and a {attribute.count} values; pass one per score")
         size = 1.0
-        if scores.device.type == "cpu":
-            size = _power_of_two(float(scores.detach().abs().max()))
+        if xp.is_host:
+            size = _power_of_two(float(abs(xp.detach(scores)).max()))
         return cls(
             scores / size if size != 1 else scores,
-            AttributeValues(attribute.values.to(scores.device), attribute.kind),
+            AttributeValues(xp.to_device(attribute.values), attribute.kind),
             share,
             unit,
             size,
-            isinstance(x, Tensor),
+            is_tensor(x),
         )
 
-    def covariance(self, *, unbiased: bool) -> Tensor:
+    def covariance(self, *, unbiased: bool) -> Array:
         """In units of the scaled scores and attribute."""
+        xp = namespace_for(self.scores)
         every_row = Sides(slice(None), (self.scores.shape[-1],), (), self.weights)
-        form = covariance_form(every_row, "population" if unbiased else "batch", self.scores.device)
+        form = covariance_form(every_row, "population" if unbiased else "batch", xp)
         value = covariance_of(self.scores, self.attribute, form)
-        return value if unbiased else value.clamp_min(0.0)
+        return value if unbiased else xp.at_least(value, 0.0)
 
-    def result(self, value: Tensor, *, factor: float = 1.0, degree: float = 1.0) -> Any:
+    def result(self, value: Array, *, factor: float = 1.0, degree: float = 1.0) -> Any:
         """In the user's units: a tensor where one was given, else a float."""
+        xp = namespace_for(self.scores)
         found = value * (factor * self.size**degree)
-        if found.device.type == "cpu" and not is_finite(found):
+        if xp.is_host and not is_finite(found):
             raise DataError(TOO_FAR)
-        found = found.to(self.scores.dtype)
-        return found if self.is_tensor else found.item()
+        return xp.astype(found, self.scores.dtype) if self.is_tensor else found.item()
 
 
-def dependence_of(scores: Tensor, side: Sides, *, values: Tensor | None, estimate: Estimate = "batch") -> Tensor:
+def dependence_of(scores: Array, side: Sides, *, values: Array | None, estimate: Estimate = "batch") -> Array:
     """The energy dependence of scores (..., n) on a column of ``values`` (..., n, attributes), in the rows of a side.
 
     >>> from metrifair.problem.cells import Dependence
     >>> side = Sides(slice(0, 4), (4,), (), dependence=Dependence((0,)))
-    >>> dependence_of(torch.tensor([0.0, 1.0, 1.0, 3.0]), side, values=torch.tensor([[20.0], [20.0], [40.0], [40.0]]))
-    tensor(1.5000)
+    >>> ages = np.array([[20.0], [20.0], [40.0], [40.0]])
+    >>> float(dependence_of(np.array([0.0, 1.0, 1.0, 3.0]), side, values=ages))
+    1.5
     """
-    attribute, form, scale = _in_rows(side, values, estimate, scores.device)
+    xp = namespace_for(scores)
+    attribute, form, scale = _in_rows(side, values, estimate, xp)
     value = covariance_of(scores[..., side.rows], attribute, form) * scale
-    return value.to(scores.dtype) if estimate != "batch" else value.clamp_min(0.0).to(scores.dtype)
+    return xp.astype(value if estimate != "batch" else xp.at_least(value, 0.0), scores.dtype)
 
 
-def dependence_slopes(scores: Tensor, side: Sides, *, values: Tensor | None, estimate: Estimate) -> Tensor:
+def dependence_slopes(scores: Array, side: Sides, *, values: Array | None, estimate: Estimate) -> Array:
     """Its derivative by the scores of the side's rows."""
-    attribute, form, scale = _in_rows(side, values, estimate, scores.device)
+    attribute, form, scale = _in_rows(side, values, estimate, namespace_for(scores))
     return covariance_slopes(scores[..., side.rows], attribute, form) * scale
 
 
 def sliced_dependence(
-    scores: Tensor, side: Sides, *, values: Tensor | None, estimate: Estimate, directions: Tensor
-) -> Tensor:
+    scores: Array, side: Sides, *, values: Array | None, estimate: Estimate, directions: Array
+) -> Array:
     """That of vector scores (..., n, d): Euclidean distances are means over projections on all directions."""
     projections, shrinkage = projected(scores, directions)
-    of_each = None if values is None else values.unsqueeze(-3)
+    of_each = None if values is None else values[..., None, :, :]
     return dependence_of(projections, side, values=of_each, estimate=estimate).mean(-1) / shrinkage
 
 
 def _in_rows(
-    side: Sides, values: Tensor | None, estimate: Estimate, device: torch.device
-) -> tuple[AttributeValues, CovarianceForm, Tensor | float]:
+    side: Sides, values: Array | None, estimate: Estimate, xp: Any
+) -> tuple[AttributeValues, CovarianceForm, Array | float]:
     """The attribute in the rows of a side, what is estimated of them, and what makes an energy distance of it."""
     one, count = side.dependence, side.counts[0]
     if one is None or values is None:
@@ -248,25 +257,26 @@ def _in_rows(
     own = values[..., side.rows, one.column]
     attribute = AttributeValues(own, "names", one.levels) if one.levels else AttributeValues(own)
     scale = energy_scale(attribute, side.weights) if one.scale is None else one.scale
-    return attribute, covariance_form(side, estimate, device), scale
+    return attribute, covariance_form(side, estimate, xp), scale
 
 
-def covariance_form(side: Sides, estimate: Estimate, device: torch.device) -> CovarianceForm:
+def covariance_form(side: Sides, estimate: Estimate, xp: Any) -> CovarianceForm:
     """What is estimated of the rows of a side."""
     count, fraction = side.counts[0], side.fraction if estimate == "rows" else None
     if estimate == "batch":
-        return plug_in_form(count, side.weights, device)
+        return plug_in_form(count, side.weights, xp)
     if len(side.left) == 1 and side.weights is not None:  # as odds of being drawn weights are not here any more
-        return weighted_form(side.weights) if fraction is None else plug_in_form(count, side.weights, device)
+        return weighted_form(side.weights) if fraction is None else plug_in_form(count, side.weights, xp)
     shares, totals = None, None
     if side.weights is not None:
-        shares = torch.stack([part.sum(-1) for part in side.weights.split(list(side.left), -1)], -1)
+        ends = pairwise(accumulate(side.left, initial=0))
+        shares = xp.stack([side.weights[..., start:end].sum(-1) for start, end in ends], -1)
     if fraction is not None:
-        totals = block_sizes(side.left, fraction.device)[0] / fraction
-    return drawn_form(side.left, totals, shares, device)
+        totals = block_sizes(side.left, namespace_for(fraction))[0] / fraction
+    return drawn_form(side.left, totals, shares, xp)
 
 
-def with_scale(one: Dependence, values: Tensor, weights: Tensor | None = None) -> Dependence:
+def with_scale(one: Dependence, values: Array, weights: Array | None = None) -> Dependence:
     """The dependence with the constant of these rows' values (n,); without one, where all are equal."""
     if not len(values):
         return one
@@ -274,7 +284,7 @@ def with_scale(one: Dependence, values: Tensor, weights: Tensor | None = None) -
     return replace(one, scale=scale) if scale > 0 else one
 
 
-def with_scales(sides: Sequence[Sides], values: Tensor, known: dict[str, float]) -> tuple[Sides, ...]:
+def with_scales(sides: Sequence[Sides], values: Array, known: dict[str, float]) -> tuple[Sides, ...]:
     """The sides, whose dependences have ``known`` constants; those of these rows where they are the first to show any.
 
     What is not known yet counts nothing: all values are equal.
@@ -291,17 +301,18 @@ def with_scales(sides: Sequence[Sides], values: Tensor, known: dict[str, float])
     return tuple(found)
 
 
-def energy_scale(attribute: AttributeValues, weights: Tensor | None = None) -> Tensor:
+def energy_scale(attribute: AttributeValues, weights: Array | None = None) -> Array:
     """What turns a squared distance covariance into an energy dependence; 0 where the attribute has one value."""
+    xp = namespace_for(attribute.values)
     variance, ratio = spread_of(attribute, weights)
-    return torch.where(variance > 0, 2 * ratio / torch.where(variance > 0, variance, 1.0), 0.0)
+    return xp.where(variance > 0, 2 * ratio / xp.where(variance > 0, variance, 1.0), 0.0)
 
 
-def attribute_values(a: Table, weights: Tensor | None = None) -> tuple[AttributeValues, float]:
-    """An attribute as users hold it, around 0 and of size 1, and the unit that its distances are in."""
-    if isinstance(a, Tensor):
-        found = {"a": a} if a.ndim == 1 else {f"a {k}": part for k, part in enumerate(a.unbind(-1))}
-        given = {name: column.detach().cpu().numpy() for name, column in found.items()}
+def attribute_values(a: Table, weights: Array | None = None) -> tuple[AttributeValues, float]:
+    """An attribute as users hold it, around 0 and of size 1, and the unit that its distances are in: NumPy arrays."""
+    if is_tensor(a):
+        array = host_values(a)
+        given = {"a": array} if array.ndim == 1 else {f"a {k}": part for k, part in enumerate(array.T)}
     else:
         given = columns("a", a)
     if any(is_missing(column).any() for column in given.values()):
@@ -309,21 +320,21 @@ def attribute_values(a: Table, weights: Tensor | None = None) -> tuple[Attribute
     for name, column in given.items():
         if column.dtype.kind in "mM" or (column.dtype.kind == "O" and any(isinstance(one, date) for one in column)):
             raise DataError(f"{name} holds dates; pass a number, such as the days since one of them")
-    named = [] if isinstance(a, Tensor) else categories("a", a)
+    named = [] if is_tensor(a) else categories("a", a)
     text = [name for name, column in given.items() if name in named or not _are_numbers(column)]
     if not text:
         numbers = [_centered(name, column) for name, column in given.items()]
         if len(numbers) == 1:
             return AttributeValues(numbers[0][0]), numbers[0][1]
-        table = torch.stack([values for values, _ in numbers], -1)
-        share = torch.full((len(table),), 1 / len(table), dtype=torch.float64) if weights is None else weights.cpu()
+        table = np.stack([values for values, _ in numbers], -1)
+        share = np.full(len(table), 1 / len(table)) if weights is None else host_values(weights)
         centered = table - share @ table
-        spread = (share @ centered.square()).sqrt()
-        return AttributeValues(centered / torch.where(spread > 0, spread, 1.0), "vectors"), 1.0
+        spread = np.sqrt(share @ centered**2)
+        return AttributeValues(centered / np.where(spread > 0, spread, 1.0), "vectors"), 1.0
     if len(given) > 1:
         raise DataError(f"a holds several columns, and {text[0]!r} is not one of numbers; pass one column of names")
     (name, column), *_ = given.items()
-    return AttributeValues(torch.as_tensor(codes(name, column, levels(name, column))), "names"), 1.0
+    return AttributeValues(codes(name, column, levels(name, column)), "names"), 1.0
 
 
 def _are_numbers(column: Any) -> bool:
@@ -332,7 +343,7 @@ def _are_numbers(column: Any) -> bool:
     return column.dtype.kind == "O" and not any(isinstance(value, str) for value in column.tolist())
 
 
-def _centered(name: str, column: Any) -> tuple[Tensor, float]:
+def _centered(name: str, column: Any) -> tuple[Floats, float]:
     """Numbers less their median, divided by a power of two near the largest: no digit is lost."""
     values = array_of(name, column).astype(np.float64)
     if not np.isfinite(values).all():
@@ -343,7 +354,7 @@ def _centered(name: str, column: Any) -> tuple[Tensor, float]:
     centered = values / size - np.median(values / size)
     again = float(np.abs(centered).max())
     again = 2.0 ** frexp(again)[1] if again > 0 else 1.0
-    return torch.from_numpy(centered / again), size * again
+    return centered / again, size * again
 
 
 def _power_of_two(largest: float) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
+from metrifair.metrics.namespaces import no_warnings
 from metrifair.metrics.pair import Metric, Values, distance_of, paired
 from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
 from metrifair.metrics.registry import METRICS, USUAL, facts
@@ -285,7 +286,7 @@ def mmd_squared(
     kernel : str or callable, default="gaussian"
         ``"gaussian"``, ``exp(-(z - z')^2 / (2 l^2))``; ``"laplace"``, ``exp(-|z - z'| / l)``, by one sort;
         ``"inverse_multiquadric"``, (1 + (z - z')^2 / l^2)^(-1/2); ``"distance"``, half the energy distance; or any
-        symmetric function of two broadcasting tensors.
+        symmetric function of two broadcasting arrays, which are tensors where u or v is one.
     bandwidth : float, sequence of floats or "median", default=1.0
         The length l. Several add up their kernels; ``"median"`` is the median distance of all scores, for plug-in
         values only (see ``median_distance``).
@@ -359,6 +360,7 @@ def distances(
     """
     rows = {name: facts(name) for name in metrics}
     pair = paired(u, v, u_weights, v_weights)
-    both = line.merged(pair)
-    shared = {name: None if row.of_merged is None else row.of_merged(both) for name, row in rows.items()}
+    with no_warnings():
+        both = line.merged(pair)
+        shared = {name: None if row.of_merged is None else row.of_merged(both) for name, row in rows.items()}
     return {name: distance_of(row.plug_in, pair, row.degree, u, v, value=shared[name]) for name, row in rows.items()}

@@ -12,14 +12,14 @@ Dominance sums take log2(n) passes over the bits of the attribute's rank. Nothin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from metrifair.metrics.kernels import euclidean
+from metrifair.metrics.namespaces import Array, namespace_for
 from metrifair.metrics.pair import ascending, rows_at, running_sums, weight_below_less_above
 from metrifair.support.arrays import Floats
 
@@ -36,161 +36,163 @@ class AttributeValues:
     Numbers: the absolute difference. Names: 1 where they differ. Vectors: the Euclidean distance.
     """
 
-    values: Tensor  # (..., n) numbers, or codes of names; (..., n, d) vectors
+    values: Array  # (..., n) numbers, or codes of names; (..., n, d) vectors
     kind: Kind = "numbers"
     levels: int | None = None  # how many names there are, where that is known
 
     @property
-    def lead(self) -> torch.Size:
+    def lead(self) -> tuple[int, ...]:
         """The leading (model) axes."""
-        return self.values.shape[: -2 if self.kind == "vectors" else -1]
+        return tuple(self.values.shape)[: -2 if self.kind == "vectors" else -1]
 
     @property
     def count(self) -> int:
         """How many rows there are."""
-        return self.values.shape[-2 if self.kind == "vectors" else -1]
+        return int(self.values.shape[-2 if self.kind == "vectors" else -1])
 
     @property
     def by_pairs(self) -> bool:
         """True where all pairs are looked at."""
         return self.kind == "vectors" or self.count <= PAIRED
 
-    def distances(self, rows: slice) -> Tensor:
+    def distances(self, rows: slice) -> Array:
         """From these rows to all, (..., rows, n)."""
         if self.kind == "vectors":
             return euclidean(self.values[..., rows, None, :], self.values[..., None, :, :])
         own, others = self.values[..., rows, None], self.values[..., None, :]
-        return (own - others).abs().double() if self.kind == "numbers" else (own != others).double()
+        return namespace_for(own).double(abs(own - others) if self.kind == "numbers" else own != others)
 
 
-def distance_sums(attribute: AttributeValues, columns: Tensor) -> Tensor:
+def distance_sums(attribute: AttributeValues, columns: Array) -> Array:
     """For each row k and column x of (..., columns, n), the sum over j of x_j d(a_k, a_j).
 
-    >>> distance_sums(AttributeValues(torch.tensor([0.0, 1.0, 3.0])), torch.ones(1, 3, dtype=torch.float64))
-    tensor([[4., 3., 5.]], dtype=torch.float64)
+    >>> distance_sums(AttributeValues(np.array([0.0, 1.0, 3.0])), np.ones((1, 3)))
+    array([[4., 3., 5.]])
     """
+    xp = namespace_for(columns)
     if attribute.by_pairs:
-        parts = [attribute.distances(rows) @ columns.transpose(-2, -1) for rows in _row_blocks(attribute)]
-        return torch.cat(parts, -2).transpose(-2, -1)
+        parts = [attribute.distances(rows) @ columns.swapaxes(-2, -1) for rows in _row_blocks(attribute)]
+        return xp.concat(parts, -2).swapaxes(-2, -1)
     if attribute.kind == "names":
-        return columns.sum(-1, keepdim=True) - _by_name(attribute, columns)
-    a = attribute.values.double()
-    a = a - a.mean(-1, keepdim=True)
-    order = a.argsort(-1)
-    ranked, weights = rows_at(a.unsqueeze(-2), order), rows_at(columns, order)
+        return columns.sum(-1, keepdims=True) - _by_name(attribute, columns)
+    a = xp.double(attribute.values)
+    a = a - a.mean(-1, keepdims=True)
+    order = xp.argsort(a)
+    ranked, weights = rows_at(a[..., None, :], order), rows_at(columns, order)
     below, moments = running_sums(weights), running_sums(weights * ranked)
     sums = ranked * (2 * below - below[..., -1:]) - (2 * moments - moments[..., -1:])
-    return torch.empty_like(sums).scatter_(-1, order.unsqueeze(-2).expand_as(sums), sums)
+    return xp.scattered(sums, order[..., None, :])
 
 
-def _by_name(attribute: AttributeValues, columns: Tensor) -> Tensor:
+def _by_name(attribute: AttributeValues, columns: Array) -> Array:
     """For each row the sum of the columns over the rows of its own name."""
-    code = attribute.values.long().unsqueeze(-2)
-    shape = torch.broadcast_shapes(columns.shape, code.shape)
-    code, columns = code.expand(shape), columns.expand(shape)
+    xp = namespace_for(columns)
+    code = xp.integers(attribute.values)[..., None, :]
+    shape = xp.broadcast_shapes(columns.shape, code.shape)
+    code, columns = xp.broadcast_to(code, shape), xp.broadcast_to(columns, shape)
     levels = int(code.max()) + 1 if attribute.levels is None else attribute.levels
-    total = columns.new_zeros(*shape[:-1], levels).scatter_add_(-1, code, columns)
-    return total.gather(-1, code)
+    return xp.gather(xp.sums_by_code(columns, code, levels), code)
 
 
 def _row_blocks(attribute: AttributeValues, models: int = 0) -> list[slice]:
-    rows = max(1, _BLOCK // max(1, attribute.values.numel(), models))
+    rows = max(1, _BLOCK // max(1, prod(attribute.values.shape), models))
     return [slice(start, min(start + rows, attribute.count)) for start in range(0, attribute.count, rows)]
 
 
 class SignedSums(NamedTuple):
     """Sums over j of sgn(z_k - z_j) for each row k: of x_j d(a_k, a_j), and of y_j alone."""
 
-    of_distances: Tensor  # (..., columns, n)
-    plain: Tensor  # (..., other columns, n)
+    of_distances: Array  # (..., columns, n)
+    plain: Array  # (..., other columns, n)
 
 
-def signed_sums(z: Tensor, attribute: AttributeValues, columns: Tensor, others: Tensor, sums: Tensor) -> SignedSums:
+def signed_sums(z: Array, attribute: AttributeValues, columns: Array, others: Array, sums: Array) -> SignedSums:
     """Those of scores (..., n): x in ``columns`` (..., columns, n), y in ``others``; ``sums`` are ``distance_sums``.
 
-    >>> one = torch.ones(1, 3, dtype=torch.float64)
-    >>> a = AttributeValues(torch.tensor([0.0, 1.0, 3.0]))
-    >>> signed_sums(torch.tensor([0.2, 0.9, 0.5]), a, one, one, distance_sums(a, one))
-    SignedSums(of_distances=tensor([[-4.,  3.,  1.]], dtype=torch.float64), plain=tensor([[-2.,  2.,  0.]], \
-dtype=torch.float64))
+    >>> one, a = np.ones((1, 3)), AttributeValues(np.array([0.0, 1.0, 3.0]))
+    >>> signed_sums(np.array([0.2, 0.9, 0.5]), a, one, one, distance_sums(a, one))
+    SignedSums(of_distances=array([[-4.,  3.,  1.]]), plain=array([[-2.,  2.,  0.]]))
     """
     if attribute.by_pairs:
         return _by_pairs(z, attribute, columns, others)
-    lead = torch.broadcast_shapes(z.shape[:-1], attribute.lead, columns.shape[:-2])
-    z, a = z.expand(*lead, -1), attribute.values.expand(*lead, -1)
-    columns, others = (part.expand(*lead, -1, -1) for part in (columns, others))
+    xp = namespace_for(z)
+    lead = xp.broadcast_shapes(z.shape[:-1], attribute.lead, columns.shape[:-2])
+
+    def widened(part: Array, axes: int) -> Array:
+        return xp.broadcast_to(part, (*lead, *part.shape[-axes:]))
+
+    z, a = widened(z, 1), widened(attribute.values, 1)
+    columns, others = widened(columns, 2), widened(others, 2)
     if attribute.kind == "names":
-        ranked = _ranked_sums(z, torch.cat([columns, others], -2))
-        of_columns, of_others = ranked.split([columns.shape[-2], others.shape[-2]], -2)
-        return SignedSums(of_columns - _within_names(z, a, columns), of_others)
-    return _of_numbers(z, a.double(), columns, others, sums.expand(*lead, -1, -1))
+        ranked, count = _ranked_sums(z, xp.concat([columns, others], -2)), columns.shape[-2]
+        return SignedSums(ranked[..., :count, :] - _within_names(z, a, columns), ranked[..., count:, :])
+    return _of_numbers(z, xp.double(a), columns, others, widened(sums, 2))
 
 
-def _by_pairs(z: Tensor, attribute: AttributeValues, columns: Tensor, others: Tensor) -> SignedSums:
-    found: list[tuple[Tensor, Tensor]] = []
-    for rows in _row_blocks(attribute, z.numel()):
-        sign = torch.sign(z[..., rows, None] - z[..., None, :]).double()
+def _by_pairs(z: Array, attribute: AttributeValues, columns: Array, others: Array) -> SignedSums:
+    xp = namespace_for(z)
+    parts: list[tuple[Array, Array]] = []
+    for rows in _row_blocks(attribute, prod(z.shape)):
+        sign = xp.double(xp.sign(z[..., rows, None] - z[..., None, :]))
         far = sign * attribute.distances(rows)
-        found.append((far @ columns.transpose(-2, -1), sign @ others.transpose(-2, -1)))
-    return SignedSums(*(torch.cat(parts, -2).transpose(-2, -1) for parts in zip(*found, strict=True)))
+        parts.append((far @ columns.swapaxes(-2, -1), sign @ others.swapaxes(-2, -1)))
+    return SignedSums(*(xp.concat(part, -2).swapaxes(-2, -1) for part in zip(*parts, strict=True)))
 
 
-def _ranked_sums(z: Tensor, columns: Tensor) -> Tensor:
+def _ranked_sums(z: Array, columns: Array) -> Array:
     """The sum over j of sgn(z_k - z_j) y_j, from one sort."""
     _, order, ties = ascending(z)
-    found = weight_below_less_above(rows_at(columns, order), ties)
-    return torch.empty_like(found).scatter_(-1, order.unsqueeze(-2).expand_as(found), found)
+    sums = weight_below_less_above(rows_at(columns, order), ties)
+    return namespace_for(z).scattered(sums, order[..., None, :])
 
 
-def _within_names(z: Tensor, code: Tensor, columns: Tensor) -> Tensor:
+def _within_names(z: Array, code: Array, columns: Array) -> Array:
     """The same over j of the row's own name: sums over all rows, with names one after the other and each in order."""
-    by_score = z.argsort(dim=-1, stable=True)
-    order = by_score.gather(-1, code.gather(-1, by_score).argsort(dim=-1, stable=True))
-    points, names = z.gather(-1, order), code.gather(-1, order)
+    xp = namespace_for(z)
+    by_score = xp.argsort(z, stable=True)
+    order = xp.gather(by_score, xp.argsort(xp.gather(code, by_score), stable=True))
+    points, names = xp.gather(z, order), xp.gather(code, order)
     changes = names[..., 1:] != names[..., :-1]
     name, run = _ends(changes), _ends(changes | (points[..., 1:] != points[..., :-1]))
     weights = rows_at(columns, order)
-    through = torch.nn.functional.pad(running_sums(weights), (1, 0))
+    through = xp.pad(running_sums(weights), 1, 0)
     below, upto = rows_at(through, run[0]), rows_at(through, run[1] + 1)
     first, last = rows_at(through, name[0]), rows_at(through, name[1] + 1)
-    found = (below - first) - (last - upto)
-    return torch.empty_like(found).scatter_(-1, order.unsqueeze(-2).expand_as(found), found)
+    return xp.scattered((below - first) - (last - upto), order[..., None, :])
 
 
-def _ends(changes: Tensor) -> tuple[Tensor, Tensor]:
+def _ends(changes: Array) -> tuple[Array, Array]:
     """The first and last place of the run of each place, from where neighbors differ, (..., n - 1)."""
-    count = changes.shape[-1] + 1
-    place = torch.arange(count, device=changes.device).expand(*changes.shape[:-1], count)
-    opens = torch.nn.functional.pad(changes, (1, 0), value=True)
-    closes = torch.nn.functional.pad(changes, (0, 1), value=True)
-    first = torch.where(opens, place, 0).cummax(-1).values
-    last = torch.where(closes, place, count - 1).flip(-1).cummin(-1).values.flip(-1)
+    xp, count = namespace_for(changes), changes.shape[-1] + 1
+    place = xp.broadcast_to(xp.arange(count), (*changes.shape[:-1], count))
+    opens, closes = xp.pad(changes, 1, 0, True), xp.pad(changes, 0, 1, True)
+    first = xp.cummax(xp.where(opens, place, 0))
+    last = xp.flip(xp.cummin(xp.flip(xp.where(closes, place, count - 1))))
     return first, last
 
 
-def _of_numbers(z: Tensor, a: Tensor, columns: Tensor, others: Tensor, sums: Tensor) -> SignedSums:
-    a = a - a.mean(-1, keepdim=True)  # sums of small numbers are more exact
-    by_rank = a.argsort(-1)  # the row of each rank
-    points, rank, ties = ascending(z.gather(-1, by_rank))
+def _of_numbers(z: Array, a: Array, columns: Array, others: Array, sums: Array) -> SignedSums:
+    xp = namespace_for(z)
+    a = a - a.mean(-1, keepdims=True)  # sums of small numbers are more exact
+    by_rank = xp.argsort(a)  # the row of each rank
+    points, rank, ties = ascending(xp.gather(z, by_rank))
     if ties is not None:  # equal scores in the order of the attribute
-        rank = z.gather(-1, by_rank).argsort(dim=-1, stable=True)
-    order = by_rank.gather(-1, rank)
-    own, weights, plain = (rows_at(part, order) for part in (a.unsqueeze(-2), columns, others))
+        rank = xp.argsort(xp.gather(z, by_rank), stable=True)
+    order = xp.gather(by_rank, rank)
+    own, weights, plain = (rows_at(part, order) for part in (a[..., None, :], columns, others))
     smaller = rows_at(_dominance(rank, own, weights), rank)
     through, moments = running_sums(weights), running_sums(weights * own)
     before, moment_before = through - weights, moments - weights * own
-    found = 4 * smaller - 2 * (own * before - moment_before) - rows_at(sums, order)
+    far = 4 * smaller - 2 * (own * before - moment_before) - rows_at(sums, order)
     if ties is not None:  # those before count as much too little as they counted too much, and those after
         first, last = _ends(points[..., 1:] != points[..., :-1])
-        found -= own * (before - rows_at(before, first)) - (moment_before - rows_at(moment_before, first))
-        found += rows_at(moments, last) - moments - own * (rows_at(through, last) - through)
+        far -= own * (before - rows_at(before, first)) - (moment_before - rows_at(moment_before, first))
+        far += rows_at(moments, last) - moments - own * (rows_at(through, last) - through)
     signs = weight_below_less_above(plain, ties)
-    return SignedSums(
-        *(torch.empty_like(part).scatter_(-1, order.unsqueeze(-2).expand_as(part), part) for part in (found, signs))
-    )
+    return SignedSums(*(xp.scattered(part, order[..., None, :]) for part in (far, signs)))
 
 
-def _dominance(rank: Tensor, a: Tensor, weights: Tensor) -> Tensor:
+def _dominance(rank: Array, a: Array, weights: Array) -> Array:
     """For each rank k the sum of x_j (a_k - a_j) over rows j before it with a smaller rank: (..., columns, n).
 
     ``rank`` (..., n) is that of the rows as they stand, ``a`` (..., 1, n) their numbers, ``weights`` (..., columns, n).
@@ -198,26 +200,25 @@ def _dominance(rank: Tensor, a: Tensor, weights: Tensor) -> Tensor:
     gains from those before it in its block that have not; then each block is split by that bit, which leaves either
     half in order. All models and columns are blocks from the start: one long line of rows.
     """
-    *lead, columns, count = weights.shape
+    xp, count = namespace_for(weights), weights.shape[-1]
     size = 1 << max(1, (count - 1).bit_length())
-    shape = *lead, columns, size
-
-    def padded(part: Tensor, value: Tensor | float) -> Tensor:
-        whole = part.new_empty(shape)
-        whole[..., :count], whole[..., count:] = part, value
-        return whole.reshape(-1)
-
+    lead = weights.shape[:-1]
     # Rows that fill up have the highest ranks, and so give nothing to any other.
-    ranks = padded(rank.unsqueeze(-2), torch.arange(count, size, device=rank.device))
-    numbers, amounts = padded(a, 0.0), padded(weights, 0.0)
-    try:
-        by_rank, values, own = (part.numpy() for part in (ranks, numbers, amounts))
-    except (RuntimeError, TypeError):  # on an accelerator, or inside a torch.func transform
+    filled = (
+        xp.broadcast_to(rank[..., None, :], weights.shape),
+        xp.broadcast_to(xp.arange(count, size), (*lead, size - count)),
+    )
+    ranks = xp.concat(filled, -1).reshape(-1)
+    numbers, amounts = (
+        xp.pad(xp.broadcast_to(part, weights.shape), 0, size - count).reshape(-1) for part in (a, weights)
+    )
+    arrays = [xp.host_array(part) for part in (ranks, numbers, amounts)]
+    if arrays[0] is None:
         gained = _passes_on_device(ranks, numbers, amounts, size // 2)
     else:
         even = bool((weights == 1).all())
-        gained = torch.from_numpy(_passes(by_rank, values, None if even else own, half=size // 2))
-    return gained.view(shape)[..., :count]
+        gained = xp.from_host(_passes(arrays[0], arrays[1], None if even else arrays[2], half=size // 2))
+    return gained.reshape(*lead, size)[..., :count]
 
 
 def _passes(rank: NDArray[np.int64], a: Floats, weights: Floats | None, *, half: int) -> Floats:
@@ -245,19 +246,20 @@ def _passes(rank: NDArray[np.int64], a: Floats, weights: Floats | None, *, half:
     return parts[2]
 
 
-def _passes_on_device(rank: Tensor, a: Tensor, weights: Tensor, half: int) -> Tensor:
+def _passes_on_device(rank: Array, a: Array, weights: Array, half: int) -> Array:
     """The same in steps of fixed shapes, which a device records and replays."""
-    place = torch.arange(len(rank), device=rank.device)
-    gain = torch.zeros_like(a)
+    xp = namespace_for(rank)
+    place = xp.arange(len(rank))
+    gain = xp.zeros_like(a)
     while half:
         low = (rank & half) == 0
         start = place & -(2 * half)
-        before = low.long().cumsum(0) - low.long()
-        target = torch.where(low, before + start // 2, place - before + start // 2 + half)
-        for values, factor in ((weights, a), (weights * a, -torch.ones_like(a))):
-            inside = torch.where(low, values, 0.0)
+        before = xp.integers(low).cumsum(0) - xp.integers(low)
+        target = xp.where(low, before + start // 2, place - before + start // 2 + half)
+        for values, factor in ((weights, a), (weights * a, -1.0)):
+            inside = xp.where(low, values, 0.0)
             running = inside.cumsum(0) - inside
-            gain = gain + torch.where(low, 0.0, factor * (running - running[start]))
-        rank, a, weights, gain = (torch.empty_like(part).scatter_(0, target, part) for part in (rank, a, weights, gain))
+            gain = gain + xp.where(low, 0.0, factor * (running - running[start]))
+        rank, a, weights, gain = (xp.scattered(part, target) for part in (rank, a, weights, gain))
         half //= 2
     return gain

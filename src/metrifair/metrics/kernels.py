@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.pair import Pair, Values, distance_of, paired
+from metrifair.metrics.namespaces import Array, namespace_for
+from metrifair.metrics.pair import Pair, Values, ascending, distance_of, paired
 from metrifair.support.checks import check_known
 
-KernelFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-"""A symmetric kernel, broadcasting: k(a, b) for scores, or for vectors along the last axis."""
+KernelFunction: TypeAlias = Callable[[Array, Array], Array]
+"""A symmetric kernel, broadcasting: k(a, b) for scores, or for vectors along the last axis, of the inputs' library."""
 KernelName: TypeAlias = Literal["gaussian", "laplace", "inverse_multiquadric", "distance"]
 Bandwidth: TypeAlias = "float | Sequence[float] | Literal['median']"
 
@@ -22,7 +21,7 @@ Bandwidth: TypeAlias = "float | Sequence[float] | Literal['median']"
 def kernel_function(
     kernel: KernelName | KernelFunction,
     bandwidth: Bandwidth,
-    scores: Tensor,
+    scores: Array,
     *,
     unbiased: bool = False,
     vector: bool = False,
@@ -30,28 +29,31 @@ def kernel_function(
     """The kernel as a function; several bandwidths add up. ``scores`` give the median bandwidth, if asked for."""
     if callable(kernel):
         return kernel
-    distance = euclidean if vector else lambda a, b: (a - b).abs()
+    xp = namespace_for(scores)
+    distance: KernelFunction = euclidean if vector else lambda a, b: abs(a - b)
     if kernel == "distance":
-        origin = scores.new_zeros(())
-        return lambda a, b: (distance(a, origin) + distance(b, origin) - distance(a, b)) / 2
-    shapes: dict[str, Callable[[Tensor], Tensor]] = {
-        "gaussian": lambda far: torch.exp(-far.square() / 2),
-        "inverse_multiquadric": lambda far: torch.rsqrt(1 + far.square()),
-        "laplace": lambda far: torch.exp(-far),
+        return lambda a, b: (distance(a, 0.0) + distance(b, 0.0) - distance(a, b)) / 2
+    shapes: dict[str, Callable[[Array], Array]] = {
+        "gaussian": lambda far: xp.exp(-(far**2) / 2),
+        "inverse_multiquadric": lambda far: xp.rsqrt(1 + far**2),
+        "laplace": lambda far: xp.exp(-far),
     }
-    check_known("kernel", kernel, [*shapes, "distance"], otherwise="a function of two tensors")
+    check_known("kernel", kernel, [*shapes, "distance"], otherwise="a function of two arrays")
     shape, lengths = shapes[kernel], bandwidths(bandwidth, scores, unbiased=unbiased, vector=vector)
-    return lambda a, b: torch.stack([shape(distance(a, b) / length) for length in lengths]).sum(0)
+    if len(lengths) == 1:
+        return lambda a, b: shape(distance(a, b) / lengths[0])
+    return lambda a, b: xp.stack([shape(distance(a, b) / length) for length in lengths]).sum(0)
 
 
-def euclidean(a: Tensor, b: Tensor) -> Tensor:
+def euclidean(a: Array, b: Array | float) -> Array:
     """Euclidean distance along the last axis, with derivative 0 where it is 0."""
-    squared = (a - b).square().sum(-1)
+    xp = namespace_for(a)
+    squared = ((a - b) ** 2).sum(-1)
     apart = squared > 0
-    return torch.where(apart, squared, 1.0).sqrt() * apart
+    return xp.sqrt(xp.where(apart, squared, 1.0)) * apart
 
 
-def bandwidths(bandwidth: Bandwidth, scores: Tensor, *, unbiased: bool, vector: bool = False) -> list[float]:
+def bandwidths(bandwidth: Bandwidth, scores: Array, *, unbiased: bool, vector: bool = False) -> list[float]:
     """The bandwidth as a list of positive numbers."""
     if isinstance(bandwidth, str) and bandwidth == "median":
         if unbiased:
@@ -99,11 +101,14 @@ def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -
     >>> median_distance([0.0, 1.0, 4.0])                 # 1, 3, 4
     3.0
     """
-    z = paired(scores, scores, None, None, vector=vector).values.detach()
+    z = paired(scores, scores, None, None, vector=vector).values
+    xp = namespace_for(z)
+    z = xp.detach(z)
     z = z[..., : z.shape[-2] // 2, :].reshape(-1, z.shape[-1]) if vector else z[..., : z.shape[-1] // 2].reshape(-1, 1)
-    z = z if vector else z.sort(0).values
+    z = z if vector else ascending(z[:, 0]).points[:, None]
     if len(z) < 2:
         raise TooFewSamples(f"the median distance needs 2 scores, got {len(z)}")
-    z = z[torch.linspace(0, len(z) - 1, min(most, len(z)), device=z.device).round().long()]
-    median = distance_of(lambda some: torch.pdist(some.values).median(), Pair(z.double(), (), ()), 1.0)
+    z = z[xp.to_device(np.linspace(0, len(z) - 1, min(most, len(z))).round().astype(np.int64))]
+    pair = Pair(xp.double(z), (), ())
+    median = distance_of(lambda some: xp.lower_median(xp.pair_distances(some.values)), pair, 1.0)
     return float(median) if median > 0 else 1.0

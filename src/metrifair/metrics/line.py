@@ -11,10 +11,9 @@ from math import inf
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from metrifair.errors import DataError
+from metrifair.metrics.namespaces import Array, is_tensor, namespace_for
 from metrifair.metrics.pair import (
     Bound,
     Pair,
@@ -28,91 +27,93 @@ from metrifair.metrics.pair import (
 )
 from metrifair.support.arrays import Floats
 
-Curve: TypeAlias = Callable[[Tensor], Tensor]
+Curve: TypeAlias = Callable[[Array], Array]
 
 
 class Merged(NamedTuple):
     """Both samples in ascending order, and their distribution functions just after each score."""
 
-    points: Tensor  # (..., n), differentiable
-    left: Tensor  # (..., n)
-    right: Tensor  # (..., n)
+    points: Array  # (..., n), differentiable
+    left: Array  # (..., n)
+    right: Array  # (..., n)
     ties: Ties | None = None  # None where it is known that no two scores are equal
 
     @property
-    def gaps(self) -> Tensor:
+    def gaps(self) -> Array:
         """Lengths of the intervals between consecutive scores."""
         return self.points[..., 1:] - self.points[..., :-1]
 
     @property
-    def difference(self) -> Tensor:
+    def difference(self) -> Array:
         """F0 - F1 just after each score."""
         return self.left - self.right
 
 
 def merged(pair: Pair) -> Merged:
     """One sort of both samples: all that a distance on the line needs."""
-    z = pair.values
-    with torch.no_grad():
-        _, order, ties = ascending(z)
+    z, xp = pair.values, namespace_for(pair.values)
+    with xp.no_grad():
+        points, order, ties = ascending(z)
         cumulative = running_sums(block_weights_in_order(pair, pair.samples, order))
-        left, right = (cumulative / cumulative[..., -1:]).to(z.dtype).unbind(-2)
-    return Merged(z.gather(-1, order), left, right, ties)
+        below = xp.astype(cumulative / cumulative[..., -1:], z.dtype)
+    if is_tensor(z):  # sorted scores are constants
+        points = xp.gather(z, order)
+    return Merged(points, below[..., 0, :], below[..., 1, :], ties)
 
 
-def kolmogorov(both: Merged) -> Tensor:
+def kolmogorov(both: Merged) -> Array:
     """Largest difference of the distribution functions."""
-    return (both.difference.abs() * closes_tie(both.points)).amax(-1)
+    return namespace_for(both.points).amax(abs(both.difference) * closes_tie(both.points), -1)
 
 
-def cramer(both: Merged) -> Tensor:
+def cramer(both: Merged) -> Array:
     """Integral of the squared difference of the distribution functions."""
-    return _integral(both, both.difference, torch.square, lambda gap: 2 * gap)
+    return _integral(both, both.difference, lambda gap: gap**2, lambda gap: 2 * gap)
 
 
-def wasserstein(both: Merged) -> Tensor:
+def wasserstein(both: Merged) -> Array:
     """Integral of the absolute difference of the distribution functions."""
-    return _integral(both, both.difference, torch.abs, torch.sign)
+    return _integral(both, both.difference, abs, namespace_for(both.points).sign)
 
 
-def lp(both: Merged, p: float = 2.0) -> Tensor:
+def lp(both: Merged, p: float = 2.0) -> Array:
     """L^p norm of the difference of the distribution functions."""
-    difference = both.difference
-    most = (difference.abs() * closes_tie(both.points)).amax(-1, keepdim=True)
+    difference, xp = both.difference, namespace_for(both.points)
+    most = xp.amax(abs(difference) * closes_tie(both.points), -1, keepdims=True)
     # Relative to the largest difference: small ones to a high power would vanish. Within ties there may be larger ones.
-    share = difference / torch.where(most > 0, most, 1.0)
-    height = lambda gap: gap.abs().clamp_max(1.0).pow(p)  # noqa: E731
-    power = _integral(both, share, height, lambda gap: p * gap.abs().pow(p - 1) * gap.sign())
+    share = difference / xp.where(most > 0, most, 1.0)
+    height = lambda gap: xp.at_most(abs(gap), 1.0) ** p  # noqa: E731
+    power = _integral(both, share, height, lambda gap: p * abs(gap) ** (p - 1) * xp.sign(gap))
     # The root has no derivative at 0; where the distance is 0 so is its gradient.
     apart = power != 0
-    return torch.where(apart, power, 1.0).pow(1.0 / p) * apart * most.squeeze(-1)
+    return xp.where(apart, power, 1.0) ** (1.0 / p) * apart * most[..., 0]
 
 
-def _integral(both: Merged, gap: Tensor, function: Curve, slope: Curve) -> Tensor:
+def _integral(both: Merged, gap: Array, function: Curve, slope: Curve) -> Array:
     """Integral of a function of the ``gap`` of both distribution functions; ``slope`` is its derivative.
 
     What stands between equal scores does not count in the value, but shares the derivative out to them. There the
     function is replaced by its chord across all of the equal scores: what a score gets then depends on its own weight,
     not on the order in which equal ones were sorted.
     """
-    height = function(gap)
-    if both.ties is not None and both.points.requires_grad:
+    height, xp = function(gap), namespace_for(both.points)
+    if both.ties is not None and xp.is_differentiated(both.points):
         ties = both.ties
-        own = torch.arange(gap.shape[-1], device=gap.device) if ties.tied is None else ties.tied
+        own = xp.arange(gap.shape[-1]) if ties.tied is None else ties.tied
         first, last, own = (place.expand(*gap.shape[:-1], -1) for place in (ties.first, ties.last, own))
         # Before the lowest score of all the gap is 0, and so is the function.
-        before, bottom = (torch.nn.functional.pad(rows, (1, 0)).gather(-1, first) for rows in (gap, height))
-        after, top = gap.gather(-1, last), height.gather(-1, last)
-        level = (after - before).abs() <= _rounding(gap)
-        flat = slope(torch.where(after.abs() <= _rounding(gap), 0.0, after))
-        chord = torch.where(level, flat, (top - bottom) / torch.where(level, 1.0, after - before))
-        height = height.scatter(-1, own, bottom + chord * (gap.gather(-1, own) - before))
+        before, bottom = (xp.gather(xp.pad(rows, 1, 0), first) for rows in (gap, height))
+        after, top = xp.gather(gap, last), xp.gather(height, last)
+        level = abs(after - before) <= _rounding(gap)
+        flat = slope(xp.where(abs(after) <= _rounding(gap), 0.0, after))
+        chord = xp.where(level, flat, (top - bottom) / xp.where(level, 1.0, after - before))
+        height = height.scatter(-1, own, bottom + chord * (xp.gather(gap, own) - before))
     return (height[..., :-1] * both.gaps).sum(-1)
 
 
-def _rounding(shares: Tensor) -> float:
+def _rounding(shares: Array) -> float:
     """How far sums of shares may be off, being added up in another order."""
-    return 1e-12 if shares.dtype == torch.float64 else 1e-6
+    return 1e-12 if shares.dtype.itemsize == 8 else 1e-6
 
 
 def check_exponent(p: float) -> None:
@@ -121,91 +122,92 @@ def check_exponent(p: float) -> None:
         raise DataError(f"p must be a number from 1 upwards, got {p!r}; for p = infinity use kolmogorov_distance")
 
 
-def atoms_variation(both: Merged) -> Tensor:
+def atoms_variation(both: Merged) -> Array:
     """Half the sum of the absolute differences of the probabilities of the distinct scores."""
-    difference, closes = both.difference, closes_tie(both.points)
-    place = torch.arange(1, difference.shape[-1] + 1, device=difference.device)
+    difference, closes, xp = both.difference, closes_tie(both.points), namespace_for(both.points)
+    place = xp.arange(1, difference.shape[-1] + 1)
     # Where the previous distinct score closed: 0 stands for "before all scores".
-    previous = torch.nn.functional.pad((place * closes).cummax(-1).values, (1, 0))[..., :-1]
+    previous = xp.pad(xp.cummax(place * closes), 1, 0)[..., :-1]
     # One row of points may serve many rows of differences.
-    before = torch.nn.functional.pad(difference, (1, 0)).gather(-1, previous.expand(difference.shape))
-    return ((difference - before).abs() * closes).sum(-1) / 2
+    before = xp.gather(xp.pad(difference, 1, 0), xp.broadcast_to(previous, difference.shape))
+    return (abs(difference - before) * closes).sum(-1) / 2
 
 
-def binned_variation(both: Merged, bins: int) -> Tensor:
+def binned_variation(both: Merged, bins: int) -> Array:
     """Total variation after cutting the scores at the quantiles of the even mixture of both samples."""
-    place = torch.nn.functional.pad(_bin_edges(both, bins), (0, 1), value=both.points.shape[-1] - 1)
-    at_edges = both.difference.gather(-1, place)
-    return (at_edges.diff(dim=-1, prepend=torch.zeros_like(at_edges[..., :1]))).abs().sum(-1) / 2
+    xp = namespace_for(both.points)
+    place = xp.pad(_bin_edges(both, bins), 0, 1, both.points.shape[-1] - 1)
+    return abs(_steps(xp.pad(xp.gather(both.difference, place), 1, 0))).sum(-1) / 2
 
 
-def _bin_edges(both: Merged, bins: int) -> Tensor:
+def _steps(rows: Array) -> Array:
+    """From each entry to the next."""
+    return rows[..., 1:] - rows[..., :-1]
+
+
+def _bin_edges(both: Merged, bins: int) -> Array:
     """Positions among the points, (..., bins - 1), of the last score of each bin but the last."""
-    mixture = ((both.left + both.right) / 2).contiguous()
-    levels = torch.arange(1, bins, device=mixture.device, dtype=mixture.dtype) / bins
-    place = torch.searchsorted(mixture, levels.expand(*mixture.shape[:-1], -1).contiguous() - 1e-6)
-    points = both.points.detach().contiguous()
-    return torch.searchsorted(points, points.gather(-1, place), right=True) - 1
+    mixture, xp = (both.left + both.right) / 2, namespace_for(both.points)
+    levels = xp.astype(xp.arange(1, bins), mixture.dtype) / bins
+    place = xp.searchsorted(mixture, xp.broadcast_to(levels, (*mixture.shape[:-1], bins - 1)) - 1e-6)
+    points = xp.detach(both.points)
+    return xp.searchsorted(points, xp.gather(points, place), right=True) - 1
 
 
-def _is_differentiated(pair: Pair) -> bool:
-    return torch.is_grad_enabled() and pair.values.requires_grad
-
-
-def smoothed(value: Tensor, pair: Pair, thresholds: Tensor, signs: Tensor) -> Tensor:
+def _smoothed(value: Array, pair: Pair, thresholds: Array, signs: Array) -> Array:
     """``value`` with the gradient of ``sum of signs x (F0 - F1)(thresholds)`` after smoothing both functions.
 
     A step function of the scores has derivative 0 wherever it has one; so that it can be trained on, each
     indicator 1{score <= t} is given the slope of a logistic curve of the width of a kernel density estimate.
+    For tensors only: arrays have no gradient.
     """
-    z = pair.values
-    with torch.no_grad():
-        width = _kernel_width(pair).unsqueeze(-2)
+    z, xp = pair.values, namespace_for(pair.values)
+    with xp.no_grad():
+        width = _kernel_width(pair)[..., None, :]
         weights = block_weights(pair, pair.samples)
-        share = (weights / weights.sum(-1, keepdim=True)).to(z.dtype)
+        share = xp.astype(weights / weights.sum(-1, keepdims=True), z.dtype)
         signed = share[..., :1, :] - share[..., 1:, :]
-    below = torch.sigmoid((thresholds.unsqueeze(-1) - z.unsqueeze(-2)) / width)  # (..., thresholds, n)
-    surrogate = (signs.unsqueeze(-1) * signed * below).sum((-2, -1))
+    below = ((thresholds[..., None] - z[..., None, :]) / width).sigmoid()  # (..., thresholds, n)
+    surrogate = (signs[..., None] * signed * below).sum((-2, -1))
     return value + surrogate - surrogate.detach()
 
 
-def _kernel_width(pair: Pair) -> Tensor:
+def _kernel_width(pair: Pair) -> Array:
     """Width of a kernel density estimate of the pooled scores, (..., 1); those without weight do not count."""
-    z = pair.values
+    z, xp = pair.values, namespace_for(pair.values)
     if pair.weights is None:
         width = z.std(-1, keepdim=True, correction=0) * z.shape[-1] ** -0.2
     else:
-        counts = (pair.weights > 0).to(z.dtype)
-        count = counts.sum(-1, keepdim=True)
-        centered = z - (counts * z).sum(-1, keepdim=True) / count
-        width = ((counts * centered.square()).sum(-1, keepdim=True) / count).sqrt() * count**-0.2
-    return torch.where(width > 0, width, 1.0)
+        counts = xp.astype(pair.weights > 0, z.dtype)
+        count = counts.sum(-1, keepdims=True)
+        centered = z - (counts * z).sum(-1, keepdims=True) / count
+        width = xp.sqrt((counts * centered**2).sum(-1, keepdims=True) / count) * count**-0.2
+    return xp.where(width > 0, width, 1.0)
 
 
-def kolmogorov_between(pair: Pair) -> Tensor:
+def kolmogorov_between(pair: Pair) -> Array:
     """Kolmogorov distance that can be trained on."""
-    both = merged(pair)
-    if not _is_differentiated(pair):
+    both, xp = merged(pair), namespace_for(pair.values)
+    if not xp.is_differentiated(pair.values):
         return kolmogorov(both)
     gap = both.difference * closes_tie(both.points)
-    value = gap.abs().amax(-1)
+    value = xp.amax(abs(gap), -1)
     # The lowest of equally large gaps, whatever the rounding.
-    place = (gap.abs() >= value.unsqueeze(-1) - _rounding(gap)).byte().argmax(-1, keepdim=True)
-    return smoothed(value, pair, both.points.detach().gather(-1, place), gap.gather(-1, place).sign())
+    place = (abs(gap) >= value[..., None] - _rounding(gap)).byte().argmax(-1, keepdim=True)
+    return _smoothed(value, pair, xp.gather(both.points.detach(), place), xp.sign(xp.gather(gap, place)))
 
 
-def total_variation_between(pair: Pair, bins: int | None = None) -> Tensor:
+def total_variation_between(pair: Pair, bins: int | None = None) -> Array:
     """Total variation distance; with ``bins`` it can be trained on."""
-    both = merged(pair)
+    both, xp = merged(pair), namespace_for(pair.values)
     if bins is None:
         return atoms_variation(both)
-    if not _is_differentiated(pair):
+    if not xp.is_differentiated(pair.values):
         return binned_variation(both, bins)
     place = _bin_edges(both, bins)
-    at_edges = both.difference.gather(-1, place)
-    jumps = torch.nn.functional.pad(at_edges, (1, 1)).diff(dim=-1).sign()  # one per bin
+    jumps = xp.sign(_steps(xp.pad(xp.gather(both.difference, place), 1, 1)))  # one per bin
     signs = (jumps[..., :-1] - jumps[..., 1:]) / 2
-    return smoothed(binned_variation(both, bins), pair, both.points.detach().gather(-1, place), signs)
+    return _smoothed(binned_variation(both, bins), pair, xp.gather(both.points.detach(), place), signs)
 
 
 def step_utility(both: Merged) -> Utility:
@@ -244,8 +246,8 @@ def slope_utility(both: Merged, p: float = 2.0, scale: float = 1.0) -> Utility:
 
 def _distinct(both: Merged) -> tuple[Floats, Floats]:
     """The distinct scores and F0 - F1 at each."""
-    last = closes_tie(both.points).numpy()
-    return both.points.numpy()[last], both.difference.numpy()[last]
+    last = closes_tie(both.points)
+    return both.points[last], both.difference[last]
 
 
 def norm_bound(p: float, *, factor: float = 1.0, power: int = 1) -> Bound:

@@ -13,17 +13,19 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import frexp, isfinite, isnan
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
+from metrifair.metrics.namespaces import Array, is_tensor, namespace_for, no_warnings
 from metrifair.problem.cells import Sides
 from metrifair.problem.tables import array_of, check_exact
 from metrifair.support.arrays import Floats
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TOO_FAR = "the distance exceeds the largest floating-point number; divide all scores by a constant"
 
@@ -35,11 +37,11 @@ Values: TypeAlias = "Tensor | ArrayLike"
 class Pair:
     """Two samples of scores, one after the other, with what is known of how they were drawn."""
 
-    values: Tensor  # (..., n), or (..., n, d) for vector scores: the left sample, then the right one
+    values: Array  # (..., n), or (..., n, d) for vector scores: the left sample, then the right one
     left: tuple[int, ...]  # sizes of consecutive blocks, drawn with fixed counts, of the left sample
     right: tuple[int, ...]
-    weights: Tensor | None = None  # (..., n)
-    fraction: Tensor | None = None  # (..., blocks): of a block's rows, how much is here; None: fresh ones, see Sides
+    weights: Array | None = None  # (..., n)
+    fraction: Array | None = None  # (..., blocks): of a block's rows, how much is here; None: fresh ones, see Sides
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -52,8 +54,8 @@ class Pair:
         return sum(self.left), sum(self.right)
 
 
-Metric: TypeAlias = Callable[[Pair], Tensor]
-"""How far apart two samples of scores are: a tensor of the leading (model) axes."""
+Metric: TypeAlias = Callable[[Pair], Array]
+"""How far apart two samples of scores are: an array of the leading (model) axes."""
 
 Reduction: TypeAlias = Literal["sum", "max", "all"]
 
@@ -69,12 +71,14 @@ known, and from the length of the interval that holds all scores, None where tha
 def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | None, *, vector: bool = False) -> Pair:
     """Both samples, checked, in one dtype and on one device."""
     axis = -2 if vector else -1
-    samples = [sample_tensor("u", u, 2 if vector else 1), sample_tensor("v", v, 2 if vector else 1)]
+    samples = [sample_array("u", u, 2 if vector else 1), sample_array("v", v, 2 if vector else 1)]
     for name, sample in zip("uv", samples, strict=True):
         if sample.shape[axis] == 0:
             raise DataError(f"{name} holds no scores; pass at least one")
-    if samples[0].device != samples[1].device:
-        raise DataError(f"u and v must be on one device, got {samples[0].device} and {samples[1].device}; move one")
+    samples = [namespace_for(*samples, u_weights, v_weights).asarray(sample) for sample in samples]
+    xp, other = map(namespace_for, samples)
+    if xp.device != other.device:
+        raise DataError(f"u and v must be on one device, got {xp.device} and {other.device}; move one")
     if vector and samples[0].shape[-1] != samples[1].shape[-1]:
         raise DataError(
             f"u and v must hold vectors of one length, got {samples[0].shape[-1]} and {samples[1].shape[-1]}"
@@ -83,100 +87,105 @@ def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | N
     weights = None
     if u_weights is not None or v_weights is not None:
         both = sample_weights("u", u_weights, n), sample_weights("v", v_weights, m)
-        weights = joined(*(weight.to(samples[0].device) for weight in both))
-    dtype = torch.promote_types(samples[0].dtype, samples[1].dtype)
-    values = joined(*(sample.to(dtype) for sample in samples), axis=axis)
+        weights = joined(*(xp.to_device(weight) for weight in both))
+    dtype = xp.promote_types(samples[0].dtype, samples[1].dtype)
+    values = joined(*(xp.astype(sample, dtype) for sample in samples), axis=axis)
     if weights is not None:
-        values = values.expand(*torch.broadcast_shapes(values.shape[:axis], weights.shape[:-1]), *values.shape[axis:])
+        lead = xp.broadcast_shapes(values.shape[:axis], weights.shape[:-1])
+        values = xp.broadcast_to(values, (*lead, *values.shape[axis:]))
     return Pair(values, (n,), (m,), weights)
 
 
-def joined(u: Tensor, v: Tensor, *, axis: int = -1) -> Tensor:
+def joined(u: Array, v: Array, *, axis: int = -1) -> Array:
     """One after the other along an axis counted from the end, axes before it broadcast."""
+    xp = namespace_for(u)
     if u.shape[:axis] == v.shape[:axis]:  # nothing to broadcast, and nothing for autograd to undo
-        return torch.cat([u, v], axis)
-    lead = torch.broadcast_shapes(u.shape[:axis], v.shape[:axis])
-    return torch.cat([part.expand(*lead, *part.shape[axis:]) for part in (u, v)], axis)
+        return xp.concat([u, v], axis)
+    lead = xp.broadcast_shapes(u.shape[:axis], v.shape[:axis])
+    return xp.concat([xp.broadcast_to(part, (*lead, *part.shape[axis:])) for part in (u, v)], axis)
 
 
-def distance_of(metric: Metric, pair: Pair, degree: float, *inputs: Values, value: Tensor | None = None) -> Any:
+def distance_of(metric: Metric, pair: Pair, degree: float, *inputs: Values, value: Array | None = None) -> Any:
     """The metric of a pair: a tensor where tensors were the ``inputs``, else a float; never infinite or NaN.
 
     Where sums of the largest floats overflow, the scores are scaled down, and the distance up again by its ``degree``
     (nan: that cannot be done). ``value`` is the distance, where it is known already.
     """
-    found = metric(pair) if value is None else value
-    # On an accelerator this check would make every training step wait for the device.
-    if found.device.type == "cpu" and not is_finite(found):
-        scale = 2.0 ** (frexp(pair.values.detach().abs().max().item())[1] - 1)
-        smaller = replace(pair, values=pair.values / scale)
-        found = found if isnan(degree) else metric(smaller) * scale**degree
-        if not is_finite(found):
-            raise DataError(TOO_FAR)
-    return found if any(isinstance(given, Tensor) for given in inputs) else found.item()
+    xp = namespace_for(pair.values)
+    with no_warnings():
+        found = metric(pair) if value is None else value
+        # On an accelerator this check would make every training step wait for the device.
+        if xp.is_host and not is_finite(found):
+            scale = 2.0 ** (frexp(abs(xp.detach(pair.values)).max().item())[1] - 1)
+            smaller = replace(pair, values=pair.values / scale)
+            found = found if isnan(degree) else metric(smaller) * scale**degree
+            if not is_finite(found):
+                raise DataError(TOO_FAR)
+    return found if any(map(is_tensor, inputs)) else found.item()
 
 
-def sample_weights(of: str, weights: Values | None, count: int, *, name: str = "") -> Tensor:
+def sample_weights(of: str, weights: Values | None, count: int, *, name: str = "") -> Array:
     """Weights that sum to 1: each sample counts once, however large its weights are."""
     if weights is None:
-        return torch.full((count,), 1 / count, dtype=torch.float64)
+        return np.full(count, 1 / count)
     name = name or f"{of}_weights"
-    weight = sample_tensor(name, weights, least_dimensions=1).double()
+    weight = sample_array(name, weights, least_dimensions=1)
+    xp = namespace_for(weight)
+    weight = xp.double(weight)
     if weight.shape[-1] != count:
         raise DataError(f"{of} holds {count} scores and {name} {weight.shape[-1]} weights; pass one per score")
-    if weight.device.type == "cpu" and (bool((weight < 0).any()) or not bool((weight.sum(-1) > 0).all())):
-        raise DataError(f"{name} must not be negative and must have a positive sum")
-    if weight.device.type == "cpu" and not is_finite(weight.sum(-1)):
-        weight = weight / weight.amax(-1, keepdim=True)
-    return weight / weight.sum(-1, keepdim=True)
+    with no_warnings():
+        if xp.is_host and (bool((weight < 0).any()) or not bool((weight.sum(-1) > 0).all())):
+            raise DataError(f"{name} must not be negative and must have a positive sum")
+        if xp.is_host and not is_finite(weight.sum(-1)):
+            weight = weight / xp.amax(weight, -1, keepdims=True)
+        return weight / weight.sum(-1, keepdims=True)
 
 
-def sample_tensor(name: str, values: Values, least_dimensions: int) -> Tensor:
-    """Scores as a tensor, checked."""
-    if isinstance(values, Tensor) and values.is_floating_point():
-        tensor = values
-    elif isinstance(values, Tensor):
-        if values.is_complex():
-            raise DataError(f"{name} must hold real numbers, got {values.dtype}; compare the real part, or the modulus")
-        check_exact(name, values.cpu().numpy())
-        tensor = values.to(torch.float64)
-    else:
+def sample_array(name: str, values: Values, least_dimensions: int) -> Array:
+    """Scores, checked: a tensor as it is, anything else as an array in double precision."""
+    array: Array = values
+    if not is_tensor(array):
         array = array_of(name, values)
         if array.ndim > least_dimensions:
             raise DataError(
                 f"{name} must have {least_dimensions} dimension(s), got an array of shape {array.shape}; "
                 "vectors: vector=True, where the metric has it; many models at once: torch tensors"
             )
-        tensor = torch.as_tensor(np.require(array, np.float64, ["C", "W"]))
-    if tensor.ndim < least_dimensions:
-        raise DataError(f"{name} must have at least {least_dimensions} dimension(s), got shape {tuple(tensor.shape)}")
+        array = np.require(array, np.float64, ["C"])
+    elif not array.is_floating_point():
+        if array.is_complex():
+            raise DataError(f"{name} must hold real numbers, got {array.dtype}; compare the real part, or the modulus")
+        check_exact(name, array.cpu().numpy())
+        array = array.double()
+    if array.ndim < least_dimensions:
+        raise DataError(f"{name} must have at least {least_dimensions} dimension(s), got shape {tuple(array.shape)}")
     # On an accelerator this check would make every training step wait for the device.
-    if tensor.device.type == "cpu" and not is_finite(tensor):
+    if namespace_for(array).is_host and not is_finite(array):
         raise DataError(f"{name} holds NaN or infinite values; remove or replace them")
-    return tensor
+    return array
 
 
-def is_finite(tensor: Tensor) -> bool:
-    """One pass, where torch.isfinite takes five."""
-    if tensor.ndim == 0:
-        return isfinite(tensor.item())
-    if not tensor.numel():
+def is_finite(x: Array) -> bool:
+    """True where all numbers are finite: the least and the largest show it."""
+    if x.ndim == 0:
+        return isfinite(x.item())
+    if 0 in x.shape:
         return True
-    low, high = tensor.detach().aminmax()
-    return isfinite(low.item()) and isfinite(high.item())
+    return all(map(isfinite, namespace_for(x).extent(x)))
 
 
 def between(
     metric: Metric,
-    scores: Tensor,
+    scores: Array,
     sides: Sequence[Sides],
     *,
     names: Sequence[object] = (),
     weights: Sequence[float] | None = None,
     reduce: Reduction = "sum",
     vector: bool = False,
-    dependent: Callable[[Tensor, Sides], Tensor] | None = None,
-) -> Tensor:
+    dependent: Callable[[Array, Sides], Array] | None = None,
+) -> Array:
     """The metric for each comparison (..., comparisons), or their sum or maximum.
 
     ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` say in errors which comparison failed, and
@@ -184,16 +193,17 @@ def between(
 
     >>> from metrifair.metrics.registry import METRICS
     >>> sides = Sides(slice(0, 4), (2,), (2,))
-    >>> between(METRICS["energy"].plug_in, torch.tensor([0.0, 1.0, 1.0, 3.0]), [sides])
-    tensor(1.5000)
+    >>> float(between(METRICS["energy"].plug_in, np.array([0.0, 1.0, 1.0, 3.0]), [sides]))
+    1.5
     """
-    found: list[Tensor] = []
+    found: list[Array] = []
     for place, side in enumerate(sides):
         try:
-            if side.dependence is None or dependent is None:
-                found.append(metric(_pair(scores, side, vector)))
-            else:
-                found.append(dependent(scores, side))
+            with no_warnings():
+                if side.dependence is None or dependent is None:
+                    found.append(metric(_pair(scores, side, vector)))
+                else:
+                    found.append(dependent(scores, side))
         except TooFewSamples as error:
             error.add_note(f"comparing {names[place] if names else f'the sides of comparison {place}'}")
             raise
@@ -203,11 +213,12 @@ def between(
         raise DataError("there is nothing to compare: the list of comparisons is empty")
     if reduce == "sum":
         return functools.reduce(operator.add, found)
-    values = torch.stack(found, -1)
-    return values if reduce == "all" else values.amax(-1)
+    xp = namespace_for(scores)
+    values = xp.stack(found, -1)
+    return values if reduce == "all" else xp.amax(values, -1)
 
 
-def _pair(scores: Tensor, sides: Sides, vector: bool) -> Pair:
+def _pair(scores: Array, sides: Sides, vector: bool) -> Pair:
     if min(sides.counts) == 0:
         raise TooFewSamples(
             f"a comparison has {sides.counts[0]} and {sides.counts[1]} samples on its sides; "
@@ -226,32 +237,31 @@ _LARGE = 2**15  # scores from here on do not fit into the processor's nearest ca
 class Ties(NamedTuple):
     """The places of the first and the last score equal to each sorted score."""
 
-    first: Tensor  # (..., n), or (tied,)
-    last: Tensor
-    tied: Tensor | None = None  # the scores meant, where not all are: those that equal another one
+    first: Array  # (..., n), or (tied,)
+    last: Array
+    tied: Array | None = None  # the scores meant, where not all are: those that equal another one
 
 
 class Sorted(NamedTuple):
     """Scores in ascending order."""
 
-    points: Tensor  # (..., n)
-    order: Tensor  # (..., n): their positions before
+    points: Array  # (..., n)
+    order: Array  # (..., n): their positions before
     ties: Ties | None  # None where it is known that no two scores are equal
 
 
-def ascending(z: Tensor) -> Sorted:
+def ascending(z: Array) -> Sorted:
     """The scores sorted along the last axis; equal ones come in any order."""
-    try:
-        array = z.detach().numpy()
-    except (RuntimeError, TypeError):  # on an accelerator, or inside a torch.func transform
-        points, order = z.detach().sort(-1)
+    xp = namespace_for(z)
+    array = xp.host_array(z)
+    if array is None:
+        points, order = xp.sort(z)
         return Sorted(points, order, _ties_on_device(points))
     values, places = sorted_places(array)
     runs, ties = tied_runs(values), None
     if runs is not None:
-        first, last, tied = runs
-        ties = Ties(torch.from_numpy(first), torch.from_numpy(last), None if tied is None else torch.from_numpy(tied))
-    return Sorted(torch.from_numpy(values), torch.from_numpy(places), ties)
+        ties = Ties(*(None if part is None else xp.from_host(part) for part in runs))
+    return Sorted(xp.from_host(values), xp.from_host(places), ties)
 
 
 def sorted_places(z: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -294,8 +304,8 @@ def _few_ties(equal: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 def _ties_on_device(points: Tensor) -> Ties:
     """The same without asking whether there are any, for which the device would have to be waited for."""
-    points = points.contiguous()
-    first, last = torch.searchsorted(points, points), torch.searchsorted(points, points, right=True) - 1
+    xp = namespace_for(points)
+    first, last = xp.searchsorted(points, points), xp.searchsorted(points, points, right=True) - 1
     # A score that is not a number (its model has diverged) is found nowhere: keep its place within bounds.
     return Ties(first.clamp_(0, points.shape[-1] - 1), last.clamp_(0, points.shape[-1] - 1))
 
@@ -325,72 +335,80 @@ def _ordered(bits: NDArray[np.int32]) -> NDArray[np.int32]:
     return bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))
 
 
-def block_weights(pair: Pair, sizes: tuple[int, ...]) -> Tensor:
+def block_weights(pair: Pair, sizes: tuple[int, ...]) -> Array:
     """Weights of the samples, (..., blocks, n): row k is zero outside its block of ``sizes[k]`` samples.
 
     Without weights each sample counts 1, so that sums of them are exact.
     """
-    inside = (_inside_small if sum(sizes) < _LARGE else _inside)(sizes, pair.values.device)
-    return inside if pair.weights is None else inside * pair.weights.unsqueeze(-2)
+    inside = (_inside_small if sum(sizes) < _LARGE else _inside)(sizes, namespace_for(pair.values))
+    return inside if pair.weights is None else inside * pair.weights[..., None, :]
 
 
-def _inside(sizes: tuple[int, ...], device: torch.device) -> Tensor:
-    block = torch.repeat_interleave(torch.tensor(sizes, device=device))
-    return (block == torch.arange(len(sizes), device=device).unsqueeze(-1)).double()
+def _inside(sizes: tuple[int, ...], xp: Any) -> Array:
+    block = np.repeat(np.arange(len(sizes)), sizes)
+    return xp.to_device((block == np.arange(len(sizes))[:, None]).astype(np.float64))
 
 
 _inside_small = lru_cache(maxsize=64)(_inside)  # training meets the same sizes at every step
 
 
-def block_weights_in_order(pair: Pair, sizes: tuple[int, ...], order: Tensor) -> Tensor:
+def block_weights_in_order(pair: Pair, sizes: tuple[int, ...], order: Array) -> Array:
     """The same for samples rearranged by ``order``, (..., n)."""
     if pair.weights is None and order.shape[-1] >= _LARGE:
         # Comparing positions reads memory in order; looking weights up would jump about in it.
-        weights = torch.empty(*order.shape[:-1], len(sizes), order.shape[-1], dtype=torch.float64, device=order.device)
+        weights = namespace_for(order).empty((*order.shape[:-1], len(sizes), order.shape[-1]))
         for block, (start, end) in enumerate(pairwise(np.cumsum((0, *sizes)).tolist())):
             weights[..., block, :] = (order >= start) & (order < end)
         return weights
     return rows_at(block_weights(pair, sizes), order)
 
 
-def rows_at(rows: Tensor, places: Tensor) -> Tensor:
+def rows_at(rows: Array, places: Array) -> Array:
     """``rows`` (..., blocks, n) read at ``places`` (..., m) in each block."""
+    xp = namespace_for(rows)
     if places.ndim == 1:
-        return rows.index_select(-1, places)
-    shape = *torch.broadcast_shapes(rows.shape[:-2], places.shape[:-1]), rows.shape[-2], places.shape[-1]
-    return rows.expand(*shape[:-1], rows.shape[-1]).gather(-1, places.unsqueeze(-2).expand(shape))
+        return xp.take(rows, places)
+    shape = *xp.broadcast_shapes(rows.shape[:-2], places.shape[:-1]), rows.shape[-2], places.shape[-1]
+    wide = xp.broadcast_to(rows, (*shape[:-1], rows.shape[-1]))
+    return xp.gather(wide, xp.broadcast_to(places[..., None, :], shape))
 
 
-def running_sums(rows: Tensor) -> Tensor:
+def running_sums(rows: Array) -> Array:
     """Cumulative sums along the last axis."""
-    if rows.device.type != "cpu" and rows.ndim == 2 and rows.shape[-1] >= _LARGE:
+    xp = namespace_for(rows)
+    if not xp.is_host and rows.ndim == 2 and rows.shape[-1] >= _LARGE:
         # A device scans a single row with all its processors, but each of several rows with one.
-        return torch.stack([row.cumsum(0) for row in rows])
+        return xp.stack([row.cumsum(0) for row in rows])
     return rows.cumsum(-1)
 
 
-def closes_tie(points: Tensor) -> Tensor:
+def closes_tie(points: Array) -> Array:
     """True at the last of equal scores in ascending ``points``: there distribution functions take their value."""
-    return torch.nn.functional.pad(points[..., 1:] != points[..., :-1], (0, 1), value=True)
+    return namespace_for(points).pad(points[..., 1:] != points[..., :-1], 0, 1, True)
 
 
-def weight_below_twice(weights: Tensor, cumulative: Tensor, ties: Ties | None) -> Tensor:
+def weight_below_twice(weights: Array, cumulative: Array, ties: Ties | None) -> Array:
     """Twice the weight below each score in ascending order, equal ones counting half.
 
     It is what lies strictly below plus what lies below or at the score: with no ties, the cumulative
     weight before and after it. ``weights`` and ``cumulative`` are (..., blocks, n); ``cumulative`` is overwritten.
     """
-    if ties is None:
-        return cumulative.mul_(2).sub_(weights)
-    if ties.tied is None:
-        return rows_at(cumulative, ties.last).add_(rows_at(cumulative - weights, ties.first))
-    through = rows_at(cumulative, ties.last)
-    before = rows_at(cumulative, ties.first) - rows_at(weights, ties.first)
-    return cumulative.mul_(2).sub_(weights).index_copy_(-1, ties.tied, through + before)
+    if ties is not None and ties.tied is None:
+        through = rows_at(cumulative, ties.last)
+        through += rows_at(cumulative - weights, ties.first)
+        return through
+    if ties is not None:
+        before = rows_at(cumulative, ties.first) - rows_at(weights, ties.first)
+        at_ties = rows_at(cumulative, ties.last) + before
+    cumulative *= 2
+    cumulative -= weights
+    return cumulative if ties is None else namespace_for(weights).put(cumulative, ties.tied, at_ties)
 
 
-def weight_below_less_above(weights: Tensor, ties: Ties | None) -> Tensor:
+def weight_below_less_above(weights: Array, ties: Ties | None) -> Array:
     """The weight below each score in ascending order less that above it, (..., blocks, n)."""
     cumulative = running_sums(weights)
-    total = cumulative[..., -1:].clone()  # the cumulative weights are overwritten
-    return weight_below_twice(weights, cumulative, ties).sub_(total)
+    total = cumulative[..., -1:] + 0  # a copy: the cumulative weights are overwritten
+    below = weight_below_twice(weights, cumulative, ties)
+    below -= total
+    return below

@@ -20,13 +20,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, bandwidths, euclidean, kernel_function
 from metrifair.metrics.line import Merged
+from metrifair.metrics.namespaces import Array, is_tensor, namespace_for
 from metrifair.metrics.pair import (
     Pair,
     Utility,
@@ -51,9 +50,9 @@ _FEW = 64  # scores that are compared pair by pair
 class Form(NamedTuple):
     """The quadratic form that compares two samples, apart from their scores."""
 
-    scale: Tensor  # (..., strata, 1): 1 / sum of the weights of the stratum's side
-    matrix: Tensor  # (..., strata, strata): B
-    kept: Tensor  # (..., strata, 1): 1 + r - f, by which the diagonal is subtracted; 0 for the plug-in
+    scale: Array  # (..., strata, 1): 1 / sum of the weights of the stratum's side
+    matrix: Array  # (..., strata, strata): B
+    kept: Array  # (..., strata, 1): 1 + r - f, by which the diagonal is subtracted; 0 for the plug-in
 
 
 def form_of(pair: Pair, *, unbiased: bool) -> Form:
@@ -61,12 +60,12 @@ def form_of(pair: Pair, *, unbiased: bool) -> Form:
     if unbiased:
         _check_enough(pair)
     if pair.weights is None and (pair.fraction is None or not unbiased):
-        return _even_form(pair.left, pair.right, unbiased, pair.values.device)
+        return _even_form(pair.left, pair.right, unbiased, namespace_for(pair.values))
     if pair.weights is None:
-        total = squares = _counts(pair.left + pair.right, pair.values.device)
+        total = squares = _counts(pair.left + pair.right, namespace_for(pair.values))
     else:
         weights = block_weights(pair, pair.sizes)
-        total, squares = weights.sum(-1), weights.square().sum(-1)
+        total, squares = weights.sum(-1), (weights**2).sum(-1)
     return _form(total, squares, len(pair.left), unbiased=unbiased, fraction=pair.fraction)
 
 
@@ -79,7 +78,7 @@ def _check_enough(pair: Pair) -> None:
             "an unbiased distance needs 2 scores of each kind on each side, "
             f"got {left} and {right}; use a larger batch size, or the plug-in"
         )
-    if pair.weights is None or pair.weights.device.type != "cpu":
+    if pair.weights is None or not namespace_for(pair.weights).is_host:
         return
     alone = (block_weights(pair, pair.sizes) > 0).sum(-1) < 2
     if bool((alone if pair.fraction is None else alone & (pair.fraction < 1)).any()):
@@ -87,86 +86,89 @@ def _check_enough(pair: Pair) -> None:
 
 
 @lru_cache(maxsize=256)  # training meets the same counts at every step
-def _even_form(left: tuple[int, ...], right: tuple[int, ...], unbiased: bool, device: torch.device) -> Form:
-    count = _counts(left + right, device)
+def _even_form(left: tuple[int, ...], right: tuple[int, ...], unbiased: bool, xp: Any) -> Form:
+    count = _counts(left + right, xp)
     return _form(count, count, len(left), unbiased=unbiased)
 
 
 @lru_cache(maxsize=256)  # within a step that CUDA records, nothing may be copied to the device
-def _counts(sizes: tuple[int, ...], device: torch.device) -> Tensor:
-    return torch.tensor(sizes, dtype=torch.float64, device=device)
+def _counts(sizes: tuple[int, ...], xp: Any) -> Array:
+    return xp.array(sizes)
 
 
-def _form(total: Tensor, squares: Tensor, left_strata: int, *, unbiased: bool, fraction: Tensor | None = None) -> Form:
+def _form(total: Array, squares: Array, left_strata: int, *, unbiased: bool, fraction: Array | None = None) -> Form:
     """From the sums of the weights and of their squares in each stratum, and the fractions, (..., strata)."""
-    left = torch.arange(total.shape[-1], device=total.device) < left_strata
-    of_side = torch.where(left, (total * left).sum(-1, keepdim=True), (total * ~left).sum(-1, keepdim=True))
-    sign = left.double() * 2 - 1
-    matrix, scale = torch.outer(sign, sign), 1 / of_side.unsqueeze(-1)
+    xp = namespace_for(total)
+    stratum = xp.arange(total.shape[-1])
+    left = stratum < left_strata
+    of_side = xp.where(left, (total * left).sum(-1, keepdims=True), (total * ~left).sum(-1, keepdims=True))
+    sign = xp.double(left) * 2 - 1
+    matrix, scale = sign[:, None] * sign, 1 / of_side[..., None]
     if not unbiased:
-        return Form(scale, matrix, torch.zeros_like(scale))
-    q = squares / total.square()
+        return Form(scale, matrix, xp.zeros_like(scale))
+    q = squares / total**2
     r = q / (1 - q)
-    if fraction is None:
-        return Form(scale, matrix + torch.diag_embed(r), (1 + r).unsqueeze(-1))
-    r = torch.where(fraction < 1, (1 - fraction) * r, 0.0)  # one score that is all there is has q = 1
-    return Form(scale, matrix + torch.diag_embed(r), (1 + r - fraction).unsqueeze(-1))
+    if fraction is not None:
+        r = xp.where(fraction < 1, (1 - fraction) * r, 0.0)  # one score that is all there is has q = 1
+    diagonal = xp.where(stratum[:, None] == stratum, r[..., None], 0.0)
+    return Form(scale, matrix + diagonal, (1 + r if fraction is None else 1 + r - fraction)[..., None])
 
 
-def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
+def energy_between(pair: Pair, *, unbiased: bool = False) -> Array:
     """Energy distance from ranks: one sort, no matrix of pairs.
 
     It is linear in the scores with coefficients that depend on ranks only, and these are its gradient.
     """
-    z = pair.values
-    with torch.no_grad():
-        array = _plain_array(pair)
+    z, xp = pair.values, namespace_for(pair.values)
+    with xp.no_grad():
+        # Without weights or strata counting is all there is to do.
+        array = xp.host_array(z) if pair.weights is None and len(pair.sizes) == 2 else None
         if array is None:
             coefficients, center = _coefficients(pair, form_of(pair, unbiased=unbiased))
         else:
             fractions: Sequence[Any] = (1.0, 1.0)
             if unbiased:
                 _check_enough(pair)
-                q = pair.fraction  # of two blocks: numbers, or arrays that broadcast against the scores
-                fractions = (
-                    (0.0, 0.0) if q is None else q.tolist() if q.ndim == 1 else [p.numpy() for p in q.split(1, -1)]
-                )
-            counted = energy_coefficients(array, *pair.left, fractions=fractions)
-            coefficients, center = (torch.from_numpy(np.asarray(part)) for part in counted)
+                fractions = _two_fractions(pair.fraction)
+            counts = energy_coefficients(array, *pair.left, fractions=fractions)
+            coefficients, center = (xp.from_host(np.asarray(part)) for part in counts)
     # They sum to 0: any center gives the same value, one among the scores the smallest rounding error.
-    centered = z - (center if z.ndim == 1 else center.unsqueeze(-1))
-    value: Tensor = torch.dot(coefficients, centered) if z.ndim == 1 else torch.linalg.vecdot(coefficients, centered)
-    return value if unbiased else value.clamp_min(0.0)
+    value = xp.vecdot(coefficients, z - (center if z.ndim == 1 else center[..., None]))
+    return value if unbiased else xp.at_least(value, 0.0)
 
 
-def _plain_array(pair: Pair) -> NDArray[Any] | None:
-    """The scores, where counting is all there is to do; None on an accelerator or inside a torch.func transform."""
-    if pair.weights is not None or len(pair.sizes) != 2:
-        return None
-    try:
-        return pair.values.detach().numpy()
-    except (RuntimeError, TypeError):
-        return None
+def _two_fractions(fraction: Array | None) -> Sequence[Any]:
+    """Those of two blocks: numbers, or arrays that broadcast against the scores."""
+    if fraction is None:
+        return 0.0, 0.0
+    array = namespace_for(fraction).host_array(fraction)
+    return array.tolist() if array.ndim == 1 else (array[..., :1], array[..., 1:])
 
 
-def _coefficients(pair: Pair, form: Form) -> tuple[Tensor, Tensor]:
+def _coefficients(pair: Pair, form: Form) -> tuple[Array, Array]:
     """The derivative by each score, and a score from the middle."""
+    xp = namespace_for(pair.values)
     points, order, ties = ascending(pair.values)
-    weights = block_weights_in_order(pair, pair.sizes, order).mul_(form.scale)
+    weights = block_weights_in_order(pair, pair.sizes, order)
+    weights *= form.scale
     slope = weight_below_less_above(weights, ties)  # derivatives of sum_j W_kj |z - z_j| at the sorted scores
-    coefficients = _combined(weights, form.matrix, slope).mul_(-2.0)
-    coefficients = torch.empty_like(pair.values).scatter_(-1, order, coefficients.to(pair.values.dtype))
-    return coefficients, points.select(-1, points.shape[-1] // 2)
+    coefficients = _combined(weights, form.matrix, slope)
+    coefficients *= -2.0
+    coefficients = xp.scattered(xp.astype(coefficients, pair.values.dtype), order)
+    return coefficients, points[..., points.shape[-1] // 2]
 
 
-def _combined(weights: Tensor, matrix: Tensor, slope: Tensor) -> Tensor:
+def _combined(weights: Array, matrix: Array, slope: Array) -> Array:
     """sum_kl W_k B_kl slope_l: (..., n) from weights and slopes (..., strata, n)."""
+    xp = namespace_for(slope)
     if slope.ndim == 2:  # row by row: less memory at a time, which counts for millions of scores
-        total = torch.zeros_like(slope[0])
+        total = xp.zeros_like(slope[0])
         for row, own in zip(matrix, weights, strict=True):
-            total.addcmul_(row @ slope, own)
+            xp.add_product(total, row @ slope, own)
         return total
-    return (matrix @ slope).mul_(weights).sum(-2)
+    product = matrix @ slope
+    product *= weights
+    return product.sum(-2)
 
 
 def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) -> tuple[AnyFloats, AnyFloats]:
@@ -253,24 +255,25 @@ def mmd_between(
     bandwidth: Bandwidth = 1.0,
     unbiased: bool = False,
     vector: bool = False,
-) -> Tensor:
+) -> Array:
     """Squared maximum mean discrepancy."""
     if kernel == "distance":
         between = vector_energy_between if vector else energy_between
         return between(pair, unbiased=unbiased) / 2
     if kernel == "laplace" and not vector:
         lengths = bandwidths(bandwidth, pair.values, unbiased=unbiased)
-        return torch.stack([_laplace_between(pair, length, unbiased=unbiased) for length in lengths]).sum(0)
+        parts = [_laplace_between(pair, length, unbiased=unbiased) for length in lengths]
+        return namespace_for(pair.values).stack(parts).sum(0)
     function = kernel_function(kernel, bandwidth, pair.values, unbiased=unbiased, vector=vector)
     return _pairwise_between(pair, function, unbiased=unbiased, vector=vector)
 
 
-def vector_energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
+def vector_energy_between(pair: Pair, *, unbiased: bool = False) -> Array:
     """Energy distance of vector scores, by pairs in blocks."""
     return _pairwise_between(pair, lambda a, b: -euclidean(a, b), unbiased=unbiased, vector=True)
 
 
-def sliced_energy_between(pair: Pair, directions: Tensor, *, unbiased: bool = False) -> Tensor:
+def sliced_energy_between(pair: Pair, directions: Array, *, unbiased: bool = False) -> Array:
     """Mean energy distance of the projections on ``directions`` (slices, d), on the scale of the one in R^d.
 
     For directions uniform on the sphere the mean projected distance is c_d = G(d/2) / (sqrt(pi) G((d+1)/2))
@@ -279,97 +282,94 @@ def sliced_energy_between(pair: Pair, directions: Tensor, *, unbiased: bool = Fa
     """
     projections, shrinkage = projected(pair.values, directions)
     weights, fraction = (
-        part if part is None or part.ndim == 1 else part.unsqueeze(-2) for part in (pair.weights, pair.fraction)
+        part if part is None or part.ndim == 1 else part[..., None, :] for part in (pair.weights, pair.fraction)
     )
     on_the_line = Pair(projections, pair.left, pair.right, weights, fraction)
     return energy_between(on_the_line, unbiased=unbiased).mean(-1) / shrinkage
 
 
-def projected(values: Tensor, directions: Tensor) -> tuple[Tensor, float]:
+def projected(values: Array, directions: Array) -> tuple[Array, float]:
     """Vectors (..., n, d) along directions, (..., slices, n), and how much shorter distances are there on average."""
     d = values.shape[-1]
     shrinkage = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
-    return directions @ values.transpose(-2, -1), shrinkage
+    return directions @ values.swapaxes(-2, -1), shrinkage
 
 
-def random_directions(
-    slices: int, dimension: int, generator: torch.Generator, *, dtype: torch.dtype = torch.float64
-) -> Tensor:
-    """Independent uniform points of the unit sphere, (slices, dimension), on the generator's device."""
-    normal = torch.randn(slices, dimension, generator=generator, dtype=dtype, device=generator.device)
-    return torch.nn.functional.normalize(normal, dim=-1)
-
-
-def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Tensor:
+def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Array:
     """Squared MMD of exp(-|z - z'| / length) by decayed running sums over the sorted scores."""
-    z = pair.values
-    with torch.no_grad():
+    z, xp = pair.values, namespace_for(pair.values)
+    with xp.no_grad():
         form = form_of(pair, unbiased=unbiased)
         points, order, ties = ascending(z)
         weights = block_weights_in_order(pair, pair.sizes, order) * form.scale
         # Across 50 lengths nothing is felt (e^-50 = 2e-22); uncapped, the logarithms of weights drown in far positions.
-        gaps = (points[..., 1:] - points[..., :-1]).double().div_(length).clamp_max_(50.0)
-        scaled = torch.nn.functional.pad(gaps.cumsum(-1), (1, 0)).unsqueeze(-2)
-        logs = weights.log()
-        below = (torch.logcumsumexp(logs + scaled, -1) - scaled).exp()  # each includes the sample itself
-        above = (torch.logcumsumexp((logs - scaled).flip(-1), -1).flip(-1) + scaled).exp()
+        gaps = xp.at_most(xp.double(points[..., 1:] - points[..., :-1]) / length, 50.0)
+        scaled = xp.pad(gaps.cumsum(-1), 1, 0)[..., None, :]
+        logs = xp.log(weights)
+        below = xp.exp(xp.logcumsumexp(logs + scaled) - scaled)  # each includes the sample itself
+        above = xp.exp(xp.flip(xp.logcumsumexp(xp.flip(logs - scaled))) + scaled)
         potential = form.matrix @ (below + above - weights)
-        value = (weights * potential).sum((-2, -1)) - (form.kept * weights.square()).sum((-2, -1))
+        value = (weights * potential).sum((-2, -1)) - (form.kept * weights**2).sum((-2, -1))
+        if not is_tensor(z):
+            return value
         # Equal scores pull neither way: take out of the difference what ties put on one side.
         cumulative = running_sums(weights)
         one_sided = 2 * cumulative - weights - weight_below_twice(weights, cumulative, ties)
         slope = (above - below + one_sided) / length
-        gradient = (2 * weights * (form.matrix @ slope)).sum(-2).to(z.dtype)
-        gradient = torch.empty_like(gradient).scatter_(-1, order, gradient)
-    return with_gradient(value.to(z.dtype), gradient, z)
+        gradient = xp.scattered(xp.astype((2 * weights * (form.matrix @ slope)).sum(-2), z.dtype), order)
+    return with_gradient(xp.astype(value, z.dtype), gradient, z)
 
 
-def _pairwise_between(pair: Pair, kernel: KernelFunction, *, unbiased: bool, vector: bool) -> Tensor:
+def _pairwise_between(pair: Pair, kernel: KernelFunction, *, unbiased: bool, vector: bool) -> Array:
     """The quadratic form for any kernel, in blocks of rows: n^2 time, memory for one block."""
-    z, axis = pair.values, -2 if vector else -1
+    z, axis, xp = pair.values, -2 if vector else -1, namespace_for(pair.values)
     form = form_of(pair, unbiased=unbiased)
     weights = block_weights(pair, pair.sizes) * form.scale
     factors = form.matrix @ weights  # (..., strata, n): what a stratum's samples multiply the kernel by
-    fixed, moves = z.detach(), torch.is_grad_enabled() and z.requires_grad
-    rows = max(1, _BLOCK // z.numel())
+    fixed, moves = xp.detach(z), xp.is_differentiated(z)
+    rows = max(1, _BLOCK // math.prod(z.shape))
     values, gradients = [], []
     for start in range(0, z.shape[axis], rows):
         chosen = slice(start, start + rows)
-        with torch.set_grad_enabled(moves):
-            own = fixed[..., chosen, :] if vector else fixed[..., chosen]
-            own = own.clone().requires_grad_() if moves else own
-            pairs = kernel(own.unsqueeze(axis), fixed.unsqueeze(axis - 1))  # (..., rows, n)
-            share = weights[..., chosen].transpose(-2, -1) @ factors  # (..., rows, n)
-            part = (share.to(pairs.dtype) * pairs).sum((-2, -1))
+
+        def part(own: Array, chosen: slice = chosen) -> Array:
+            pairs = kernel(xp.expand_dims(own, axis), xp.expand_dims(fixed, axis - 1))  # (..., rows, n)
+            share = weights[..., chosen].swapaxes(-2, -1) @ factors  # (..., rows, n)
+            return (xp.astype(share, pairs.dtype) * pairs).sum((-2, -1))
+
+        own = fixed[..., chosen, :] if vector else fixed[..., chosen]
         if moves:
             # The kernel is symmetric: the derivative by both arguments is twice that by the first.
-            slope = torch.autograd.grad(part.sum(), own)[0] if part.requires_grad else torch.zeros_like(own)
+            value, slope = xp.value_and_slope(part, own)
             gradients.append(2 * slope)
-        values.append(part.detach())
-    diagonal = ((form.kept * weights.square()).sum(-2).to(z.dtype) * kernel(z, z)).sum(-1)
-    value = torch.stack(values).sum(0)
+        else:
+            with xp.no_grad():
+                value = part(own)
+        values.append(value)
+    diagonal = (xp.astype((form.kept * weights**2).sum(-2), z.dtype) * kernel(z, z)).sum(-1)
+    value = xp.stack(values).sum(0)
     if moves:
-        value = with_gradient(value, torch.cat(gradients, axis), z, vector=vector)
+        value = with_gradient(value, xp.concat(gradients, axis), z, vector=vector)
     return value - diagonal
 
 
-def with_gradient(value: Tensor, gradient: Tensor, z: Tensor, *, vector: bool = False) -> Tensor:
+def with_gradient(value: Array, gradient: Array, z: Array, *, vector: bool = False) -> Array:
     """``value``, known as a constant, with ``gradient`` as its derivative by ``z``."""
-    return value + (gradient * (z - z.detach())).sum((-2, -1) if vector else -1)
+    return value + (gradient * (z - z.detach())).sum((-2, -1) if vector else -1) if is_tensor(z) else value
 
 
-def mean_kernel(points: Tensor, signed: Tensor) -> Tensor:
+def mean_kernel(points: Array, signed: Array) -> Array:
     """Sum of s_i s_j K(z_i, z_j) over points (k,) with masses (..., k), in blocks; K is the default of mmd_squared."""
     kernel = kernel_function("gaussian", 1.0, points)
     width = max(1, _BLOCK // len(points))
     blocks = (slice(start, start + width) for start in range(0, len(points), width))
-    parts = [((signed @ kernel(points.unsqueeze(-1), points[own])) * signed[..., own]).sum(-1) for own in blocks]
-    return torch.stack(parts).sum(0)
+    parts = [((signed @ kernel(points[:, None], points[own])) * signed[..., own]).sum(-1) for own in blocks]
+    return namespace_for(points).stack(parts).sum(0)
 
 
 def kernel_spread(points: Floats, shares: Floats) -> float:
     """1 less the mean kernel of two independent scores of one sample, of which ``shares`` lie at ``points``."""
-    return 1.0 - float(mean_kernel(torch.from_numpy(points), torch.from_numpy(shares)))
+    return 1.0 - float(mean_kernel(points, shares))
 
 
 def energy_spread(points: Floats, shares: Floats) -> float:
@@ -382,18 +382,19 @@ def kernel_utility(
     both: Merged, kernel: KernelName | KernelFunction = "gaussian", bandwidth: Bandwidth = 1.0
 ) -> Utility:
     """Difference of the mean kernels of two samples, over its norm."""
-    signed = both.difference.diff(prepend=both.difference.new_zeros(1))
+    signed = np.diff(both.difference, prepend=0.0)
     return mean_kernel_difference(both.points, signed, kernel_function(kernel, bandwidth, both.points))
 
 
-def mean_kernel_difference(points: Tensor, signed: Tensor, kernel: KernelFunction, *, vector: bool = False) -> Utility:
+def mean_kernel_difference(points: Floats, signed: Floats, kernel: KernelFunction, *, vector: bool = False) -> Utility:
     """The same for points (k,), or vectors (k, d), with the left sample's masses less the right one's (k,)."""
     rows, axis = max(1, _BLOCK // len(points)), -2 if vector else -1
 
     def difference(score: Floats) -> Floats:
-        blocks: tuple[Tensor, ...] = torch.as_tensor(score).split(rows)
-        parts = [kernel(block.unsqueeze(axis), points.unsqueeze(axis - 1)) @ signed for block in blocks]
-        return torch.cat(parts).numpy()
+        blocks = (score[start : start + rows] for start in range(0, len(score), rows))
+        against = np.expand_dims(points, axis - 1)
+        parts = [kernel(np.expand_dims(block, axis), against) @ signed for block in blocks]
+        return np.concatenate([np.zeros(0), *parts])
 
-    norm = np.sqrt(max(float(difference(points.numpy()) @ signed.numpy()), 0.0))
+    norm = np.sqrt(max(float(difference(points) @ signed), 0.0))
     return lambda score: difference(score) / norm if norm > 0 else np.zeros(len(score))

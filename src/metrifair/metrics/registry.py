@@ -5,20 +5,21 @@ Training, audits, files of any size, certificates, reports and tests look nothin
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import inf, nan, sqrt
-from typing import Literal, TypeAlias
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import line
 from metrifair.metrics.kernels import euclidean
+from metrifair.metrics.namespaces import Array, host_values, is_tensor
 from metrifair.metrics.pair import Bound, Metric, Pair, Utility
 from metrifair.metrics.quadratic import (
     energy_between,
@@ -27,13 +28,16 @@ from metrifair.metrics.quadratic import (
     kernel_utility,
     mean_kernel,
     mmd_between,
-    random_directions,
     sliced_energy_between,
     vector_energy_between,
 )
 from metrifair.metrics.vectors import potential_utility, vector_atoms_utility, vector_kernel_utility
 from metrifair.support.arrays import Floats
-from metrifair.support.checks import check_known
+from metrifair.support.checks import check_known, require
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 TRAINING_BINS = 10
 USUAL = ("kolmogorov", "wasserstein", "energy")
@@ -64,14 +68,14 @@ class MetricFacts:
 
     # --- computed from other things than a pair of samples of numbers
     # From a sort that is shared with other metrics. None: it sorts for itself.
-    of_merged: Callable[[line.Merged], Tensor] | None = None
+    of_merged: Callable[[line.Merged], Array] | None = None
     # From distinct scores (k,), and the left sample's shares at them less the right one's (..., k), which need be no
     # such difference. None, and no of_merged either: no bootstrap interval.
-    of_shares: Callable[[Tensor, Tensor], Tensor] | None = None
+    of_shares: Callable[[Array, Array], Array] | None = None
     # (pair, unbiased=...) of scores in R^d. None: one coordinate at a time.
-    of_vectors: Callable[..., Tensor] | None = None
+    of_vectors: Callable[..., Array] | None = None
     # (pair, directions, unbiased=...): projections, drawn anew at each step, are trained on. None: the vectors are.
-    of_slices: Callable[..., Tensor] | None = None
+    of_slices: Callable[..., Array] | None = None
 
     # --- training
     # Whether the gradient is that of the value itself, or of a smoothed version and a poor guide.
@@ -116,7 +120,7 @@ class MetricFacts:
     compares_means: bool = False
 
 
-def _of_merged(function: Callable[[line.Merged], Tensor]) -> Metric:
+def _of_merged(function: Callable[[line.Merged], Array]) -> Metric:
     return lambda pair: function(line.merged(pair))
 
 
@@ -209,7 +213,8 @@ without bias; or just the distance within the batch."""
 ESTIMATES: tuple[Estimate, ...] = ("rows", "population", "batch")
 
 MetricLike: TypeAlias = "str | Callable[..., Tensor]"
-"""A metric's name, or a function of two tensors (and, where samples have weights, u_weights and v_weights)."""
+"""A metric's name, or a function of two tensors (and, where samples have weights, u_weights and v_weights). Functions
+that also take arrays measure these without torch."""
 
 
 def facts(name: str) -> MetricFacts:
@@ -282,10 +287,12 @@ def trained_on_vectors(
         return None
     of_vectors, of_slices, unbiased = row.of_vectors, row.of_slices, estimate != "batch"
 
-    def on_vectors(pair: Pair) -> Tensor:
+    def on_vectors(pair: Pair) -> Array:
         if of_slices is None:
             return of_vectors(pair, unbiased=unbiased)
-        directions = random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
+        directions = _torch_namespace().random_directions(
+            slices, pair.values.shape[-1], generator, dtype=pair.values.dtype
+        )
         return of_slices(pair, directions, unbiased=unbiased)
 
     return _of_fresh_rows(on_vectors) if estimate == "population" else on_vectors
@@ -297,11 +304,28 @@ def acts_on_vectors(metric: MetricLike) -> bool:
 
 
 def _calling(function: Callable[..., Tensor]) -> Metric:
-    def metric(pair: Pair) -> Tensor:
-        u, v = pair.values.split(pair.samples, -1)
+    """The metric of a user's function."""
+
+    def metric(pair: Pair) -> Array:
+        cut = pair.samples[0]
+        u, v = pair.values[..., :cut], pair.values[..., cut:]
+        call = function if is_tensor(u) else partial(_called, function)
         if pair.weights is None:
-            return function(u, v)
-        u_weights, v_weights = pair.weights.split(pair.samples, -1)
-        return function(u, v, u_weights=u_weights, v_weights=v_weights)
+            return call(u, v)
+        return call(u, v, u_weights=pair.weights[..., :cut], v_weights=pair.weights[..., cut:])
 
     return metric
+
+
+def _called(function: Callable[..., Tensor], *arrays: Floats, **weights: Floats) -> Floats:
+    """What a user's function returns for arrays; one that takes tensors alone gets these."""
+    try:
+        return host_values(function(*arrays, **weights))
+    except (AttributeError, TypeError):
+        found: Floats = _torch_namespace().TorchNamespace.on_arrays(function)(*arrays, **weights)
+        return found
+
+
+def _torch_namespace() -> ModuleType:
+    require("torch", extra="train", purpose="a metric that takes tensors")
+    return importlib.import_module("metrifair.metrics.torch_namespace")

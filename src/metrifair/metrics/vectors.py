@@ -6,22 +6,21 @@ Energy distance and MMD of vectors are in ``quadratic``. For each of these metri
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.optimize
-import scipy.sparse
-import torch
-from scipy.spatial.distance import cdist
-from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, kernel_function
+from metrifair.metrics.namespaces import Array, host_values, namespace_for
 from metrifair.metrics.pair import Pair, Utility, Values, distance_of, paired
-from metrifair.metrics.quadratic import mean_kernel_difference, random_directions, sliced_energy_between, with_gradient
+from metrifair.metrics.quadratic import mean_kernel_difference, sliced_energy_between, with_gradient
 from metrifair.support.arrays import Floats
-from metrifair.support.checks import is_integer
+from metrifair.support.checks import is_integer, require
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 MOST_PAIRS = 250_000
 """A linear program over so many pairs takes some seconds, over four times as many, a minute."""
@@ -43,16 +42,17 @@ def transport(u: Floats, v: Floats, u_weights: Floats, v_weights: Floats) -> Tra
             f"the Wasserstein distance of vectors is a linear program over all pairs, here {n} x {m}, and at most "
             f"{MOST_PAIRS} are taken; use sliced_wasserstein_distance, or fewer rows"
         )
-    lengths = cdist(u, v)
+    optimize, sparse = _scipy("optimize"), _scipy("sparse")
+    lengths = _scipy("spatial.distance").cdist(u, v)
     longest = float(lengths.max())
     if longest == 0 or not np.isfinite(longest):  # beyond the largest float the caller scales down, and asks again
-        return Transport(longest, scipy.sparse.coo_array((n, m)), np.zeros(m))
+        return Transport(longest, sparse.coo_array((n, m)), np.zeros(m))
     pairs = np.arange(n * m)
-    marginals = scipy.sparse.csr_array(
+    marginals = sparse.csr_array(
         (np.ones(2 * n * m), (np.concatenate([pairs // m, n + pairs % m]), np.concatenate([pairs, pairs]))),
     )
     # The last column's sum follows from the others; without it rounding could leave no solution at all.
-    found = scipy.optimize.linprog(  # type: ignore[call-overload]  # scipy's stubs forget sparse matrices
+    found = optimize.linprog(
         lengths.ravel() / longest,
         A_eq=marginals[:-1],
         b_eq=np.concatenate([u_weights, v_weights])[:-1],
@@ -60,19 +60,24 @@ def transport(u: Floats, v: Floats, u_weights: Floats, v_weights: Floats) -> Tra
     )
     if found.status != 0:
         raise DataError(f"the linear program of the Wasserstein distance found no solution: {found.message}")
-    plan = scipy.sparse.coo_array(np.maximum(found.x, 0.0).reshape(n, m))
+    plan = sparse.coo_array(np.maximum(found.x, 0.0).reshape(n, m))
     prices = longest * np.append(found.eqlin.marginals[n:], 0.0)
     return Transport(float(plan.data @ lengths[plan.coords]), plan, prices)
 
 
-def vector_wasserstein_between(pair: Pair) -> Tensor:
+def _scipy(module: str) -> Any:
+    """A part of SciPy, which only the transport problem needs."""
+    return require(f"scipy.{module}", extra="train", purpose="the Wasserstein distance of vectors")
+
+
+def vector_wasserstein_between(pair: Pair) -> Array:
     """Wasserstein distance of vectors, exactly; its gradient is that of the cheapest plan, kept as it is."""
     z = pair.values
     *lead, rows, d = z.shape
-    points = z.detach().cpu().double().reshape(-1, rows, d).numpy()
-    weights = _signed(pair).abs().expand(*lead, rows).reshape(-1, rows)
+    points = host_values(z).astype(np.float64).reshape(-1, rows, d)
+    weights = np.broadcast_to(np.abs(_signed(pair)), (*lead, rows)).reshape(-1, rows)
     cut, costs, gradients = pair.samples[0], [], []
-    for model, weight in zip(points, weights.numpy(), strict=True):
+    for model, weight in zip(points, weights, strict=True):
         found = transport(model[:cut], model[cut:], weight[:cut], weight[cut:])
         costs.append(found.cost)
         apart = model[:cut][found.plan.row] - model[cut:][found.plan.col]
@@ -82,51 +87,57 @@ def vector_wasserstein_between(pair: Pair) -> Tensor:
         np.add.at(gradient, found.plan.row, pull)
         np.add.at(gradient, cut + found.plan.col, -pull)
         gradients.append(gradient)
-    value = torch.tensor(costs, dtype=torch.float64).reshape(lead).to(z)
-    return with_gradient(value, torch.from_numpy(np.stack(gradients)).reshape(z.shape).to(z), z, vector=True)
+    value, gradient = (_like(z, part) for part in (np.reshape(costs, lead), np.reshape(gradients, z.shape)))
+    return with_gradient(value, gradient, z, vector=True)
 
 
-def sliced_wasserstein_between(pair: Pair, directions: Tensor) -> Tensor:
+def _like(z: Array, values: Floats) -> Array:
+    """Values in the library, on the device and in the precision of z."""
+    xp = namespace_for(z)
+    return xp.astype(xp.to_device(values), z.dtype)
+
+
+def sliced_wasserstein_between(pair: Pair, directions: Array) -> Array:
     """Mean Wasserstein distance of the projections on ``directions`` (slices, d): another metric, at most the exact."""
-    weights = pair.weights if pair.weights is None or pair.weights.ndim == 1 else pair.weights.unsqueeze(-2)
-    projections = directions @ pair.values.transpose(-2, -1)  # (..., slices, n)
+    weights = pair.weights if pair.weights is None or pair.weights.ndim == 1 else pair.weights[..., None, :]
+    projections = directions @ pair.values.swapaxes(-2, -1)  # (..., slices, n)
     return line.wasserstein(line.merged(Pair(projections, pair.left, pair.right, weights))).mean(-1)
 
 
-def vector_variation_between(pair: Pair) -> Tensor:
+def vector_variation_between(pair: Pair) -> Array:
     """Half the sum of the differences of the shares at all vectors that occur."""
     z = pair.values
     *lead, rows, d = z.shape
-    models = z.detach().cpu().reshape(-1, rows, d).numpy()
-    signed = _signed(pair).expand(*lead, rows).reshape(-1, rows).numpy()
-    found = []
+    models = host_values(z).reshape(-1, rows, d)
+    signed = np.broadcast_to(_signed(pair), (*lead, rows)).reshape(-1, rows)
+    variations = []
     for points, weight in zip(models, signed, strict=True):
         _, atom = np.unique(points, axis=0, return_inverse=True)
-        found.append(np.abs(np.bincount(atom.ravel(), weight)).sum() / 2)
-    return torch.tensor(found, dtype=torch.float64).reshape(lead).to(z)
+        variations.append(np.abs(np.bincount(atom.ravel(), weight)).sum() / 2)
+    return _like(z, np.reshape(variations, lead))
 
 
-def _signed(pair: Pair) -> Tensor:
-    """The left sample's shares and, below zero, the right one's, (..., n) on the CPU."""
-    left, right = pair.samples
-    signs = torch.cat([torch.ones(left, dtype=torch.float64), -torch.ones(right, dtype=torch.float64)])
-    sizes = torch.cat([torch.full((size,), 1 / size, dtype=torch.float64) for size in (left, right)])
-    return signs * (sizes if pair.weights is None else pair.weights.cpu())
+def _signed(pair: Pair) -> Floats:
+    """The left sample's shares and, below zero, the right one's, (..., n)."""
+    sizes = pair.samples
+    shares = np.repeat([1 / size for size in sizes], sizes) if pair.weights is None else host_values(pair.weights)
+    signed: Floats = np.repeat([1.0, -1.0], sizes) * shares
+    return signed
 
 
 def potential_utility(pair: Pair) -> Utility:
     """The least distance less price: it grows by at most 1 per unit of distance, and attains the transport's cost."""
-    signed, cut = _signed(pair).numpy(), pair.samples[0]
-    points = pair.values.numpy()
+    signed, cut, points = _signed(pair), pair.samples[0], pair.values
     right = points[cut:]
     prices = transport(points[:cut], right, signed[:cut], -signed[cut:]).prices
+    cdist = _scipy("spatial.distance").cdist
     return lambda scores: np.asarray((cdist(scores, right) - prices).min(-1))
 
 
 def vector_atoms_utility(pair: Pair) -> Utility:
     """1/2 at vectors that the left sample has more of, -1/2 at those of the right one, 0 at all others."""
-    atoms, place = np.unique(pair.values.numpy(), axis=0, return_inverse=True)
-    heights = np.sign(np.bincount(place.ravel(), _signed(pair).numpy())) / 2
+    atoms, place = np.unique(pair.values, axis=0, return_inverse=True)
+    heights = np.sign(np.bincount(place.ravel(), _signed(pair))) / 2
     known = {tuple(atom): height for atom, height in zip(atoms.tolist(), heights.tolist(), strict=True)}
     return lambda scores: np.array([known.get(tuple(score), 0.0) for score in scores.tolist()])
 
@@ -182,8 +193,8 @@ def sliced_energy_distance(
 
     Examples
     --------
-    >>> sliced_energy_distance([[0.0, 0.0]], [[3.0, 4.0]], slices=5000)      # 2 x 5
-    10.0...
+    >>> round(sliced_energy_distance([[0.0, 0.0]], [[3.0, 4.0]], slices=5000))      # 2 x 5
+    10
     """
     pair = paired(u, v, u_weights, v_weights, vector=True)
     directions = _directions(slices, random_state, pair)
@@ -236,8 +247,9 @@ def sliced_wasserstein_distance(
     return distance_of(partial(sliced_wasserstein_between, directions=directions), pair, 1.0, u, v)
 
 
-def _directions(slices: int, random_state: int, pair: Pair) -> Tensor:
+def _directions(slices: int, random_state: int, pair: Pair) -> Array:
+    """Uniform points of the unit sphere: the same for arrays and tensors, on every device."""
     if not is_integer(slices):
         raise DataError(f"slices must be an integer from 1 upwards, got {slices!r}")
-    generator = torch.Generator(device=pair.values.device).manual_seed(random_state)
-    return random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
+    normal = np.random.default_rng(random_state).standard_normal((slices, pair.values.shape[-1]))
+    return _like(pair.values, normal / np.linalg.norm(normal, axis=-1, keepdims=True))

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
+from metrifair.metrics.namespaces import host_values, namespace_for, no_warnings
 from metrifair.metrics.pair import Pair, Utility, Values, paired
 from metrifair.metrics.registry import facts
 
@@ -128,13 +129,14 @@ def witness(
         raise DataError(
             "a witness belongs to two samples: one-dimensional u and v, or rows of vectors with vector=True"
         )
-    weights = None if pair.weights is None else pair.weights.cpu()
-    pair = Pair(pair.values.detach().cpu().double(), pair.left, pair.right, weights)
-    options = {"p": p, "kernel": kernel, "bandwidth": bandwidth}
-    with np.errstate(over="ignore", invalid="ignore"):
+    own_kernel = namespace_for(pair.values).on_arrays(kernel) if callable(kernel) else kernel
+    weights = None if pair.weights is None else host_values(pair.weights)
+    pair = Pair(host_values(pair.values).astype(np.float64), pair.left, pair.right, weights)
+    options = {"p": p, "kernel": own_kernel, "bandwidth": bandwidth}
+    with no_warnings():
         utility = best(pair if vector else line.merged(pair), **{name: options[name] for name in row.witness_options})
-        values, cut = utility(pair.values.numpy()), pair.samples[0]
-        own = np.ones(len(values)) if pair.weights is None else pair.weights.numpy()
+        values, cut = utility(pair.values), pair.samples[0]
+        own = np.ones(len(values)) if weights is None else weights
         left, right = (np.average(values[part], weights=own[part]) for part in (slice(cut), slice(cut, None)))
     if not np.isfinite([left, right]).all():
         raise DataError("the witness exceeds the largest floating-point number; divide all scores by a constant")

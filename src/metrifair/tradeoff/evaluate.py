@@ -126,7 +126,8 @@ def _compared(found: Predictions, part: HeldOut) -> Tensor:
 
 def distances_of(values: Tensor, part: HeldOut) -> Tensor:
     """Kolmogorov distances of scores (..., n), of each comparison: (..., comparisons)."""
-    return between(measured("kolmogorov"), values, part.sides, names=tuple(part.compared), reduce="all")
+    found: Tensor = between(measured("kolmogorov"), values, part.sides, names=tuple(part.compared), reduce="all")
+    return found
 
 
 def _certified(distances: Tensor, part: HeldOut) -> Interval:

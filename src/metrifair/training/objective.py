@@ -13,9 +13,11 @@ from torch import Tensor
 
 from metrifair.batches.samples import Batch, Samples
 from metrifair.metrics.dependence import dependence_of, dependence_slopes, sliced_dependence
+from metrifair.metrics.namespaces import Array
 from metrifair.metrics.pair import between
-from metrifair.metrics.quadratic import energy_coefficients, random_directions
+from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained, trained_on_vectors
+from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Combine, Comparison, Sides, check_dependences, penalty_weights
 from metrifair.problem.criteria import STATISTICAL_PARITY, Criterion, Penalize
 from metrifair.problem.losses import REGRESSION_LOSSES
@@ -245,13 +247,13 @@ class Objective:
             together = trained_on_vectors(self.metric, estimate=estimate, slices=self.slices, generator=self.generator)
         by_coordinate = vector and together is None
 
-        def dependence(score: Tensor, side: Sides) -> Tensor:
+        def dependence(score: Tensor, side: Sides) -> Array:
             if together is None:
                 return dependence_of(score, side, values=values, estimate=estimate)
             directions = random_directions(self.slices, score.shape[-1], self.generator, dtype=score.dtype)
             return sliced_dependence(score, side, values=values, estimate=estimate, directions=directions)
 
-        found = between(
+        found: Tensor = between(
             together or trained(self.metric, estimate=estimate),
             score.transpose(-2, -1) if by_coordinate else score,  # coordinates, as if they were so many more models
             sides,
