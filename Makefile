@@ -71,7 +71,7 @@ test-install: .venv/installed
 	$(PYTHON) -m venv --without-pip build/empty
 	for part in audits commands training; do \
 		extra=$$(echo $$part | sed 's/audits//; s/commands/[cli]/; s/training/[train]/'); \
-		$(PYTHON) -m pip --python build/empty/bin/python install --quiet --disable-pip-version-check --no-compile \
+		$(BIN)/python -m pip --python build/empty/bin/python install --quiet --disable-pip-version-check --no-compile \
 			-c constraints.txt "$(WHEEL)$$extra" && build/empty/bin/python -I tests/use_$$part.py || exit 1; \
 	done
 

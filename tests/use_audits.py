@@ -24,7 +24,6 @@ NEEDED = {
     "FairXGBRegressor": "boosting",
     "Frontier": "train",
     "TableEncoder": "train",
-    "TableModel": "train",
     "ThresholdPostprocessor": "train",
     "frontier": "train",
     "to_card": "train",
