@@ -29,7 +29,7 @@ def main() -> None:
     assert gaps[1] < gaps[0] / 2, gaps
     found = audit(fair.predict_proba(X), sensitive_features=a, y_true=y, random_state=0)
     assert found.worst(criterion="statistical_parity").value == gaps[1]
-    front = frontier(FairClassifier(epochs=20), X, y, sensitive_features=a, strengths=[0, 1, 10])
+    front = frontier(FairClassifier(epochs=20), X, y, sensitive_features=a, strengths=[0, 1, 10], random_state=0)
     assert len(front.points) == 3
     sampler = StratifiedBatchSampler(a, batch_size=50)
     rows = next(iter(sampler))

@@ -34,6 +34,7 @@ from .metrics.witness import witness
 from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
 from .problem import criteria
+from .tradeoff.search import SearchOptions
 
 __all__ = [
     "Audit",
@@ -49,6 +50,7 @@ __all__ = [
     "FairXGBClassifier",
     "FairXGBRegressor",
     "Frontier",
+    "SearchOptions",
     "TableEncoder",
     "TableModel",
     "ThresholdPostprocessor",

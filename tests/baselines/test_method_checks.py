@@ -207,7 +207,9 @@ def test_its_knob_makes_a_frontier(name: str) -> None:
     model = method_class(name)(**METHODS[name])
     y = y if is_regressor(model) else (y > 0).astype(int)
     knob, *values = KNOBS[name]
-    front = metrifair.frontier(model, X, y, sensitive_features=a, parameter=knob, strengths=values, on="decisions")
+    front = metrifair.frontier(
+        model, X, y, sensitive_features=a, parameter=knob, strengths=values, unfairness_of="decisions", random_state=0
+    )
     free, fair = sorted(front.points, key=lambda point: values.index(point.strength))
     assert fair.gap("decisions") < free.gap("decisions") - 0.1
     assert fair.accuracy < free.accuracy + 0.05

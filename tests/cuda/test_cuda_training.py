@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import FairClassifier, FairRegressor
+from metrifair import FairClassifier, FairRegressor, SearchOptions
 from metrifair.estimators import fit_stack
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 
@@ -70,7 +70,7 @@ def test_a_frontier_on_the_device_is_that_on_the_cpu() -> None:
     from metrifair import frontier  # noqa: PLC0415
 
     x, y, a = people(2)
-    options = {"strengths": [0.0, 1.0, 10.0], "seeds": 2}
+    options = {"strengths": [0.0, 1.0, 10.0], "random_state": 0, "search": SearchOptions(seeds=2)}
     far, near = (
         frontier(FairClassifier(hidden=(8,), epochs=4, device=device), x, y, sensitive_features=a, **options)
         for device in ("cuda", "cpu")

@@ -246,7 +246,7 @@ def test_points_of_a_frontier(case: Case) -> None:
         first = told.get("pos_label") == model.classes_[0]
         columns = [case.score, 1 - case.score] if first else [1 - case.score, case.score]
     X = np.column_stack([np.arange(N), *columns])
-    front = frontier([model], X, y, validation=0.3, test=0.7, **given)
+    front = frontier([model], X, y, validation=0.3, test=0.7, random_state=0, **given)
     tested = np.zeros(N, bool)
     tested[model.asked] = True
     own = replace(case, inside=[part & tested for part in case.inside])
@@ -293,7 +293,7 @@ def test_the_four_fifths_ratio_is_of_the_positive_label(positive: str, tmp_path:
     model.classes_ = np.unique(TEXT)
     probabilities = [score, 1 - score] if positive == "approved" else [1 - score, score]
     X = np.column_stack([np.arange(N), *probabilities])
-    front = frontier([model], X, TEXT, validation=0.3, test=0.7, **SEX_TABLE)
+    front = frontier([model], X, TEXT, validation=0.3, test=0.7, random_state=0, **SEX_TABLE)
     rows = model.asked
     own = [decided[rows][SEX[rows] == code].mean() for code in (0, 1)]
     assert front.points[0].more["four_fifths"] == pytest.approx(min(own) / max(own))

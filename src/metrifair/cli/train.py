@@ -129,9 +129,21 @@ def train_command(
 )
 @click.option("--seeds", type=click.IntRange(1, 100), default=1, help="Models of each strength.")
 @click.option(
+    "--folds",
+    type=click.IntRange(2),
+    help="Choose by so many cross-validation folds of all rows but the test rows.  [default: a quarter of the rows]",
+)
+@click.option(
+    "--unfairness-of",
+    type=click.Choice(["scores", "decisions"]),
+    default="scores",
+    help="What unfairness compares across groups.",
+)
+@click.option(
     "--utility",
+    default="auto",
     help="What makes a model good: accuracy, balanced_accuracy, auc, log_loss, brier; of numbers r2, "
-    "mean_absolute_error, mean_squared_error; or a scorer of scikit-learn.  [default: accuracy, or r2]",
+    "mean_absolute_error, mean_squared_error; or a scorer of scikit-learn. auto: accuracy, or r2.",
 )
 @click.option(
     "--cost",
@@ -142,7 +154,7 @@ def train_command(
 @click.option(
     "--max-unfairness",
     type=Number(0, 1),
-    help="Choose the best model whose unfairness (Kolmogorov distance of the scores) is at most this.",
+    help="Choose the best model whose unfairness (Kolmogorov distance) is at most this.",
 )
 @click.option("--without-group", is_flag=True, help="Choose only among models that need no group at prediction.")
 @click.option("--certified", is_flag=True, help="With --max-unfairness: this limit must be proven to be kept.")
@@ -165,7 +177,9 @@ def frontier_command(
     strengths: Any,
     families: Any,
     seeds: int,
-    utility: str | None,
+    folds: int | None,
+    unfairness_of: str,
+    utility: str,
     cost: Any,
     choice: Choice,
     html: Path | None,
@@ -186,7 +200,7 @@ def frontier_command(
     Example: what knowing the group at prediction would give
       metrifair frontier people.csv --label income --group sex --families mlp,linear,barycenter --html report.html
     """
-    if cost is not None and utility is not None:
+    if cost is not None and utility != "auto":
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
     if choice.refit is not None and choice.output is None:
         raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
@@ -198,10 +212,13 @@ def frontier_command(
     from metrifair.cli.console import command_text, console, say
     from metrifair.cli.training import provenance_of, selected, show_frontier
     from metrifair.cli.training_file import training_file
+    from metrifair.tradeoff.search import SearchOptions
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, strength=1.0)
-    encoder, front = source.frontier(strengths=strengths, seeds=seeds, utility=cost or utility, families=families)
+    search = SearchOptions(seeds=seeds, folds=folds)
+    asked = {"strengths": strengths, "utility": cost or utility, "unfairness_of": unfairness_of}
+    encoder, front = source.frontier(families, search, **asked)
     front = replace(front, provenance=provenance_of(source, files, command_text(ctx)))
     say(out, *source.description(encoder))
     try:

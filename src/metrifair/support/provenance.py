@@ -10,7 +10,7 @@ import inspect
 import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from hashlib import file_digest
 from importlib.metadata import version
@@ -140,14 +140,10 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     for name, parameter in parameters.items():
         if name in _BESIDE or name not in arguments:
             continue
-        value, default = arguments[name], parameter.default
-        if value is default or (type(value) is type(default) and isinstance(value, _PLAIN) and value == default):
+        value = arguments[name]
+        if _is_default(value, parameter.default):
             continue
-        text = (
-            "..."
-            if name in _ROWS
-            else _plain(Path(value).name if name in _PLACES and isinstance(value, str | os.PathLike) else value)
-        )
+        text = "..." if name in _ROWS else _plain(name, value)
         parts.append(text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}")
     return f"{function.__qualname__.rpartition('<locals>.')[2]}({', '.join(parts)})"
 
@@ -155,8 +151,20 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
 _PLAIN = (str, int, float, tuple, list, dict, type(None))
 
 
-def _plain(value: object) -> str:
-    """A value in words; of anything that is neither a plain one nor an estimator, its name or its kind."""
-    told = isinstance(value, _PLAIN) or hasattr(value, "get_params")
-    text = " ".join(repr(value).split()) if told else repr(getattr(value, "name", f"<{type(value).__name__}>"))
+def _is_default(value: object, default: object) -> bool:
+    return value is default or (type(value) is type(default) and isinstance(value, _PLAIN) and value == default)
+
+
+def _plain(name: str, value: object) -> str:
+    """The value of an argument as text; of anything but plain values, records and estimators, its name or its type."""
+    if name in _PLACES and isinstance(value, str | os.PathLike):
+        value = Path(value).name
+    if isinstance(value, _PLAIN) or hasattr(value, "get_params"):
+        text = " ".join(repr(value).split())
+    elif is_dataclass(value) and not hasattr(value, "name"):  # a record of options
+        options = ((one.name, getattr(value, one.name), one.default) for one in fields(value))
+        listed = [f"{one}={_plain(one, own)}" for one, own, default in options if not _is_default(own, default)]
+        text = f"{type(value).__name__}({', '.join(listed)})"
+    else:
+        text = repr(getattr(value, "name", f"<{type(value).__name__}>"))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -22,7 +22,7 @@ from metrifair.problem.cells import Comparison, Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Column, Table, one_column, rows_of
-from metrifair.support.checks import is_integer, is_number
+from metrifair.support.checks import is_number
 from metrifair.support.provenance import Provenance, made_now
 
 Rows = NDArray[np.int64]
@@ -135,7 +135,7 @@ class DataSet:
         if not all(is_number(share) and share > 0 for share in shares) or sum(shares) >= (1 if train else 1.0000001):
             received = f"{validation!r} and {test!r}"
             if is_number(validation) and validation >= 1:
-                received += "; folds are asked for by an integer from 2 upwards"
+                received += "; for cross-validation, pass search=SearchOptions(folds=5)"
             raise DataError(f"validation and test must be shares above 0 that leave rows for training, got {received}")
         kinds, everything = self.kinds, np.arange(len(self.problem))
         if not train:
@@ -152,7 +152,7 @@ class DataSet:
         alike = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
         return np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
 
-    def provenance(self, seed: object) -> Provenance:
+    def provenance(self, seed: int) -> Provenance:
         """Where figures of these rows come from."""
         kept = self.problem.kept
         return Provenance(
@@ -160,7 +160,7 @@ class DataSet:
             rows_read=len(self.rows) if kept is None else len(kept),
             left_out={} if kept is None else {"zero_weight": len(kept) - len(self.rows)},
             columns={"group": [attribute.name for attribute in self.problem.scheme.attributes]},
-            seed=int(seed) if is_integer(seed, least=0) else None,  # type: ignore[call-overload]
+            seed=seed,
             **made_now(),
         )
 
