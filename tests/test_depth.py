@@ -29,9 +29,9 @@ CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     "fit": (18, lambda: FairClassifier(epochs=2, random_state=0).fit(X, Y, sensitive_features=A)),
     # Of these 3 are figures by group (AUC, calibration), Wilson's intervals for them, and provenance.
     "audit": (27, lambda: audit(X[:, 0], sensitive_features=A, y_true=Y, **QUICK)),
-    # Of these 3 are utilities, 3 families and where they run, and one is where all comes from.
+    # Of these 3 are utilities, 3 families and where they run, one is how to search, and one where all comes from.
     "frontier": (
-        32,
+        33,
         lambda: frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0, 1], random_state=0),
     ),
 }

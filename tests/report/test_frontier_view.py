@@ -144,7 +144,7 @@ def test_a_view_says_what_is_wrong_with_it():
     ):
         FrontierView([])
     with pytest.raises(
-        DataError, match=r"on must be one of 'scores', 'decisions', got 'score'; did you mean 'scores'\?"
+        DataError, match=r"unfairness_of must be one of 'scores', 'decisions', got 'score'; did you mean 'scores'\?"
     ):
         FrontierView([Point(0, 0, 1, 0)], unfairness_of="score")
     with pytest.raises(DataError, match="accuracy_name must be one of 'accuracy', 'R2', got 'auc'"):

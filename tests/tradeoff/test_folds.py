@@ -13,8 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from metrifair import FairClassifier, SearchOptions, frontier
 from metrifair.errors import DataError, Diverged, TooFewSamples
-from metrifair.tradeoff.folds import in_folds
-from metrifair.tradeoff.split import data_set
+from metrifair.tradeoff.split import data_set, in_folds
 
 RNG = np.random.default_rng(3)
 N = 160

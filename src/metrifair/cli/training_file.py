@@ -34,10 +34,9 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.problem import attributes_equal_to_label, classes_in
 from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
 from metrifair.support.checks import check_known
-from metrifair.tradeoff.folds import split_rows
 from metrifair.tradeoff.points import FrontierNote, Job
 from metrifair.tradeoff.search import SearchOptions
-from metrifair.tradeoff.split import DataSet, data_set
+from metrifair.tradeoff.split import DataSet, data_set, split_rows
 from metrifair.tradeoff.sweep import Family, estimator_at
 from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.notes import note_text

@@ -9,51 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.figures.utility import Predictions
-from metrifair.postprocessing.cross_fitting import assign_folds
-from metrifair.support.checks import is_number
 from metrifair.tradeoff.evaluate import Evaluator, predictions
 from metrifair.tradeoff.ledger import Ledger
 from metrifair.tradeoff.points import Job, Outcome, Point
-from metrifair.tradeoff.split import DataSet, HeldOut, Rows, Split, data_set, divided  # noqa: F401  # data_set: for the example
+from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import RowsToTrain, sweep
-
-
-def split_rows(
-    data: DataSet, validation: float, test: float, seed: int, *, folds: int | None, train: bool = True
-) -> tuple[Split, tuple[Rows, ...]]:
-    """Training, validation and test rows, and the folds where cross-validation is asked for."""
-    if folds is None:
-        return data.split(validation, test, seed, train=train), ()
-    return in_folds(data, folds, test, seed, fitted=not train)
-
-
-def in_folds(
-    data: DataSet, count: int, test: float, seed: int, *, fitted: bool = False
-) -> tuple[Split, tuple[Rows, ...]]:
-    """Rows to train and to choose on, in folds with the same mix of cells and labels, and rows to judge on.
-
-    >>> given = np.arange(40.0)[:, None], np.arange(40) % 2, np.arange(40) // 2 % 2
-    >>> data = data_set(*given, None, regression=False, criterion="statistical_parity", contrast="pairs")
-    >>> split, folds = in_folds(data, 3, 0.25, 0)
-    >>> len(split.train), len(split.validation), len(split.test), [len(fold) for fold in folds]
-    (30, 30, 10, [10, 10, 10])
-    """
-    if fitted:
-        remedy = Remedy("folds", leave_out=True)
-        raise DataError("needs models to train, and these are fitted", argument="folds", remedy=remedy)
-    if not is_number(test) or not 0 < test < 1:
-        raise DataError(f"test must be a share above 0 that leaves rows for training, got {test!r}")
-    problem = data.problem
-    rest, judged = divided(np.arange(len(problem)), data.kinds, test, seed)
-    labels = np.zeros_like(rest) if problem.labels is None or not problem.scheme.classes else problem.labels[rest]
-    dealt = assign_folds(count, labels, data.kinds[rest], seed)
-    if (found := len(np.unique(dealt))) < count:
-        problem = f"must be at most {found}, as every fold needs rows of every label"
-        raise TooFewSamples(problem, argument="folds", received=count, remedy="use fewer, or leave rare labels out")
-    folds = tuple(data.rows[rest[dealt == fold]] for fold in range(count))
-    return Split(data.rows[rest], np.concatenate(folds), data.rows[judged]), folds
 
 
 def cross_sweep(

@@ -20,12 +20,12 @@ from metrifair.problem.problem import attributes_equal_to_label
 from metrifair.problem.tables import Table, library_of
 from metrifair.support.checks import check_known, is_number, last_step, seed_of
 from metrifair.tradeoff.evaluate import Evaluator, all_small, small_groups, unfairness_by_chance
-from metrifair.tradeoff.folds import cross_sweep, split_rows
+from metrifair.tradeoff.folds import cross_sweep
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome
 from metrifair.tradeoff.result import SweepContext, TradeOff
 from metrifair.tradeoff.search import SearchOptions
-from metrifair.tradeoff.split import DataSet, Rows, Split, data_set, with_common_comparisons
+from metrifair.tradeoff.split import DataSet, Rows, Split, data_set, split_rows, with_common_comparisons
 from metrifair.tradeoff.sweep import Family, RowsToTrain, families_of, sweep
 
 _BENDS = 8  # strengths that a refinement adds
