@@ -31,7 +31,7 @@ def main() -> None:
     assert found.worst(criterion="statistical_parity").value == gaps[1]
     front = frontier(FairClassifier(epochs=20), X, y, sensitive_features=a, strengths=[0, 1, 10], random_state=0)
     assert len(front.points) == 3
-    sampler = StratifiedBatchSampler(a, batch_size=50)
+    sampler = StratifiedBatchSampler(a, batch_size=50, random_state=0)
     rows = next(iter(sampler))
     penalty = UnfairnessPenalty(sampler=sampler)(torch.rand(len(rows)), torch.as_tensor(a[rows]))
     assert torch.isfinite(penalty)
