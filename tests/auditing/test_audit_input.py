@@ -72,13 +72,13 @@ def test_bad_input_is_refused_with_a_clear_message(changed: dict[str, Any], mess
 def test_ten_thousand_groups_are_the_most() -> None:
     n = 10_001
     with pytest.raises(DataError, match="hold 10,001 different values, as an id or a measurement does: too many"):
-        audit(np.zeros(n), sensitive_features=np.arange(n))
+        audit(None, np.zeros(n), sensitive_features=np.arange(n))
 
 
 def test_twenty_labels_are_the_most() -> None:
     n = 25
     with pytest.raises(DataError, match="y_true holds 25 labels, at most 20 can be compared; merge labels"):
-        audit(np.zeros(n), sensitive_features=np.arange(n) % 2, y_true=[f"label {k}" for k in range(n)])
+        audit([f"label {k}" for k in range(n)], np.zeros(n), sensitive_features=np.arange(n) % 2)
 
 
 def test_the_good_input_is_good() -> None:

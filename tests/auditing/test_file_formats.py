@@ -17,8 +17,9 @@ from metrifair import AuditState, DataError, audit, audit_file
 from metrifair.api.audit_table import count_file
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.files import opened
-from metrifair.auditing.out_of_core.formats import FileOptions
+from metrifair.auditing.out_of_core.formats import ReadOptions
 from metrifair.errors import MetrifairWarning, MissingExtra
+from tests.flat_options import flat
 
 NAMES = {"score": "p", "group": ["sex", "band"], "label": "y", "control": "day", "weight": "w"}
 QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}
@@ -46,13 +47,34 @@ def written(frame: pl.DataFrame, folder: Path) -> dict[str, tuple[Path, dict[str
             (folder / name).write_bytes(content)
         return folder / name
 
-    add("plain.csv", plain.write_csv().encode())
-    add("quoted.csv", comma.write_csv(quote_style="always").encode(), decimal=",", separator=",")
-    add("comma.csv", comma.write_csv(separator=";").encode(), decimal=",")
-    add("days.tsv", both.write_csv(separator="\t").encode("cp1252"), decimal=",", day_first=True, encoding="cp1252")
-    add("wide.csv", plain.write_csv().encode("utf-16"), encoding="utf-16")
-    add("bare.csv", plain.write_csv(include_header=False).encode(), header=False)
-    add("lines.txt", both.write_ndjson().encode("latin-1"), format="ndjson", decimal=",", day_first=True, encoding="l1")
+    add(None, "plain.csv", sensitive_features=plain.write_csv().encode())
+    add(
+        None,
+        "quoted.csv",
+        sensitive_features=comma.write_csv(quote_style="always").encode(),
+        decimal=",",
+        separator=",",
+    )
+    add(None, "comma.csv", sensitive_features=comma.write_csv(separator=";").encode(), decimal=",")
+    add(
+        None,
+        "days.tsv",
+        sensitive_features=both.write_csv(separator="\t").encode("cp1252"),
+        decimal=",",
+        day_first=True,
+        encoding="cp1252",
+    )
+    add(None, "wide.csv", sensitive_features=plain.write_csv().encode("utf-16"), encoding="utf-16")
+    add(None, "bare.csv", sensitive_features=plain.write_csv(include_header=False).encode(), header=False)
+    add(
+        None,
+        "lines.txt",
+        sensitive_features=both.write_ndjson().encode("latin-1"),
+        format="ndjson",
+        decimal=",",
+        day_first=True,
+        encoding="l1",
+    )
     frame.write_parquet(add("typed.parquet"))
     both.write_ipc(add("texts.arrow", decimal=",", day_first=True))
     frame.write_excel(add("typed.xlsx"))
@@ -70,7 +92,6 @@ ROW = st.tuples(
     st.sampled_from([0.5, 1.0, 2.25]),
 )
 
-
 DAY = dt.date(2026, 1, 31)
 
 
@@ -81,12 +102,12 @@ def check_every_format(rows: list[tuple[object, ...]]) -> None:
         audits, states = {}, {}
         for kind, (path, options) in written(frame, Path(name)).items():
             named = NAMES if options.get("header", True) else NUMBERED
-            found = audit_file(path, **named, **options, **QUICK)
+            found = audit_file(path, **flat(**named, **options, **QUICK))
             # Nothing but the names of columns may differ.
             text = found.to_frame("polars").write_csv()
             audits[kind] = (text if named is NAMES else renamed(text), found.record.rows, found.record.left_out)
             state = AuditState()
-            count_file(state, path, Roles.named(**named), FileOptions(**options))
+            count_file(state, path, Roles.named(**named), ReadOptions(**options))
             states[kind] = state.rows, state.left_out, len(state.cells)
         assert {kind for kind, other in audits.items() if other != audits["plain.csv"]} == set()
         assert {kind for kind, other in states.items() if other != states["plain.csv"]} == set()
@@ -115,7 +136,7 @@ def test_many_tables_in_every_format(rows):
 
 def refused(path: Path, match: str, **options: object) -> None:
     with pytest.raises(DataError, match=match):
-        audit_file(path, score="p", group="sex", **QUICK, **options)
+        audit_file(path, score="p", group="sex", **flat(**QUICK, **options))
 
 
 def test_what_is_written_otherwise_says_how_to_read_it(tmp_path: Path) -> None:
@@ -140,19 +161,19 @@ def test_what_is_written_otherwise_says_how_to_read_it(tmp_path: Path) -> None:
 
 def test_day_first_dates_are_iso_dates_and_nothing_else_is_touched() -> None:
     given = ["31.12.2026", "1/2/2026", "03-04-2026 12:30", "12/31/2026", "2026-01-02", "1.5", None]
-    found = FileOptions(day_first=True).rewritten(pl.DataFrame({"d": given}))["d"].to_list()
+    found = ReadOptions(day_first=True).rewritten(pl.DataFrame({"d": given}))["d"].to_list()
     assert found == ["2026-12-31", "2026-02-01", "2026-04-03 12:30", "12/31/2026", "2026-01-02", "1.5", None]
 
 
 def test_decimal_commas_are_points_and_nothing_else_is_touched() -> None:
     given = ["0,5", " -1,25e-3", ",5", "1,2,3", "a,b", "1.234,5", "7", None]
-    found = FileOptions(decimal=",").rewritten(pl.DataFrame({"d": given}))["d"].to_list()
+    found = ReadOptions(decimal=",").rewritten(pl.DataFrame({"d": given}))["d"].to_list()
     assert found == ["0.5", " -1.25e-3", ".5", "1,2,3", "a,b", "1.234,5", "7", None]
 
 
 def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path: Path) -> None:
     table = pl.DataFrame({"d": ["Approved", " Declined ", "N/A", "approved", None], "sex": ["f", "?", "N/A", "m", "m"]})
-    options = FileOptions(replace={"Approved": 1, "Declined": "0", "?": "x"})
+    options = ReadOptions(replace={"Approved": 1, "Declined": "0", "?": "x"})
     assert options.rewritten(table).to_dict(as_series=False) == {
         "d": ["1", "0", "N/A", "approved", None],
         "sex": ["f", "x", "N/A", "m", "m"],
@@ -161,7 +182,9 @@ def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path:
     frame = pl.DataFrame({"d": words * 20, "sex": ["f", "f", "m", "N/A"] * 20})
     for path, write in ((tmp_path / "s.csv", "write_csv"), (tmp_path / "s.parquet", "write_parquet")):
         getattr(frame, write)(path)
-        found = audit_file(path, score="d", group="sex", replace={"Approved": 1, "Declined": 0}, missing="N/A")
+        found = audit_file(
+            path, score="d", group="sex", reading=ReadOptions(replace={"Approved": 1, "Declined": 0}, missing="N/A")
+        )
         assert {one.group: one.selection_rate for one in found.decisions[0].rates} == {"f": 0.5, "m": 0.0}
     with pytest.raises(
         DataError, match=r"got 'Approved'; pass replace=\{'Approved': \.\.\., 'Declined': \.\.\.\} with 1"
@@ -185,19 +208,19 @@ def test_nothing_is_left_unreplaced_in_silence(tmp_path: Path) -> None:
     said: dict[str, object] = {"yes": True, "no": False}
     for path, rows in ((path, rows) for path in ("s.csv", "s.parquet") for rows in (10, 100)):
         asked: dict[str, Any] = {"score": "d", "group": "sex", "in_memory_rows": rows}
-        found = audit_file(tmp_path / path, **asked, replace=said | {"f": "women"})
+        found = audit_file(tmp_path / path, **flat(replace=said | {"f": "women"}, **asked))
         assert {one.group for one in found.decisions[0].rates} == {"women", "m"}
         with pytest.warns(MetrifairWarning, match="replace names 'F', 'on', which no cell of the columns that were"):
-            audit_file(tmp_path / path, **asked, replace=said | {"F": "women", "on": 1})
+            audit_file(tmp_path / path, **flat(replace=said | {"F": "women", "on": 1}, **asked))
     for group, old in (("k", "9.0"), ("ok", "False")):
         asked = {"score": "d", "group": group, "continuous": False, "replace": said | {old: "x"}}
         with pytest.raises(DataError, match=f"replace is for text, and names .* which the column '{group}' holds as"):
-            audit_file(tmp_path / "s.parquet", **asked)
-    with opened(tmp_path / "s.parquet", FileOptions(replace={"f": "women"})) as source:
+            audit_file(tmp_path / "s.parquet", **flat(**asked))
+    with opened(tmp_path / "s.parquet", ReadOptions(replace={"f": "women"})) as source:
         assert source.table()["sex"].to_list() == ["women", "women", "m", "m"] * 10
     with (
         pytest.raises(DataError, match="which the column 'day' holds as Date"),
-        opened(tmp_path / "s.parquet", FileOptions(replace={"2026-01-09": "x"})) as source,
+        opened(tmp_path / "s.parquet", ReadOptions(replace={"2026-01-09": "x"})) as source,
     ):
         source.table()
 
@@ -214,21 +237,23 @@ def test_what_is_wrong_with_a_workbook(tmp_path: Path, monkeypatch: pytest.Monke
     refused(path, "has several sheets; pass sheet=..., one of 'first', 'second', 'nothing'")
     refused(path, "sheet must be one of 'first', 'second', 'nothing', got 'third'", sheet="third")
     refused(path, "two.xlsx has no columns", sheet="nothing")
-    assert audit_file(path, score="p", group="sex", sheet="second", **QUICK).record.rows == 3
+    assert audit_file(path, score="p", group="sex", **flat(sheet="second", **QUICK)).record.rows == 3
     (tmp_path / "bad.xlsx").write_bytes(path.read_bytes()[:200])
     refused(tmp_path / "bad.xlsx", "bad.xlsx cannot be read as an Excel file: ")
     (tmp_path / "old.xls").write_bytes(b"x")
     refused(tmp_path / "old.xls", "is a spreadsheet of another kind; save it as .xlsx, or its sheet as csv")
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     with pytest.raises(MissingExtra, match=r'reading Excel files needs .*"metrifair\[excel\]"'):
-        audit_file(path, score="p", group="sex", sheet="first")
+        audit_file(path, score="p", group="sex", reading=ReadOptions(sheet="first"))
 
 
 def test_names_that_look_like_mistakes_are_pointed_out() -> None:
-    found = audit([0.1, 0.2, 0.3, 0.4, 0.5], sensitive_features={"sex": ["f", "F ", "m", "NA", "n / a"]}, **QUICK)
+    found = audit(
+        None, [0.1, 0.2, 0.3, 0.4, 0.5], sensitive_features={"sex": ["f", "F ", "m", "NA", "n / a"]}, **flat(**QUICK)
+    )
     told = " ".join(found.note_texts())
     assert "sex: 'NA' is treated as a group. Leave these cells empty if it marks missing values" in told
     assert "sex: 'n / a' is treated as a group" in told
     assert "sex: the groups 'F ' and 'f' differ only in spelling" in told
-    clean = audit([0.1, 0.2, 0.3], sensitive_features={"sex": ["f", "m", None], "n": [1, 1, 2]}, **QUICK)
+    clean = audit(None, [0.1, 0.2, 0.3], sensitive_features={"sex": ["f", "m", None], "n": [1, 1, 2]}, **flat(**QUICK))
     assert not {"name_like_missing", "names_alike"} & {note.kind for note in clean.notes}

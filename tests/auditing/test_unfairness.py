@@ -20,6 +20,7 @@ from sklearn.metrics import make_scorer
 from metrifair import audit, unfairness
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
+from tests.flat_options import flat
 
 RANDOM = np.random.default_rng(21)
 N = 240
@@ -539,4 +540,4 @@ def test_scores_may_have_a_gradient() -> None:
     plain = score.detach().numpy()
     assert unfairness(sex, score, sensitive_features=sex) == unfairness(sex, plain, sensitive_features=sex)
     quick = {"sensitive_features": sex, "resamples": 0, "permutations": 0, "random_state": 0}
-    assert audit(score, **quick).worst().value == audit(plain, **quick).worst().value
+    assert audit(None, score, **flat(**quick)).worst().value == audit(None, plain, **flat(**quick)).worst().value

@@ -193,7 +193,9 @@ def test_the_network_is_the_default_estimator() -> None:
     assert float(kolmogorov_distance(found[group == 0], found[group == 1])) < 0.02
 
 
-@pytest.mark.parametrize("options", [{"tolerance": -0.1}, {"tolerance": 1.1}, {"sigma": -1.0}, {"split": "yes"}, {"folds": 0}])
+@pytest.mark.parametrize(
+    "options", [{"tolerance": -0.1}, {"tolerance": 1.1}, {"sigma": -1.0}, {"split": "yes"}, {"folds": 0}]
+)
 def test_parameters_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=next(iter(options))):
         mapped([1, 2, 3], [0, 1, 1], **options)

@@ -21,7 +21,7 @@ from metrifair.report.frontier import frontier_chart, frontier_html, save_pictur
 from metrifair.report.html import framed, write_html
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import require
-from metrifair.support.provenance import call_text, said_of
+from metrifair.support.provenance import call_text
 from metrifair.tradeoff.evaluate import predictions
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
@@ -382,8 +382,7 @@ class Frontier(TradeOff):
         for outcome in self.outcomes:
             if outcome.curves is not None:
                 curves.setdefault(outcome.test.place, outcome.curves)
-        described = {name: value for name, value in said_of(title, about).items() if value}
-        provenance = replace(self.provenance, **described)
+        provenance = self.provenance.described(title, about)
         utility, constant = self.chosen_by or self.utility, (self.constant, self.constant_value)
         if self.source is not None and utility is not self.utility:
             constant = self.source.evaluator.constant(utility)

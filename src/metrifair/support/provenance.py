@@ -53,6 +53,15 @@ class Provenance:
     versions: Mapping[str, str] = field(default_factory=dict)
     time: str = ""  # UTC
 
+    def described(self, title: str | None, about: Mapping[str, str] | None) -> Provenance:
+        """The same with a title and metadata; None leaves either as it is."""
+        given = said_of(title, about)
+        return replace(
+            self,
+            title=self.title if title is None else given["title"],
+            about=self.about if about is None else given["about"],
+        )
+
     @property
     def short_hash(self) -> str:
         """The first digits of the hash of the first file, for the head of each printed page; empty without files."""
@@ -128,16 +137,9 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     >>> def audit_file(path, *, score, group=None, weights=(), sample_weight=None): ...
     >>> call_text(audit_file, dict(path="my/scores.csv", score="p", group=["a"], weights=(), sample_weight=[1, 2]))
     "audit_file('scores.csv', score='p', group=['a'], sample_weight=...)"
-    >>> def audit(y_pred, **options): ...
-    >>> call_text(audit, dict(y_pred=[0.5, 0.7], options={"threshold": 0.6}))
-    'audit(..., threshold=0.6)'
     """
-    parts, parameters = [], dict(inspect.signature(function).parameters)
-    if "options" in parameters:  # python -OO: their names and defaults are not known
-        parameters |= {name: parameters["options"].replace(name=name) for name in arguments["options"]}
-        arguments = {**arguments, **arguments["options"]}
-        del parameters["options"]
-    for name, parameter in parameters.items():
+    parts = []
+    for name, parameter in inspect.signature(function).parameters.items():
         if name in _BESIDE or name not in arguments:
             continue
         value = arguments[name]
@@ -161,8 +163,8 @@ def _plain(name: str, value: object) -> str:
         value = Path(value).name
     if isinstance(value, _PLAIN) or hasattr(value, "get_params"):
         text = " ".join(repr(value).split())
-    elif is_dataclass(value) and not hasattr(value, "name"):  # a record of options
-        options = ((one.name, getattr(value, one.name), one.default) for one in fields(value))
+    elif is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "name"):  # a record of options
+        options = ((one.name, getattr(value, one.name), one.default) for one in fields(value) if one.init)
         listed = [f"{one}={_plain(one, own)}" for one, own, default in options if not _is_default(own, default)]
         text = f"{type(value).__name__}({', '.join(listed)})"
     else:
