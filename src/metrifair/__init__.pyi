@@ -1,6 +1,6 @@
 __version__: str
 
-from . import baselines, datasets, errors, metrics, nn
+from . import baselines, criteria, datasets, errors, metrics, nn
 from .api.audit import audit
 from .api.audit_file import audit_file
 from .api.audit_result import Audit
@@ -35,7 +35,6 @@ from .metrics.distances import (
 from .metrics.witness import witness
 from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
-from .problem import criteria
 from .tradeoff.search import SearchOptions
 
 __all__ = [

@@ -21,6 +21,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class ArgumentNames:
     """How messages name arguments: as Python does. The command line names its options in their place."""
 
