@@ -61,12 +61,14 @@ def seeded() -> Iterator[tuple[str, Callable[..., Any]]]:
     for module in (import_module(name) for name in MODULES if name != "metrifair.mlflow"):
         for name in module.__all__:
             value = getattr(module, name)
-            methods = [one for _, one in inspect.getmembers(value, inspect.isroutine)] if inspect.isclass(value) else []
-            for one in [value, *methods] if callable(value) else []:
-                if (getattr(one, "__module__", None) or "").startswith("metrifair"):
-                    with_seed = "random_state" in inspect.signature(one).parameters
-                    if with_seed:
-                        yield f"{module.__name__}.{name} {one.__qualname__}", one
+            methods = (
+                [one for _, one in inspect.getmembers(value, inspect.isfunction)] if inspect.isclass(value) else []
+            )
+            for one in [value, *methods]:
+                error = inspect.isclass(one) and issubclass(one, Exception)  # which takes a message
+                own = callable(one) and not error and one.__module__.startswith("metrifair")
+                if own and "random_state" in inspect.signature(one).parameters:
+                    yield f"{module.__name__}.{name} {one.__qualname__}", one
 
 
 def test_seeds_are_drawn_unless_one_is_given() -> None:
