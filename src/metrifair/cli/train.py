@@ -252,7 +252,7 @@ def _write_frontier(
         say(out, f"Report: {html}")
     if json_to is None:
         return
-    same = ("accuracy_name", "groups", "sizes", "constant_value", "area", "area_with_constant")
+    same = ("accuracy_name", "unfairness_of", "groups", "sizes", "constant_value", "area", "area_with_constant")
     figures = {name: getattr(front, name) for name in same} | {
         "utility": front.utility.name,
         "points": [asdict(point) for point in front.points],

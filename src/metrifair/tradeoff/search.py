@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ class SearchOptions:
         if self.tolerances is not None:
             distinct_numbers("tolerances", self.tolerances, least=0.0)
         check_known("contrast", self.contrast, CONTRASTS)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+        if self.n_jobs is not None and (not is_integer(self.n_jobs, least=-(2**31)) or self.n_jobs == 0):
             raise DataError("must be None or an integer other than 0", argument="n_jobs", received=self.n_jobs)
         check_devices(self.devices)
         if not isinstance(self.ledger, str | os.PathLike | None):
@@ -91,9 +91,10 @@ class SearchOptions:
     @property
     def seed_values(self) -> list[int]:
         """The seeds of the models, each once; none where ``seeds`` cannot be used."""
-        if is_integer(self.seeds):
-            return list(range(int(self.seeds)))  # type: ignore[call-overload]  # is_integer says so
-        listed: list[Any] = list(self.seeds) if isinstance(self.seeds, Iterable) else []
+        given: Any = self.seeds
+        if is_integer(given):
+            return list(range(int(given)))
+        listed: list[Any] = list(given) if isinstance(given, Iterable) else []
         return list(dict.fromkeys(map(int, listed))) if all(is_integer(seed, least=0) for seed in listed) else []
 
 

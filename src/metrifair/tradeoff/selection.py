@@ -113,7 +113,7 @@ def bound(point: Point, *, unfairness_of: str, cdfs: int, models: int) -> float:
     if name not in point.intervals:
         raise DataError(
             "no bound is certified, as what is proven does not hold for weighted samples, nor for folds; select "
-            "without certified, or make the frontier without sample_weight, and with a share of the rows as validation"
+            "without certified, or make the frontier without sample_weight and without folds"
         )
     gap, interval = point.gap(unfairness_of), point.intervals[name]
     if interval.high >= 1:  # cut off there: the sample proves nothing

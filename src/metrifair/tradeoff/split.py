@@ -247,7 +247,7 @@ def in_folds(
     labels = np.zeros_like(rest) if problem.labels is None or not problem.scheme.classes else problem.labels[rest]
     dealt = assign_folds(count, labels, data.kinds[rest], seed)
     if (found := len(np.unique(dealt))) < count:
-        problem = f"must be at most {found}, as every fold needs rows of every label"
-        raise TooFewSamples(problem, argument="folds", received=count, remedy="use fewer, or leave rare labels out")
+        limit = f"must be at most {found}, as every fold needs rows of every label"
+        raise TooFewSamples(limit, argument="folds", received=count, remedy="use fewer, or leave rare labels out")
     folds = tuple(data.rows[rest[dealt == fold]] for fold in range(count))
     return Split(data.rows[rest], np.concatenate(folds), data.rows[judged]), folds
