@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from metrifair import Audit, AuditOptions, ReadOptions, audit
+from metrifair import AuditOptions, ReadOptions, audit
 
 
 def flat(**given: Any) -> dict[str, Any]:
@@ -25,9 +25,9 @@ def _record(kind: Any, given: dict[str, Any]) -> Any:
     return kind(**own) if own else None
 
 
-def audit_with_rates(y_pred: Any, entry: Callable[..., Audit] | None = None, **given: Any) -> Audit:
-    """The audit of scores, or of another entry point, with the rates of a standard, all options written flat."""
+def flat_audit(y_pred: Any, entry: Callable[..., Any] | None = None, **given: Any) -> Any:
+    """The audit of scores, or of another entry point, with the rates of a standard if asked."""
     rates = {name: given.pop(name) for name in ("standard", "reference", "min_group_share") if name in given}
-    if entry is not None:
-        return entry(y_pred, **flat(**given)).rates(**rates).audit
-    return audit(given.pop("y_true", None), y_pred, **flat(**given)).rates(**rates).audit
+    y_true = given.pop("y_true", None)
+    found = audit(y_true, y_pred, **flat(**given)) if entry is None else entry(y_pred, **flat(**given))
+    return found.rates(**rates).audit if rates else found

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from metrifair import DataError, audit, frontier, unfairness
 from metrifair.wording.findings import describe, finding_meaning
-from tests.flat_options import flat
+from tests.flat_options import flat, flat_audit
 
 QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0, "random_state": 0}
 
@@ -88,7 +88,7 @@ def test_weighted_audits_do_not_depend_on_the_order_of_rows(weights: float) -> N
         options = {"sensitive_features": group[order], "y_true": label[order] > 0, "sample_weight": weight[order]}
         criteria = ["statistical_parity", "equal_opportunity", "risk_parity"]
         more: dict[str, Any] = {"criteria": criteria, "loss": "log_loss", "resamples": 40, "random_state": 0}
-        records.append(audit(None, score[order], **flat(**options, **more)).record)
+        records.append(flat_audit(score[order], **options, **more).record)
     assert records[0] == records[1]
     assert all(one.interval is not None for one in records[0].findings)
 
@@ -100,8 +100,8 @@ def test_scores_near_the_largest_numbers_give_finite_figures(largest: float, low
     share, group, label = generator.uniform(lowest, 0.55, 80), *generator.integers(0, 2, (2, 80))
     metrics = ["kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation"]
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "metrics": metrics, "random_state": 0}
-    plain = audit(None, share, threshold=0.1, **flat(resamples=40, permutations=19, **options))
-    found = audit(None, share * largest, threshold=0.1 * largest, **flat(resamples=40, permutations=19, **options))
+    plain = flat_audit(share, threshold=0.1, resamples=40, permutations=19, **options)
+    found = flat_audit(share * largest, threshold=0.1 * largest, resamples=40, permutations=19, **options)
     assert found.decisions[0].rates == plain.decisions[0].rates
     degree = {"kolmogorov": 0, "total_variation": 0, "lp": 0.5}
     for one, other in zip(found.findings, plain.findings, strict=True):

@@ -86,7 +86,7 @@ def check_equal(streamed, held, *, precision=1e-5, located=True):
         if ours.metric == "kolmogorov":
             assert ours.value == pytest.approx(exact.value, abs=1e-12)
             assert finding_sentence(ours) == finding_sentence(exact) or not located
-        wide = 2 * tolerance
+        wide = 2 * precision
         for name in ("value", "unbiased", "certified", "certified_jointly", "paper_bound"):
             assert (getattr(ours, name) is None) == (getattr(exact, name) is None), name
             if getattr(ours, name) is not None:

@@ -18,7 +18,7 @@ from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, EQUALIZED_ODDS, Criterion
 from metrifair.wording.findings import finding_sentence
 from metrifair.wording.notes import note_text, note_topic
-from tests.flat_options import flat
+from tests.flat_options import flat, flat_audit
 
 RANDOM = np.random.default_rng(11)
 N = 300
@@ -267,7 +267,7 @@ def test_rows_that_trained_the_model_prove_only_what_holds_for_its_whole_class()
     group, label = np.repeat(["a", "b"], 5000), rng.random(10_000) < 0.5
     score = np.clip(0.3 * rng.random(10_000) + 0.3 * label + 0.2 * (group == "b"), 0, 1)
     options = {"sensitive_features": group, "y_true": label, "resamples": 0, "permutations": 0, "random_state": 0}
-    held_out, trained = audit(None, score, **flat(**options)), audit(None, score, **flat(vc_dimension=6, **options))
+    held_out, trained = flat_audit(score, **options), flat_audit(score, vc_dimension=6, **options)
     for before, after in zip(held_out.findings, trained.findings, strict=True):
         assert before.certified is not None
         assert after.certified is None
@@ -286,4 +286,4 @@ def test_rows_that_trained_the_model_prove_only_what_holds_for_its_whole_class()
     assert "held-out rows" in note
     assert not [note for note in held_out.notes if note_topic(note) == "training"]
     with pytest.raises(DataError, match="vc_dimension must be an integer"):
-        audit(None, score, **flat(vc_dimension=0, **options))
+        flat_audit(score, vc_dimension=0, **options)

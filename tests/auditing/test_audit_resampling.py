@@ -30,9 +30,7 @@ class Population:
     right: Any
 
     def truth(self) -> dict[str, float]:
-        grid = np.linspace(
-            *np.add(None, [self.left.ppf(1e-9), self.right.ppf(1 - 1e-9)], sensitive_features=[-1, 1]), 400_001
-        )
+        grid = np.linspace(*np.add([self.left.ppf(1e-9), self.right.ppf(1 - 1e-9)], [-1, 1]), 400_001)
         gap, step = np.abs(self.left.cdf(grid) - self.right.cdf(grid)), grid[1] - grid[0]
         square = float((gap**2).sum() * step)
         return {

@@ -200,8 +200,8 @@ def test_worst_by_metric_and_criterion() -> None:
 
 
 def test_the_call_has_all_arguments_that_are_not_defaults() -> None:
-    rows = {"sensitive_features": ["f", "m"] * 20, "resamples": 20, "permutations": 0}
-    told = audit(None, [0.2, 0.8] * 20, threshold=None, **flat(loss=None, **rows)).rates(reference={"group": "f"}).audit  # type: ignore[arg-type]
-    assert told.provenance.call == (
-        "audit(..., sensitive_features=..., threshold=None, resamples=20, permutations=0, reference={'group': 'f'})"
+    options = AuditOptions(resamples=20, permutations=0, loss=None)
+    found = audit(None, [0.2, 0.8] * 20, sensitive_features=["f", "m"] * 20, threshold=None, options=options)
+    assert found.provenance.call == (
+        "audit(..., ..., sensitive_features=..., threshold=None, options=AuditOptions(resamples=20, permutations=0))"
     )

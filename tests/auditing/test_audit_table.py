@@ -202,7 +202,7 @@ def test_adversarial_scores_are_measured_to_the_tolerance(name, limits, monkeypa
         monkeypatch.setattr(table_bins, "_MOST_RANGES", 16)
     scores, cell = adversarial()[name]
     found, _ = by_table(scores, cell, **limits)
-    check_brackets(found, scores, in_memory(scores, cell), tolerance=1e-5 if found.complete else None)
+    check_brackets(found, scores, in_memory(scores, cell), precision=1e-5 if found.complete else None)
     assert found.complete or name in ("every scale", "denormal")
 
 
@@ -305,7 +305,7 @@ def test_dates_categories_and_booleans_are_groups_as_in_files(how, tmp_path):
         (
             {},
             {"score": "region"},
-            r"^the score column 'region' of the table holds String, not numbers; cast it in a qu",
+            r"^the score column 'region' of the table holds String, not numbers; pass favorable_decision=..., or",
         ),
         ({}, {"weight": "region"}, "^the weight column 'region' of the table holds String, not numbers"),
         ({}, {"weight": "sex"}, "^weight and group both name the column 'sex'; name two columns"),
@@ -369,8 +369,8 @@ def test_probabilities_of_classes_are_no_models_in_any_way_in(engine, tmp_path):
         for (audited, place), limit in ((way, limit) for way in ways for limit in (10, 100)):
             for scores in (["a", "b", "c"], ["d", "s"]):
                 with pytest.raises(DataError, match=r"add up to 1 in every row.* audit each by itself and compare the"):
-                    audited(place, score=scores, **asked, in_memory_rows=limit)
+                    audited(place, score=scores, **flat(**asked, in_memory_rows=limit))
             if engine in {"polars", "DuckDB"}:
-                audited(place, score=["a", "b", "d"], **asked, in_memory_rows=limit)
-                alone = [audited(place, score=one, **asked, in_memory_rows=limit) for one in ("d", "s")]
+                audited(place, score=["a", "b", "d"], **flat(**asked, in_memory_rows=limit))
+                alone = [audited(place, score=one, **flat(**asked, in_memory_rows=limit)) for one in ("d", "s")]
                 assert len(compare(*alone).record.differences)

@@ -18,12 +18,22 @@ import polars as pl
 import pytest
 
 from benchmarks.differences import SETTINGS, drawn, held, truth
-from metrifair import Audit, AuditDifference, AuditState, DataError, audit, audit_file, audit_table, compare
+from metrifair import (
+    Audit,
+    AuditDifference,
+    AuditOptions,
+    AuditState,
+    DataError,
+    audit,
+    audit_file,
+    audit_table,
+    compare,
+)
 from metrifair.auditing.compare import compared_figures
 from metrifair.auditing.differences import Change, ComparedFigure, adjusted_p_values, change
-from metrifair.auditing.request import AuditOptions, ColumnOptions, CountedOptions, Request
+from metrifair.auditing.request import AuditArguments, Request
 from metrifair.figures.selection_rates import ratio_intervals
-from tests.flat_options import flat
+from tests.flat_options import flat, flat_audit
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 0}
 
@@ -73,7 +83,7 @@ def test_what_models_have_in_common_cancels_where_rows_are_at_hand() -> None:
     group, scores = models(300, (0.8, 0.7), common=0.98)
     label = (np.random.default_rng(1).random(len(group)) < scores["old"] ** 2).astype(int)
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "criteria": "statistical_parity", **QUICK}
-    audits = [audit(None, one, random_state=0, **flat(**options)) for one in scores.values()]
+    audits = [flat_audit(one, random_state=0, **options) for one in scores.values()]
     paired, apart = compare(*audits, paired=True), compare(*audits, paired=False)
     assert (paired.record.pairing, apart.record.pairing) == ("rows", "independent")
     told = set()
@@ -89,8 +99,8 @@ def test_ratios_of_rates_are_compared_by_their_rows() -> None:
     group, scores = models(400, (0.9, 0.5), common=0.7, seed=3)
     group = np.where(np.arange(len(group)) % 5 == 0, "c", group)  # who is no part of the smallest ratio
     scores = {name: np.where(group == "c", 0.6 * one + 0.25, one) for name, one in scores.items()}
-    found = audit(None, scores, sensitive_features=group, random_state=0, **flat(**QUICK)).rates(reference="a").audit
-    assert isinstance(found, AuditDifference)
+    audits = audit(None, scores, sensitive_features=group, random_state=0, **flat(**QUICK)).audits.values()
+    found = compare(*(one.rates(reference="a").audit for one in audits))
     (ratio,) = (one for one in found.differences if one.metric == "selection_ratio")
     chosen = {name: [one[group == name] >= 0.5 for one in scores.values()] for name in "ab"}
     generator, drawn = np.random.default_rng(1), []
@@ -221,27 +231,31 @@ def test_json_files_are_compared_as_different_rows(tmp_path: Path) -> None:
         compare(tmp_path / "none.json", files[0])
 
 
-@pytest.mark.parametrize("library", ["dict", "pandas", "polars"])
-def test_named_columns_that_are_no_probabilities_are_several_models(library: str) -> None:
+@pytest.mark.parametrize("column", [np.array, pd.Series, pl.Series])
+def test_a_dict_is_several_models_whatever_it_holds(column: Any) -> None:
     group, scores = models(100, (0.8, 0.2))
-    table = {"dict": dict, "pandas": pd.DataFrame, "polars": pl.DataFrame}[library](scores)
-    found = audit(None, table, sensitive_features=group, random_state=0, **flat(**QUICK))
+    given = {name: column(one) for name, one in scores.items()}
+    found = audit(None, given, sensitive_features=group, random_state=0, **flat(**QUICK))
     assert isinstance(found, AuditDifference)
     assert list(found.audits) == ["old", "new"]
     assert {one.model for one in found.differences} == {"new"}
-    kind = {"dict": pl.DataFrame, "pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+    kind = pd.DataFrame if column is pd.Series else pl.DataFrame
     assert isinstance(found.to_frame(), kind)
     assert isinstance(found.audits["old"].to_frame(), kind)
 
 
-def test_columns_that_sum_to_one_are_classes_and_others_are_never_cut_to_one() -> None:
+def test_a_table_is_one_model_whose_columns_are_classes() -> None:
     group, scores = models(100, (0.8, 0.2))
-    found = audit(
-        None, {"no": 1 - scores["old"], "yes": scores["old"]}, sensitive_features=group, random_state=0, **flat(**QUICK)
-    )
-    assert isinstance(found, Audit)
-    with pytest.raises(DataError, match="several models by name"):
+    pair = {"no": 1 - scores["old"], "yes": scores["old"]}
+    for table in (pd.DataFrame, pl.DataFrame):
+        assert isinstance(audit(None, table(pair), sensitive_features=group, random_state=0, **flat(**QUICK)), Audit)
+        with pytest.raises(DataError, match="a dict of several models"):
+            audit(None, table(scores), sensitive_features=group)
+    assert isinstance(audit(None, pair, sensitive_features=group, random_state=0, **flat(**QUICK)), AuditDifference)
+    with pytest.raises(DataError, match="a dict of several models"):
         audit(None, np.stack(list(scores.values()), 1), sensitive_features=group)
+    with pytest.raises(DataError, match="y_pred is a dict, which holds the predictions of several models, and has 1"):
+        audit(None, {"old": scores["old"]}, sensitive_features=group)
     three = {name: np.stack([one, (1 - one) / 2, (1 - one) / 2], 1) for name, one in scores.items()}
     assert isinstance(audit(None, three, sensitive_features=group, random_state=0, **flat(**QUICK)), AuditDifference)
 
@@ -317,15 +331,15 @@ def test_audits_of_another_positive_label_or_favorable_score_are_refused(tmp_pat
     group, scores = models(100, (0.5, 0.5))
     label = np.arange(len(group)) % 3 % 2
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "random_state": 0, **QUICK}
-    one = audit(None, scores["old"], **flat(**options))
+    one = flat_audit(scores["old"], **options)
     one.to_json(tmp_path / "one.json")
     for argument, value in (("pos_label", 0), ("favorable", "low")):
-        other = audit(None, scores["new"], **flat(**options, **{argument: value}))
+        other = flat_audit(scores["new"], **options, **{argument: value})
         other.to_json(tmp_path / "other.json")
         for both in ((one, other), (tmp_path / "one.json", tmp_path / "other.json")):
             with pytest.raises(DataError, match=f"{argument} is .* audit both with the same value"):
                 compare(*both)
-    boolean = audit(None, scores["new"], **flat(**options | {"y_true": label == 1}))
+    boolean = flat_audit(scores["new"], **options | {"y_true": label == 1})
     assert compare(one, boolean).differences
 
 
@@ -435,24 +449,20 @@ def test_groups_whose_scores_are_the_same_in_both_models_are_neither_better_nor_
     assert any(one.verdict != "not_distinguishable" for one in found.differences)
 
 
-@pytest.mark.parametrize(
-    ("function", "options", "own"),
-    [
-        (audit, AuditOptions, {"y_pred", "sensitive_features", "y_true", "control_features", "sample_weight"}),
-        (audit_table, ColumnOptions, {"table", "score", "group"}),
-        (AuditState.audit, CountedOptions, {"self"}),
-    ],
-)
-def test_signatures_for_readers_and_for_type_checkers_are_the_same(function: Any, options: Any, own: set[str]) -> None:
+@pytest.mark.parametrize("function", [audit, audit_file, audit_table, AuditState.audit])
+def test_every_audit_has_the_same_arguments_with_the_same_defaults(function: Any) -> None:
     shown = inspect.signature(function).parameters
-    asked = {field.name: field.default for field in dataclasses.fields(Request)}
-    assert set(shown) == own | set(get_type_hints(options))
-    assert {name: one.default for name, one in shown.items() if name in asked}.items() <= asked.items()
-    assert get_type_hints(AuditOptions) == get_type_hints(Request)
+    shared = {field.name: field.default for field in dataclasses.fields(Request)}
+    shared |= {"confidence": None, "continuous": None}  # None: that of options
+    assert len(shown) <= 16
+    assert {name: one.default for name, one in shown.items() if name in shared}.items() <= shared.items()
+    assert set(get_type_hints(AuditArguments)) <= {*shown, "threshold", "favorable_decision"}
 
 
 @pytest.mark.parametrize(("name", "message"), [("metric", "audit()"), ("threshold", "AuditState.audit()")])
 def test_an_option_that_there_is_not_is_refused_as_python_does(name: str, message: str) -> None:
-    ask: Any = AuditState().audit if "State" in message else partial(audit, [0.1, 0.9], sensitive_features=["a", "b"])
+    ask: Any = (
+        AuditState().audit if "State" in message else partial(audit, None, [0.1, 0.9], sensitive_features=["a", "b"])
+    )
     with pytest.raises(TypeError, match=re.escape(f"{message} got an unexpected keyword argument '{name}'")):
         ask(**{name: 0.5})

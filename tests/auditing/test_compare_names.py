@@ -14,7 +14,7 @@ from metrifair.auditing.differences import ComparedFigure, change
 from metrifair.auditing.paired import correlations
 from metrifair.auditing.source import AuditResult
 from metrifair.figures.intervals import Interval
-from tests.flat_options import flat
+from tests.flat_options import flat, flat_audit
 
 QUICK: dict[str, Any] = {
     "criteria": "statistical_parity",
@@ -90,19 +90,15 @@ def test_groups_whose_names_mean_the_same_are_compared_each_with_itself() -> Non
     group = generator.choice(["1", "1.0", "True", "2"], 800)
     label = np.arange(800) % 2
     options: dict[str, Any] = {"y_true": label, **QUICK}
-    one = audit(None, generator.random(800), sensitive_features=group, **flat(**options))
+    one = flat_audit(generator.random(800), sensitive_features=group, **options)
     found = compare(one, one)
     by_group = 4 * 4  # AUC, accuracy, log loss and calibration error of four groups
     assert len(found.differences) == len(one.findings) + len(one.decisions) + by_group
     assert found.record.unmatched == 0
     assert {each.difference for each in found.differences} == {0.0}
     # "1.0" could be "1" or "True", so that only "2" and "2.0" match, which nothing else means.
-    several = audit(
-        None, generator.random(800), sensitive_features=np.where(group == "1.0", "1", group), **flat(**options)
-    )
-    single = audit(
-        None, generator.random(800), sensitive_features=np.where(group == "2", "2.0", "1.0"), **flat(**options)
-    )
+    several = flat_audit(generator.random(800), sensitive_features=np.where(group == "1.0", "1", group), **options)
+    single = flat_audit(generator.random(800), sensitive_features=np.where(group == "2", "2.0", "1.0"), **options)
     found = compare(several, single)
     assert {each.groups for each in found.differences if each.criterion == "by_group"} == {("2.0",)}
     assert {each.metric for each in found.differences if each.criterion != "by_group"} == {"selection_ratio"}

@@ -47,34 +47,13 @@ def written(frame: pl.DataFrame, folder: Path) -> dict[str, tuple[Path, dict[str
             (folder / name).write_bytes(content)
         return folder / name
 
-    add(None, "plain.csv", sensitive_features=plain.write_csv().encode())
-    add(
-        None,
-        "quoted.csv",
-        sensitive_features=comma.write_csv(quote_style="always").encode(),
-        decimal=",",
-        separator=",",
-    )
-    add(None, "comma.csv", sensitive_features=comma.write_csv(separator=";").encode(), decimal=",")
-    add(
-        None,
-        "days.tsv",
-        sensitive_features=both.write_csv(separator="\t").encode("cp1252"),
-        decimal=",",
-        day_first=True,
-        encoding="cp1252",
-    )
-    add(None, "wide.csv", sensitive_features=plain.write_csv().encode("utf-16"), encoding="utf-16")
-    add(None, "bare.csv", sensitive_features=plain.write_csv(include_header=False).encode(), header=False)
-    add(
-        None,
-        "lines.txt",
-        sensitive_features=both.write_ndjson().encode("latin-1"),
-        format="ndjson",
-        decimal=",",
-        day_first=True,
-        encoding="l1",
-    )
+    add("plain.csv", plain.write_csv().encode())
+    add("quoted.csv", comma.write_csv(quote_style="always").encode(), decimal=",", separator=",")
+    add("comma.csv", comma.write_csv(separator=";").encode(), decimal=",")
+    add("days.tsv", both.write_csv(separator="\t").encode("cp1252"), decimal=",", day_first=True, encoding="cp1252")
+    add("wide.csv", plain.write_csv().encode("utf-16"), encoding="utf-16")
+    add("bare.csv", plain.write_csv(include_header=False).encode(), header=False)
+    add("lines.txt", both.write_ndjson().encode("latin-1"), format="ndjson", decimal=",", day_first=True, encoding="l1")
     frame.write_parquet(add("typed.parquet"))
     both.write_ipc(add("texts.arrow", decimal=",", day_first=True))
     frame.write_excel(add("typed.xlsx"))
@@ -142,11 +121,23 @@ def refused(path: Path, match: str, **options: object) -> None:
 def test_what_is_written_otherwise_says_how_to_read_it(tmp_path: Path) -> None:
     path, text = tmp_path / "s.csv", "p;sex\n0,5;Zoë\n0,25;m\n"
     path.write_bytes(text.encode("cp1252"))
-    refused(path, r"s\.csv is not UTF-8 text; pass encoding='cp1252' \(Windows\), or", separator=";")
-    refused(path, "is not ascii text; pass encoding=..., the one in which", separator=";", encoding="ascii")
+    refused(
+        path, r"s\.csv is not UTF-8 text; pass reading=ReadOptions\(encoding='cp1252'\) \(Windows\), or", separator=";"
+    )
+    refused(
+        path,
+        r"is not ascii text; pass reading=ReadOptions\(encoding=...\), the one in which",
+        separator=";",
+        encoding="ascii",
+    )
     refused(path, "encoding must be one that Python knows, such as 'cp1252'.* got 'klingon'", encoding="klingon")
     refused(path, "encoding must be one that Python knows", encoding="base64")
-    refused(path, "score column 'p' must hold numbers, got '0,5'; pass decimal=','", separator=";", encoding="l1")
+    refused(
+        path,
+        r"score column 'p' must hold numbers, got '0,5'; pass reading=ReadOptions\(decimal=','\)",
+        separator=";",
+        encoding="l1",
+    )
     refused(path, "decimal must be one of '.', ',', got ';'", decimal=";")
     path.write_text("p;sex\n0,5;f\n1.234;m\n")
     refused(path, "column 'p' holds '0,5' and '1.234': numbers with a comma and with a point; write all", decimal=",")
@@ -187,7 +178,8 @@ def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path:
         )
         assert {one.group: one.selection_rate for one in found.decisions[0].rates} == {"f": 0.5, "m": 0.0}
     with pytest.raises(
-        DataError, match=r"got 'Approved'; pass replace=\{'Approved': \.\.\., 'Declined': \.\.\.\} with 1"
+        DataError,
+        match=r"got 'Approved'; pass favorable_decision=\.\.\. with one of these values: 'Approved' \(4",
     ):
         audit_file(tmp_path / "s.csv", score="d", group="sex")
     frame.with_columns(p=pl.lit("43.0%")).write_csv(tmp_path / "s.csv")
@@ -195,7 +187,7 @@ def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path:
     for wrong in (["Approved"], {"N/A": ""}, {}, {1: 2}):
         refused(tmp_path / "s.csv", "replace must map text to what is read in its place", replace=wrong)
     for absent in (None, float("nan")):
-        message = "must not read 'N/A' as .*; pass missing='N/A' instead"
+        message = r"must not read 'N/A' as .*; pass reading=ReadOptions\(missing='N/A'\) instead"
         refused(tmp_path / "s.csv", message, replace={"f": 1, "N/A": absent})
     refused(tmp_path / "s.csv", "replace names 'f' twice", replace={"f": 1, " f ": 0})
 
@@ -234,7 +226,7 @@ def test_what_is_wrong_with_a_workbook(tmp_path: Path, monkeypatch: pytest.Monke
         frame.write_excel(book, worksheet="first")
         frame.write_excel(book, worksheet="second")
         book.add_worksheet("nothing")
-    refused(path, "has several sheets; pass sheet=..., one of 'first', 'second', 'nothing'")
+    refused(path, r"has several sheets; pass reading=ReadOptions\(sheet=...\), one of 'first', 'second', 'nothing'")
     refused(path, "sheet must be one of 'first', 'second', 'nothing', got 'third'", sheet="third")
     refused(path, "two.xlsx has no columns", sheet="nothing")
     assert audit_file(path, score="p", group="sex", **flat(sheet="second", **QUICK)).record.rows == 3

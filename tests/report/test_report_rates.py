@@ -12,7 +12,7 @@ from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.rates import rates_section
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier_view import FrontierView
-from tests.flat_options import audit_with_rates
+from tests.flat_options import flat_audit
 
 QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
 
@@ -22,7 +22,7 @@ def record(standard, about=None, **changes):
     group = ["a"] * 200 + ["b"] * 100 + ["c"] * 2 + ["d"] * 20 + [None] * 8
     score = [0.9] * 120 + [0.2] * 80 + [0.9] * 30 + [0.2] * 70 + [0.9] * 2 + [0.9] * 6 + [0.2] * 14 + [0.9] * 8
     options = {**QUICK, **changes}
-    found = audit_with_rates(score, sensitive_features={"team": group}, standard=standard, **options).record
+    found = flat_audit(score, sensitive_features={"team": group}, standard=standard, **options).record
     return replace(found, provenance=found.provenance.described(None, about))
 
 
@@ -125,4 +125,4 @@ def test_tables_of_very_many_groups_are_cut_and_say_so():
 
 
 def test_without_decisions_there_is_no_section():
-    assert rates_section(audit_with_rates([1.0, 3.0, 2.0, 5.0], sensitive_features=list("aabb"), **QUICK).record) == ""
+    assert rates_section(flat_audit([1.0, 3.0, 2.0, 5.0], sensitive_features=list("aabb"), **QUICK).record) == ""
