@@ -30,7 +30,7 @@ from metrifair import (
 from metrifair.baselines import ZafarClassifier
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, TooFewSamples
 from metrifair.wording.notes import note_text, note_topic
-from tests.flat_options import flat
+from tests.flat_options import flat, flat_audit
 
 _X = np.random.default_rng(0).normal(size=(40, 2))
 _Y = np.arange(40) % 2
@@ -138,7 +138,7 @@ def test_the_pipeline_that_the_error_names_works() -> None:
 
 
 def _labels(**given: Any) -> list[str]:
-    found = audit(None, given.pop("score", _Y / 2), sensitive_features=_A, **flat(resamples=0, permutations=0, **given))
+    found = flat_audit(given.pop("score", _Y / 2), sensitive_features=_A, resamples=0, permutations=0, **given)
     return [note_text(note) for note in found.notes if note_topic(note) == "labels"]
 
 

@@ -162,7 +162,7 @@ def test_states_that_differ_say_how(tmp_path):
     for call, match in (
         (
             lambda: AuditState().add(None, [1.5], sensitive_features=["f"]),
-            "the score 1.5 lies beyond the range from 0 to 1; pass range=...",
+            "the score 1.5 lies beyond the range from 0 to 1; pass score_range=...",
         ),
         (lambda: AuditState(score_range=(1, 0)), "range must be two finite numbers, the lower one first"),
         (lambda: AuditState(score_range=1), "range must be two numbers, lowest and highest, got 1"),
