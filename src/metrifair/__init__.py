@@ -2,7 +2,8 @@
 
 import lazy_loader
 
-from metrifair import errors as errors  # a module that users catch errors from, and light
+from metrifair import errors as errors  # both are light: what they need is imported when it is used
+from metrifair import metrics as metrics
 
 __version__ = "0.2.0.dev0"
 
