@@ -1,5 +1,7 @@
 """Train and audit predictors whose scores are distributed alike across demographic groups."""
 
+from metrifair import errors as errors  # both are light: what they need is imported when it is used
+from metrifair import metrics as metrics
 from metrifair.support.lazy import attach
 
 __version__ = "0.2.0.dev0"
