@@ -1,6 +1,7 @@
 __version__: str
 
 from . import baselines, datasets, metrics, nn
+from . import errors as errors
 from .api.audit import audit
 from .api.audit_file import audit_file
 from .api.audit_result import Audit
