@@ -61,41 +61,44 @@ def frontier(
     Parameters
     ----------
     estimator : estimator, list or dict of estimators, or list of fitted models
-        What to train, with a parameter that trades accuracy for fairness; several are families, each swept by its own
-        parameter, on one frontier, under the names of a dict or of their classes. Or models to judge as they are.
+        Estimator to use, with a parameter that trades accuracy for fairness. Several estimators are families on one
+        frontier. Each family varies its own parameter, and is named by the key of a dict or by its class. Fitted models
+        are only evaluated.
     X : table of shape (n, features)
         Features: an array, a data frame, or whatever the estimator takes.
     y : array of shape (n,)
-        Labels, or numbers for a regressor.
+        Labels, or a regression target.
     sensitive_features : array of shape (n,), table or dict of columns
-        The group of each row; several columns are several attributes. Missing: unknown, counts for accuracy only.
+        The group of each sample. A table holds several attributes. Rows with a missing group are used for accuracy
+        only.
     control_features : array of shape (n,) or table, default=None
-        Groups are compared within each of its values.
+        Strata within which groups are compared.
     sample_weight : array of shape (n,), default=None
-        What each row counts, in training and in every figure. Intervals and certificates do not hold for weighted
-        samples, and are then left out. Rows of weight 0 are as if they were not there.
+        Weight of each sample, in training and in every figure. Intervals and certificates do not hold for weighted
+        samples and are left out. Rows of weight 0 are ignored.
     parameter : str, default=None
-        The parameter of the estimator, or of a pipeline's last step, that is varied. None: "strength", or "tolerance"
-        where there is only that.
+        Parameter of the estimator, or of a pipeline's last step, to vary. None selects "strength", or "tolerance" if
+        there is no "strength".
     strengths : list of float, "auto" or None, default=None
-        Its values, each once. None: 0, 21 from 0.03 to 1,000, and three up to a million, of tolerances 15 from 0 to 1;
-        "auto" adds some where the curve bends.
+        Values of the parameter; repeated values are used once. None: 0, 21 values from 0.03 to 1,000 and three up to a
+        million; for tolerances 15 values from 0 to 1. "auto" adds values where the curve bends.
     validation : float, default=0.25
         Share of the rows on which ``select`` compares models. For cross-validation, use ``SearchOptions(folds=5)``.
     test : float, default=0.25
-        Share of the rows behind the figures of ``points``.
+        Share of the rows on which ``points`` are computed.
     unfairness_of : {"scores", "decisions"}, default="scores"
-        What unfairness compares across groups.
+        What unfairness compares across groups: score distributions, or decisions.
     utility : "auto", str, table of costs or scorer, default="auto"
-        What makes a model good: "accuracy", "balanced_accuracy", "auc", "log_loss", "brier"; for numbers "r2",
-        "mean_absolute_error", "mean_squared_error". A table of costs by label and decision, in ascending order of the
-        classes, is the expected cost. A scikit-learn scorer or its name works too. "auto" is accuracy, or R2.
+        Measure of quality: "accuracy", "balanced_accuracy", "auc", "log_loss" or "brier"; for regression "r2",
+        "mean_absolute_error" or "mean_squared_error". A table of costs by label and decision, in ascending order of the
+        classes, is the expected cost. A scikit-learn scorer or its name works too. "auto" is accuracy, or R2 for
+        regression.
     criterion : str or Criterion, default=None
-        What unfairness is measured by. None: the estimator's own, or statistical parity.
+        Fairness criterion of the unfairness. None: that of the estimator, or statistical parity.
     random_state : int, NumPy generator or None, default=None
         Seed of the split. None draws one, which ``provenance.seed`` records.
     search : SearchOptions, default=None
-        How to search: seeds, cross-validation folds, values of other parameters, processes, devices, a ledger.
+        Options of the search, such as seeds, cross-validation folds, processes, devices and a ledger.
 
     Returns
     -------
@@ -234,19 +237,22 @@ class Frontier(TradeOff):
         Parameters
         ----------
         max_unfairness : float, default=None
-            The best among the models that are at most so unfair; those within a standard error of it are as good.
+            Unfairness limit: select the best among the models within it. Models within a standard error of the best
+            count as equally good.
         min_accuracy : float, default=None
-            The least unfair among the models that are at least so accurate; below what chance shows, all are as fair.
+            Minimum accuracy: select the least unfair among the models that reach it. Unfairness below the level of
+            sampling noise counts as equal.
         rule : {"donini"}, default=None
-            The least unfair among the models with 97 % of the best utility.
+            Selection rule: the least unfair among the models with 97 % of the best utility.
         utility : str, table of costs or scorer, default=None
-            What makes a model good, as in :func:`metrifair.frontier`. None: what the frontier was made with.
+            Measure of quality, as in :func:`metrifair.frontier`. None: the utility of the frontier.
         certified : bool, default=False
-            With ``max_unfairness``: not the unfairness but its proven upper bound must be at most that, jointly for all
-            models that were or could have been trained, of all families; between groups that are not left out, as those
-            of few rows are (``notes`` name them).
+            With ``max_unfairness``: require that the certified upper bound of the unfairness is within the limit. The
+            bound holds jointly for all models of all families that were or could have been trained. It covers the
+            groups that are compared; ``notes`` name the small groups that are left out.
         needs_group : bool, default=None
-            False: only models that predict without the group; True: only those that ask for it. None: all.
+            Whether prediction needs the group. False selects only models that predict without it, True only models that
+            need it. None: all.
 
         Returns
         -------
@@ -283,7 +289,7 @@ class Frontier(TradeOff):
         Parameters
         ----------
         backend : {"polars", "pandas"}, default=None
-            The library of the frame. None: polars where it is installed, else pandas.
+            Library of the data frame. None: polars if it is installed, else pandas.
 
         Returns
         -------
@@ -369,7 +375,7 @@ class Frontier(TradeOff):
         Parameters
         ----------
         title : str, default=None
-            Headline of the report. None: that of ``provenance``, or "Accuracy and fairness".
+            Title of the report. None: that of ``provenance``, or "Accuracy and fairness".
         about : dict of str, default=None
             Metadata shown in the report, such as the date and the source of the data.
 
@@ -414,7 +420,7 @@ class Frontier(TradeOff):
         Parameters
         ----------
         backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-            The library of the frame. None: that of the data, else polars where it is installed, else pandas.
+            Library of the data frame. None: that of the data, else polars if it is installed, else pandas.
 
         Returns
         -------
@@ -448,7 +454,7 @@ class Frontier(TradeOff):
         Parameters
         ----------
         title : str, default=None
-            Headline of the chart. None: "Accuracy and fairness".
+            Title of the chart. None: "Accuracy and fairness".
 
         Returns
         -------
@@ -481,9 +487,9 @@ class Frontier(TradeOff):
         Parameters
         ----------
         path : str or Path
-            The file to write, in one step.
+            The file, written in one step.
         title : str, default=None
-            Headline of the page. None: "Accuracy and fairness".
+            Title of the page. None: "Accuracy and fairness".
         about : dict of str, default=None
             Metadata shown in the report, such as the date and the source of the data.
 
@@ -510,9 +516,9 @@ class Frontier(TradeOff):
         Parameters
         ----------
         path : str or Path
-            The file to write; it ends in .png or .svg.
+            The file, which ends in .png or .svg.
         title : str, default=None
-            Headline of the chart. None: "Accuracy and fairness".
+            Title of the chart. None: "Accuracy and fairness".
 
         Raises
         ------
@@ -562,7 +568,7 @@ class Frontier(TradeOff):
         Parameters
         ----------
         path : str or Path
-            The file to write, in one step.
+            The file, written in one step.
 
         Raises
         ------

@@ -39,9 +39,9 @@ def save(model: Loaded, path: PathLike) -> None:
     Parameters
     ----------
     model : Pipeline, or any model of ours
-        Fitted. A pipeline ends with a model of ours; before it stand steps that are TableEncoder or "passthrough".
+        Fitted model. A pipeline ends with a model of ours; the steps before it are TableEncoder or "passthrough".
     path : str or os.PathLike
-        The file; one that is there is replaced, in one step.
+        The file. An existing file is replaced, in one step.
 
     Raises
     ------
@@ -85,8 +85,8 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
     path : str or os.PathLike
         The file.
     module : torch.nn.Module, optional
-        For a model that is a ``torch.nn.Module`` of your own: one with the same parameters, whose values do not
-        matter. It is copied, and buffers of the copy are set as saved.
+        Module of the saved model, if it is a ``torch.nn.Module`` of your own: one with the same parameters, whose
+        values do not matter. It is copied, and buffers of the copy are set as saved.
 
     Returns
     -------

@@ -37,16 +37,17 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the penalty, at least 0.
+        Penalty strength, at least 0.
     penalty : {"individual", "group"}, default="individual"
         The mean squared difference of the predictions of a pair, or the square of their mean difference. More than two
         groups: the sum over pairs of groups (not in the paper).
     loss : {"pooled", "group_balanced"}, default="pooled"
-        The mean over all rows, or the sum of the groups' means.
+        Loss: the mean over all rows, or the sum of the groups' means.
     ridge : float, default=0.0
-        Weight of the squared coefficients, the intercept among them.
+        L2 regularization: the weight of the squared coefficients, including the intercept.
     variant : {"method", "reference"}, default="method"
-        The reference is what the published comparison ran: the group-balanced loss, whatever ``loss`` says.
+        Variant of the method. The reference is what the published comparison ran: the group-balanced loss, whatever the
+        value of ``loss``.
 
     Attributes
     ----------

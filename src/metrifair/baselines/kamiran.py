@@ -47,10 +47,10 @@ class ReweighingClassifier(Preprocessor):
     Parameters
     ----------
     estimator : classifier, default=None
-        What is trained; None is a network, ``FairClassifier(strength=0)``. One that takes no ``sample_weight`` is
-        trained on rows drawn in proportion to the weights.
+        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``. An estimator without
+        ``sample_weight`` is trained on rows drawn in proportion to the weights.
     random_state : int, NumPy generator or None, default=None
-        Seed of the base learner, where that has none of its own.
+        Seed of the estimator, if it has none of its own.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     Parameters
     ----------
     estimator : classifier, default=None
-        What is trained; None is a network, ``FairClassifier(strength=0)``.
+        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``.
     ranker : classifier or "estimator", default=None
         A classifier with ``predict_proba``, or ``"estimator"`` for the base learner; None is Gaussian naive Bayes.
     deprived : object, default=None
@@ -133,7 +133,7 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     rounding : {"nearest", "ceiling"}, default="nearest"
         Number of changes: the nearest integer, or the one above, which leaves no discrimination.
     random_state : int, NumPy generator or None, default=None
-        Seed of the learners, where they have none of their own.
+        Seed of the estimator and the ranker, if they have none of their own.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ def describe(name: str) -> str:
     Parameters
     ----------
     name : str
-        One of `names()`.
+        Name: one of ``names()``.
 
     Returns
     -------
@@ -84,11 +84,11 @@ def load(name: str, *, data_home: fetch.Folder | None = None, **options: str | b
     Parameters
     ----------
     name : str
-        One of `names()`.
+        Name: one of ``names()``.
     data_home : str or path, default=None
         Folder to look in first, and to download into.
     **options : str or bool
-        Depends on the data set; all have ``include_protected``: whether the group is a column of X.
+        Further options of the data set. All have ``include_protected``: whether the group is a column of X.
 
         ============================================ ====================================================
         ``adult``                                    ``encoding="codes"`` or ``"onehot"``,

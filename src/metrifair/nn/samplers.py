@@ -53,32 +53,33 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     Parameters
     ----------
     groups : tensor or array-like of shape (n,) or (n, attributes)
-        The group of each row: integers, -1 where it is not known; or a number, see ``continuous``.
+        Group of each sample: integers, with -1 for a missing group. For numeric attributes, see ``continuous``.
     targets : tensor or array-like of shape (n,), default=None
-        Labels, or the target of a regression, needed by criteria that look at them.
+        Labels, or a regression target. Needed if the criterion uses them.
     batch_size : int
-        Rows of a batch.
+        Rows per batch.
     criterion : str or Criterion, default="statistical_parity"
-        Whose sets the batches are to hold.
+        Fairness criterion. Every batch contains its sets.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        How groups will be compared.
+        Which groups are compared.
     continuous : "auto", bool or list of int, default="auto"
-        Which columns of ``groups`` are numbers, such as ages: these, all or none; NaN is not known then, and batches
-        need hold no value of theirs. ``"auto"``: those with numbers that are no integers.
+        Numeric attributes, such as age: the given columns of ``groups``, all, or none. NaN is then a missing value, and
+        batches need not contain particular values. ``"auto"`` selects columns with numbers that are not integers.
     pos_label : int, default=None
         The positive label; by default the last one.
     estimate : {"population", "rows", "batch"}, default="population"
-        What the penalty will estimate: for the first two a batch holds two rows of every group; a group of one row will
-        do for the rows' own distance, not for that of the population.
+        Distance that the penalty estimates. For ``"population"`` and ``"rows"`` a batch contains two rows of every
+        group. A group of one row works with ``"rows"``, but not with ``"population"``.
     sample_weight : array-like of shape (n,), default=None
-        Weights: rows are then drawn with replacement, in proportion to them. Rows of weight 0 are never drawn.
+        Weight of each sample. Rows are then drawn with replacement, in proportion to the weights; rows of weight 0 are
+        never drawn.
     random_state : int, NumPy generator or None, default=None
         Seed of the batches. None draws one, or is 0 with several processes, which must all draw the same batches.
     rank : int, default=None
-        Which of the processes that train together this one is; by default as torch.distributed says where it is
-        initialized, else the only one.
+        Rank of this process. By default that of ``torch.distributed`` if it is initialized, else 0.
     world_size : int, default=None
-        How many processes train together, likewise; ``batch_size`` is that of all of them.
+        Number of processes that train together. By default that of ``torch.distributed`` if it is initialized, else 1.
+        ``batch_size`` counts the rows of all of them.
 
     Attributes
     ----------
