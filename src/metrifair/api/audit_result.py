@@ -195,7 +195,7 @@ compute them.
         return audit_summary(self.record)
 
     def describe(self, finding: Finding | None = None) -> Description:
-        """A finding in words.
+        """One finding as sentences.
 
         Parameters
         ----------

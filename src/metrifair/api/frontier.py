@@ -51,12 +51,12 @@ def frontier(
     random_state: Any = None,
     search: SearchOptions | None = None,
 ) -> Frontier:
-    """The trade-off between accuracy and fairness: models of every strength and seed, judged on held-out data.
+    """The trade-off between accuracy and fairness: models of every strength and seed, evaluated on held-out rows.
 
-    One split into training, validation and test rows serves all models; seeds change initial weights and batches
-    only. FairClassifier and FairRegressor train all at once; our post-processors fit what they wrap once; any other
-    scikit-learn estimator is fitted value by value; fitted models are only judged. A pipeline is swept by its last
-    step, which gets the groups; the steps before it are fitted once, to the training rows.
+    All models share one split into training, validation and test rows. Seeds change only initial weights and batches.
+    FairClassifier and FairRegressor train all models at once, post-processors fit their estimator once, and other
+    scikit-learn estimators are fitted value by value. In a pipeline the last step is varied and receives the groups;
+    the steps before it are fitted once, to the training rows.
 
     Parameters
     ----------
@@ -103,18 +103,18 @@ def frontier(
     Returns
     -------
     Frontier
-        Models and what they reach; the positive class of its figures is the estimator's ``pos_label``, or the last.
+        Models with their figures. The positive class is the estimator's ``pos_label``, or the last one.
 
     Raises
     ------
     DataError
         If an argument cannot be used, or an estimator lacks the parameter.
     TooFewSamples
-        If a group has no row to be judged on; nothing has been trained then.
+        If a group has no validation or test row. Nothing has been trained then.
 
     See Also
     --------
-    Frontier.select : The model that suits best.
+    Frontier.select : Select a model.
 
     Examples
     --------
@@ -156,34 +156,34 @@ def frontier(
 
 @dataclass(eq=False, repr=False)
 class Frontier(TradeOff):
-    """Trained models and what they reach: points on data that were used neither for training nor for choosing.
+    """Trained models with their accuracy and unfairness on test rows.
 
-    Made by :func:`metrifair.frontier`, or read by :func:`metrifair.load`.
+    :func:`metrifair.frontier` and :func:`metrifair.load` return it.
 
     Parameters
     ----------
     outcomes : sequence of Outcome
-        Every model with what it reaches.
+        Every model with its figures.
     unfairness_of : {"scores", "decisions"}
-        Whose distributions unfairness compares.
+        What unfairness compares across groups: score distributions, or decisions.
     accuracy_name : {"accuracy", "R2"}
-        What the first figure of a point is.
+        Name of the first figure of a point.
     groups : tuple of str
         Names of the groups.
     sizes : dict of str to int
         Test rows by group.
     notes : tuple of FrontierNote, default=()
-        What to know of the figures, each a kind with its facts; ``summary`` has the sentences.
+        Notes on the figures, each a kind with its facts; ``summary`` has the sentences.
     comparisons : int, default=1
         Distances behind each unfairness: comparisons, times classes where there are several.
     parameter : str, default="strength"
         The parameter of the estimator that was varied.
     floor : float, default=None
-        The unfairness that chance alone would show on these rows.
+        Unfairness that sampling noise alone would show on these rows.
     all_small : bool, default=False
         Whether all groups that are compared have few rows.
     utility : Utility, default=accuracy
-        What makes a model good.
+        Measure of quality.
     constant : Point, default=None
         Figures of the best constant predictor on test rows; its strength and seed mean nothing.
     constant_value : str or float, default=None
@@ -191,24 +191,24 @@ class Frontier(TradeOff):
     tried : int, default=None
         Models that could have been trained, where the validation rows decide which ones were.
     source : SweepContext, default=None
-        Rows and estimators, while they are in memory; files do not keep them.
+        Rows and estimators in memory. Files do not contain them.
     knobs : dict of str to str, default={}
         The parameter that was varied, by family, where there are several.
     library : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-        Of the data frames that were given; tables of figures are of that library too.
+        Library of the data frames that were passed, which ``to_frame`` also uses.
     provenance : Provenance, default=Provenance()
-        Where it comes from: rows, columns, the call, seed, versions and time.
+        Rows, columns, the call, seed, versions and time.
 
     Attributes
     ----------
     chosen : Point or None
         The test point of the last selection.
     limit : float or None
-        The unfairness that it asked for.
+        Its unfairness limit.
     chosen_by : Utility or None
-        What it was judged by.
+        Its measure of quality.
     certified : bool
-        Whether the limit is proven to be kept, between the groups that are compared: ``notes`` name those of few rows.
+        Whether the limit is certified, between the groups that are compared. ``notes`` name small groups.
 
     Examples
     --------
@@ -228,11 +228,11 @@ class Frontier(TradeOff):
         certified: bool = False,
         needs_group: bool | None = None,
     ) -> Any:
-        """The fitted model that suits best on validation data.
+        """Select the best fitted model on validation rows.
 
-        Give exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``. ``chosen`` is then the model's point on
-        test data. Models that are no better than deciding the same for everyone are chosen only where no other suits,
-        with a warning; among models that noise does not tell apart the one with the better ranking is.
+        Pass exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``. ``chosen`` is then the model's point on
+        test rows. A model that is no better than a constant predictor is selected only if no other model qualifies,
+        with a warning. Among models that do not differ beyond noise, the one with the better ranking is selected.
 
         Parameters
         ----------
@@ -262,13 +262,13 @@ class Frontier(TradeOff):
         Raises
         ------
         DataError
-            If no model suits; if the limit is not a number; or if bounds are asked for that weighted samples do not
-            have.
+            If no model qualifies, if the limit is not a number, or if ``certified=True`` with weighted samples, which
+            have no bounds.
 
         Warns
         -----
         MetrifairWarning
-            If the model is no better than deciding the same for everyone.
+            If the model is no better than a constant predictor.
 
         Examples
         --------
@@ -284,7 +284,7 @@ class Frontier(TradeOff):
         return best.model
 
     def held_out(self, backend: Backend | None = None) -> Any:
-        """What the chosen model says of the test rows, which were used neither for training nor for choosing.
+        """Predictions of the chosen model on the test rows, which were not used to train or select it.
 
         Parameters
         ----------
@@ -294,7 +294,7 @@ class Frontier(TradeOff):
         Returns
         -------
         data frame
-            Each row's number (from 0), groups, label, prediction and probability: what ``audit`` asks for.
+            Each row's number (from 0), groups, label, prediction and probability, as ``audit`` takes them.
 
         Raises
         ------
@@ -320,10 +320,10 @@ class Frontier(TradeOff):
         return frame({name: column.tolist() for name, column in named.items()}, None, backend)
 
     def refit(self) -> Any:
-        """The chosen strength and seed, trained on all rows.
+        """Train the chosen strength and seed on all rows.
 
-        More rows make a better model, of which no row is left to tell: its figures are those of the held-out fit. A
-        certificate is of the model that was judged: here it is withdrawn, and ``certified`` becomes False.
+        More rows make a better model, but no row is left to evaluate it: the figures remain those of the held-out fit.
+        A certificate holds only for the model that was evaluated, so ``certified`` becomes False.
 
         Returns
         -------
@@ -333,7 +333,7 @@ class Frontier(TradeOff):
         Raises
         ------
         DataError
-            If no model is chosen, fitted models were handed over, or the frontier comes from a file.
+            If no model is chosen, if fitted models were passed, or if the frontier comes from a file.
 
         Examples
         --------
@@ -352,7 +352,7 @@ class Frontier(TradeOff):
         return model
 
     def summary(self) -> str:
-        """The findings and what to know of them, in sentences, one a line.
+        """The findings and notes, one sentence per line.
 
         Returns
         -------
@@ -370,7 +370,7 @@ class Frontier(TradeOff):
         return "\n".join((*summary(view), *view.notes))
 
     def view(self, title: str | None = None, about: Mapping[str, str] | None = None) -> FrontierView:
-        """What the pictures and the page show: one seed's distributions for each strength.
+        """The content of pictures and pages: one seed's distributions for each strength.
 
         Parameters
         ----------
@@ -459,7 +459,7 @@ class Frontier(TradeOff):
         Returns
         -------
         altair.LayerChart
-            To be shown in a notebook, or changed further.
+            A chart to show or edit.
 
         Raises
         ------

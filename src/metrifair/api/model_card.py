@@ -71,8 +71,8 @@ def to_card(
 ) -> str:
     """The model card of a fitted model, in Markdown with a YAML head that model hubs read.
 
-    What it was trained with is read off the model; figures by group, with their intervals, come from the audit, and
-    what fairness cost from the frontier.
+    The card reads the settings from the model, the figures by group with their intervals from the audit, and the cost
+    of fairness from the frontier.
 
     Parameters
     ----------

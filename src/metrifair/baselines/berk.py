@@ -28,10 +28,10 @@ _BLOCK = 1 << 21  # similarities held in memory at a time
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BerkRegressor(RegressorMixin, WeightedEstimator):
-    """Linear regression that treats alike those of different groups who have like targets.
+    """Linear regression with similar predictions for rows of different groups that have similar targets.
 
-    Minimizes squared error + strength x penalty + ridge x (squared intercept and coefficients), in closed form. The
-    penalty weighs each pair across groups by the similarity ``exp(-(y_i - y_j)^2)`` of its targets. The similarity
+    ``fit`` minimizes squared error + strength x penalty + ridge x (squared intercept and coefficients), in closed form.
+    The penalty weights each pair across groups by the similarity ``exp(-(y_i - y_j)^2)`` of its targets. The similarity
     depends on the scale of y.
 
     Parameters

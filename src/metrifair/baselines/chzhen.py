@@ -19,10 +19,10 @@ from metrifair.support.checks import check_number, check_switches
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
-    """A regressor's predictions mapped so that they are distributed alike in all groups.
+    """Post-processing of a regressor: predictions with the same distribution in all groups.
 
-    A prediction is replaced by the mean, over groups weighted by size, of the predictions that hold its rank there: the
-    best predictor, in squared error, with statistical parity. New rows need their groups.
+    A prediction is replaced by the mean, over groups weighted by size, of the predictions of the same rank. This is the
+    best predictor with statistical parity in squared error. Prediction needs the groups.
 
     Parameters
     ----------

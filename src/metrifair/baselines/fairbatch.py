@@ -32,9 +32,10 @@ _SMALLEST_BATCH = 4
 @as_in(FairClassifier)
 @dataclass(kw_only=True, eq=False, repr=False)
 class FairBatchClassifier(NetworkClassifier):
-    """A network trained on batches whose shares of label and group move towards what it gets wrong.
+    """A network trained on batches with adaptive shares of label and group.
 
-    There is no knob between fairness and accuracy. Two groups. Predicting needs no groups.
+    After each epoch the shares move to reduce the difference between the groups' losses. No parameter trades fairness for accuracy.
+    The method takes two groups. Prediction needs no groups.
 
     Parameters
     ----------

@@ -35,12 +35,12 @@ _MOST_PASSES = 1_000  # over the data, for the batches of one epoch
 @as_in(FairClassifier)
 @dataclass(kw_only=True, eq=False, repr=False)
 class FairKDEClassifier(NetworkClassifier):
-    """A network whose rate of acceptance, smoothed by a Gaussian kernel, is the same in all groups.
+    """A network with similar selection rates in all groups, smoothed by a Gaussian kernel.
 
-    Lowers (1 - strength) x cross-entropy + strength x Huber cost of each group's rate less the rate of all. Predicting
-    needs no groups; the original takes the group as one of the features. The paper's are 500 epochs of 2,048 rows at a
-    learning rate of 2e-4 (Drug, CC) or 5e-4 (COMPAS), and 200 epochs of 512 rows at 0.1, decaying by 0.98 (Adult); not
-    standardized.
+    ``fit`` minimizes (1 - strength) x cross-entropy + strength x the Huber loss of each group's rate minus the overall
+    rate. Prediction needs no groups; the original uses the group as a feature. The paper trains without
+    standardization: 500 epochs with batches of 2,048 rows and a learning rate of 2e-4 (Drug, CC) or 5e-4 (COMPAS), and
+    200 epochs with batches of 512 rows and a learning rate of 0.1 that decays by 0.98 (Adult).
 
     Parameters
     ----------

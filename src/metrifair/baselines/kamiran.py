@@ -41,8 +41,8 @@ class ReweighingClassifier(Preprocessor):
     """Any classifier, trained with weights under which the label does not depend on the group.
 
     The weighted rate of each class is then the same in all groups, for any number of groups and classes. That is a
-    property of the training labels: a classifier may still tell groups apart by the features. Predicting needs no
-    groups.
+    property of the training labels: predictions may still differ between groups through the features. Prediction needs
+    no groups.
 
     Parameters
     ----------

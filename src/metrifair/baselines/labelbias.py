@@ -69,10 +69,11 @@ class Round(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LabelBiasClassifier(TwoClassMixin, Preprocessor):
-    """Any classifier, trained anew each round with weights that make up for the unfairness of the round before.
+    """Any classifier, trained in rounds with weights that correct the unfairness of the previous round.
 
-    A group that is accepted less often than all has its positive rows weighted up and its negative ones down. Any
-    number of groups. It can do little where the group is not among the features. Predicting needs no groups.
+    If a group's selection rate is below the overall rate, its positive rows gain weight and its negative rows lose it.
+    The method takes any number of groups. It has little effect if the group is not a feature. Prediction needs no
+    groups.
 
     Parameters
     ----------

@@ -29,10 +29,10 @@ _STACKS_SEEDS = ("cuda",)  # a CPU is slower so: plans leave its cache, and all 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SinkhornClassifier(NetworkClassifier):
-    """A network whose hidden representation is distributed alike in two groups.
+    """A network with similar distributions of its hidden representation in two groups.
 
-    Lowers cross-entropy + strength x Sinkhorn divergence between the groups by gradient descent on all rows at once.
-    Predicting needs no groups; the original takes the group as one of the features.
+    ``fit`` minimizes cross-entropy + strength x the Sinkhorn divergence between the groups, by gradient descent on all
+    rows at once. Prediction needs no groups; the original uses the group as a feature.
 
     Parameters
     ----------

@@ -23,10 +23,10 @@ _TIE = 1e-9  # probability below which a linear program's assignment counts as n
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
-    """Decisions with rates that differ by at most alpha between groups, at the least expected error.
+    """Post-processing of a classifier: rates that differ by at most alpha between groups, with minimum expected error.
 
-    The rates are those of the rows the post-processor is fitted on; new rows need their groups to be decided. Two
-    classes take O(n log n), more a linear program. Statistical parity only.
+    The limit holds on the training rows. Prediction needs the groups. Two classes take O(n log n), more classes a
+    linear program. The method supports statistical parity only.
 
     Parameters
     ----------

@@ -41,10 +41,10 @@ _MANY = 50_000  # rows beyond which a first-order solver takes over
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ZafarClassifier(LogOddsMixin, WeightedEstimator):
-    """Logistic regression whose decision boundary hardly covaries with the group.
+    """Logistic regression with a bound on the covariance between group and decision boundary.
 
-    Give ``tau`` or ``gamma``, not both; without either no covariance is left (``tau`` 0). That does not imply equal
-    rates of the decisions.
+    Pass ``tau`` or ``gamma``, not both. Without either the covariance is 0 (``tau=0``). That does not imply equal
+    selection rates.
 
     Parameters
     ----------

@@ -39,18 +39,18 @@ class _Compiled(NamedTuple):
 class UnfairnessPenalty(torch.nn.Module):
     """Distance between the groups' scores in a batch, combined over all comparisons; differentiable.
 
-    Which groups and labels there are is learnt from the batches unless a sampler, or ``n_groups`` and ``n_classes``,
-    say so; a batch that lacks one of them raises an error. Two groups, or labels, of which only one was seen yet are
-    taken for 0 and 1, or -1 and 1.
+    The penalty learns the groups and labels from the batches, unless ``sampler``, or ``n_groups`` and ``n_classes``,
+    declare them. A batch that lacks one of them raises an error. If only one of two groups, or labels, has been seen,
+    they are assumed to be 0 and 1, or -1 and 1.
 
-    The mean over batches is the distance of the population, if batches are drawn at random, or come from a
-    ``StratifiedBatchSampler`` that is given as ``sampler``. Without it a group that is made up of several of the
-    sampler's strata (several attributes, each group against the rest) would be weighed as in the batch, not as in the
-    data. Many epochs over few rows are better served by ``estimate="rows"``: what is then lowered cannot be negative.
+    The mean over batches is the distance in the population, if batches are drawn at random or come from a
+    ``StratifiedBatchSampler``. Pass that sampler as ``sampler``. Otherwise a group that consists of several of its
+    strata (with several attributes, or with each group against the rest) has its weight in the batch, not in the data.
+    For many epochs over few rows use ``estimate="rows"``: this estimate is never negative.
 
-    Where several processes train one model (DDP, FSDP), the batch is that of all of them: every process gets the
-    penalty of the whole batch, and with the mean of gradients over processes, which these take, its exact gradient.
-    Every process must call it then, also one whose rows lack a group; errors are raised on all of them.
+    If several processes train one model (DDP, FSDP), the penalty is that of the whole batch, over all processes. The
+    mean of the gradients over processes is its exact gradient. Every process must call the penalty, even if its rows
+    lack a group; errors are raised on all of them.
 
     Parameters
     ----------

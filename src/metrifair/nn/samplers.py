@@ -37,18 +37,17 @@ def _rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
 
 
 class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
-    """Row numbers of batches that hold a fixed number of every group (in every set of the criterion).
+    """Row numbers of batches that contain a fixed number of rows of every group (in every set of the criterion).
 
-    For ``DataLoader(batch_sampler=...)`` (not ``sampler=``, which would take a batch for one row) or a plain loop. Pass
-    it to ``UnfairnessPenalty(sampler=...)`` too: a group that is made up of several strata of the batches (with several
-    attributes, or each group against the rest) is only then weighed as it should be. Each iteration is another epoch,
-    reproducible from ``random_state``. A batch is larger than ``batch_size``, with a warning, where that is too small
-    for two rows of every group (one, where the batch's own distance is all that is wanted).
+    Use it as ``DataLoader(batch_sampler=...)`` (not ``sampler=``, which treats a batch as one row) or in a plain loop.
+    Pass it to ``UnfairnessPenalty(sampler=...)`` too, so that groups that consist of several strata have the right
+    weight (with several attributes, or with each group against the rest). Each iteration is another epoch,
+    reproducible from ``random_state``. If ``batch_size`` is too small for two rows of every group (one row for
+    ``estimate="batch"``), batches are larger, with a warning.
 
-    Where several processes train one model, each has a sampler of its own with its ``rank`` and the same ``world_size``
-    (both known from torch.distributed, once it is initialized) and ``random_state``: all draw the same batch, and each
-    takes its rows of it, as many of every group as the others or one more. Together they see the very batches that one
-    process would.
+    If several processes train one model, each has its own sampler with its ``rank`` and the same ``world_size`` (both
+    known from ``torch.distributed``, once it is initialized) and ``random_state``. All draw the same batch, and each
+    takes an equal part of every group, up to one row. Together they see the batches that one process would see.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ _MOST_KNOWN = 10_000  # groups and labels of a stream that are remembered
 
 
 class CoveringBatch(NamedTuple):
-    """A batch of a stream in which every group is seen often enough; ``mean(weight * loss)`` estimates the risk.
+    """A batch of a stream with enough samples of every group; ``mean(weight * loss)`` estimates the risk.
 
     Parameters
     ----------
@@ -52,9 +52,10 @@ def covering(
     least: int = 2,
     continuous: bool = False,
 ) -> Iterator[CoveringBatch]:
-    """Batches of an endless stream of (x, y, group): at least so many samples, and ``least`` of every group.
+    """Batches of an endless stream of (x, y, group), with enough samples of every group.
 
-    (In every set of the criterion.) The loss weights undo the bias that waiting for the last sample brings.
+    A batch contains at least ``batch_size`` samples, and at least ``least`` of every group in every set of the
+    criterion. The loss weights remove the bias of waiting for the last sample.
 
     Parameters
     ----------

@@ -26,12 +26,12 @@ _LEFT = 0.1  # share of the distance between groups from which fit warns that it
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BarycenterPostprocessor(ScorePostprocessor):
-    """Scores of any classifier or regressor, moved so that they are distributed alike in all groups.
+    """Post-processing of a classifier or regressor: scores with the same distribution in all groups.
 
-    A score is replaced by the mean, over groups by their shares, of the scores that hold its rank there: of all scores
-    with statistical parity the nearest to the model's in squared distance (Chzhen et al. 2020; Gouic et al. 2020).
-    ``tolerance`` goes back towards the model's own score, and the Wasserstein distance between groups grows in
-    proportion to it. New rows need their groups, unless ``needs_group=False``.
+    A score is replaced by the mean, over groups weighted by their shares, of the scores of the same rank. Of all scores
+    with statistical parity these are nearest to the model's in squared distance (Chzhen et al. 2020; Gouic et al.
+    2020). ``tolerance`` interpolates toward the model's scores, and the Wasserstein distance between groups is
+    proportional to it. Prediction needs the groups, unless ``needs_group=False``.
 
     Parameters
     ----------

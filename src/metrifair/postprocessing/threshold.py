@@ -23,12 +23,11 @@ from metrifair.support.checks import check_known
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ThresholdPostprocessor(ScorePostprocessor):
-    """Decisions of any classifier of two classes, by thresholds whose rates differ by at most a tolerance.
+    """Post-processing of a binary classifier: thresholds with rates that differ by at most a tolerance.
 
-    Of all rules that accept scores from a threshold on, which may differ by group, the one of the least loss on rows
-    that the estimator has not seen (Hardt et al. 2016, with the relaxation of Cruz and Hardt 2024). With a coin between
-    thresholds this is a linear program on the hulls of the groups' ROC curves. New rows need their groups, unless
-    ``needs_group=False``.
+    ``fit`` selects the thresholds, one per group, with the smallest loss on held-out rows (Hardt et al. 2016, with the
+    relaxation of Cruz and Hardt 2024). With randomization between thresholds this is a linear program on the convex
+    hulls of the groups' ROC curves. Prediction needs the groups, unless ``needs_group=False``.
 
     Parameters
     ----------
