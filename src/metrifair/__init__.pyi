@@ -12,6 +12,8 @@ from .api.model_card import to_card
 from .api.monitor import AuditSeries, monitor
 from .api.state import AuditState
 from .auditing.contributions import gap_contributions
+from .auditing.out_of_core.formats import ReadOptions
+from .auditing.request import AuditOptions
 from .auditing.unfairness import unfairness
 from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor
 from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
@@ -38,6 +40,7 @@ from .problem import criteria
 __all__ = [
     "Audit",
     "AuditDifference",
+    "AuditOptions",
     "AuditSeries",
     "AuditState",
     "BarycenterPostprocessor",
@@ -49,6 +52,7 @@ __all__ = [
     "FairXGBClassifier",
     "FairXGBRegressor",
     "Frontier",
+    "ReadOptions",
     "TableEncoder",
     "TableModel",
     "ThresholdPostprocessor",

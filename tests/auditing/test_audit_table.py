@@ -23,7 +23,7 @@ from metrifair.auditing.out_of_core import bins, table_bins
 from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
-from metrifair.auditing.out_of_core.formats import FileOptions
+from metrifair.auditing.out_of_core.formats import ReadOptions
 from metrifair.auditing.out_of_core.tables import TableRows
 
 COUNTED = {"in_memory_rows": 10}
@@ -129,7 +129,7 @@ def test_counts_know_what_stands_for_a_missing_value(tmp_path):
     states = [AuditState(range=(-1, 2)) for _ in range(3)]
     count_table(states[0], Connected("the table", gaps), roles)
     count_table(states[1], Connected("the table", full), roles, missing=MARKED)
-    count_file(states[2], tmp_path / "full.csv", roles, FileOptions(missing=MARKED))
+    count_file(states[2], tmp_path / "full.csv", roles, ReadOptions(missing=MARKED))
     assert len({(state.rows, state.left_out, len(state.cells)) for state in states}) == 1
 
 

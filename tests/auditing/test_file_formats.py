@@ -17,7 +17,7 @@ from metrifair import AuditState, DataError, audit, audit_file
 from metrifair.api.audit_table import count_file
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.files import opened
-from metrifair.auditing.out_of_core.formats import FileOptions
+from metrifair.auditing.out_of_core.formats import ReadOptions
 from metrifair.errors import MetrifairWarning, MissingExtra
 
 NAMES = {"score": "p", "group": ["sex", "band"], "label": "y", "control": "day", "weight": "w"}
@@ -86,7 +86,7 @@ def check_every_format(rows: list[tuple[object, ...]]) -> None:
             text = found.to_frame("polars").write_csv()
             audits[kind] = (text if named is NAMES else renamed(text), found.record.rows, found.record.left_out)
             state = AuditState()
-            count_file(state, path, Roles.named(**named), FileOptions(**options))
+            count_file(state, path, Roles.named(**named), ReadOptions(**options))
             states[kind] = state.rows, state.left_out, len(state.cells)
         assert {kind for kind, other in audits.items() if other != audits["plain.csv"]} == set()
         assert {kind for kind, other in states.items() if other != states["plain.csv"]} == set()
@@ -140,19 +140,19 @@ def test_what_is_written_otherwise_says_how_to_read_it(tmp_path: Path) -> None:
 
 def test_day_first_dates_are_iso_dates_and_nothing_else_is_touched() -> None:
     given = ["31.12.2026", "1/2/2026", "03-04-2026 12:30", "12/31/2026", "2026-01-02", "1.5", None]
-    found = FileOptions(day_first=True).rewritten(pl.DataFrame({"d": given}))["d"].to_list()
+    found = ReadOptions(day_first=True).rewritten(pl.DataFrame({"d": given}))["d"].to_list()
     assert found == ["2026-12-31", "2026-02-01", "2026-04-03 12:30", "12/31/2026", "2026-01-02", "1.5", None]
 
 
 def test_decimal_commas_are_points_and_nothing_else_is_touched() -> None:
     given = ["0,5", " -1,25e-3", ",5", "1,2,3", "a,b", "1.234,5", "7", None]
-    found = FileOptions(decimal=",").rewritten(pl.DataFrame({"d": given}))["d"].to_list()
+    found = ReadOptions(decimal=",").rewritten(pl.DataFrame({"d": given}))["d"].to_list()
     assert found == ["0.5", " -1.25e-3", ".5", "1,2,3", "a,b", "1.234,5", "7", None]
 
 
 def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path: Path) -> None:
     table = pl.DataFrame({"d": ["Approved", " Declined ", "N/A", "approved", None], "sex": ["f", "?", "N/A", "m", "m"]})
-    options = FileOptions(replace={"Approved": 1, "Declined": "0", "?": "x"})
+    options = ReadOptions(replace={"Approved": 1, "Declined": "0", "?": "x"})
     assert options.rewritten(table).to_dict(as_series=False) == {
         "d": ["1", "0", "N/A", "approved", None],
         "sex": ["f", "x", "N/A", "m", "m"],
@@ -193,11 +193,11 @@ def test_nothing_is_left_unreplaced_in_silence(tmp_path: Path) -> None:
         asked = {"score": "d", "group": group, "continuous": False, "replace": said | {old: "x"}}
         with pytest.raises(DataError, match=f"replace is for text, and names .* which the column '{group}' holds as"):
             audit_file(tmp_path / "s.parquet", **asked)
-    with opened(tmp_path / "s.parquet", FileOptions(replace={"f": "women"})) as source:
+    with opened(tmp_path / "s.parquet", ReadOptions(replace={"f": "women"})) as source:
         assert source.table()["sex"].to_list() == ["women", "women", "m", "m"] * 10
     with (
         pytest.raises(DataError, match="which the column 'day' holds as Date"),
-        opened(tmp_path / "s.parquet", FileOptions(replace={"2026-01-09": "x"})) as source,
+        opened(tmp_path / "s.parquet", ReadOptions(replace={"2026-01-09": "x"})) as source,
     ):
         source.table()
 

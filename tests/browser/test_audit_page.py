@@ -447,7 +447,7 @@ def test_every_control_has_a_name(opened):
     page = opened(audit_html(demo_record(), frontier=demo_view()))
     nameless = page.evaluate(
         "() => [...document.querySelectorAll('button, input, select, [role=button], [role=region]')].filter(e => !("
-        "e.getAttribute('aria-label') || e.getAttribute('aria-labeledby') || e.labels?.length ||"
+        "e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.labels?.length ||"
         " (e.tagName !== 'SELECT' && e.textContent.trim()) || e.hidden)).map(e => e.id)"
     )
     assert nameless == []

@@ -253,7 +253,7 @@ def test_every_control_has_a_name(opened):
     page = opened(demo_view())
     nameless = page.evaluate(
         "() => [...document.querySelectorAll('button, input, [role=button], [role=region]')].filter(e => !("
-        "e.getAttribute('aria-label') || e.getAttribute('aria-labeledby') || e.textContent.trim() || e.labels?.length"
+        "e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.textContent.trim() || e.labels?.length"
         ")).length"
     )
     assert nameless == 0

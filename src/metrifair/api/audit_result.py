@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import narwhals.stable.v2 as nw
 
 from metrifair.auditing.ranking import headline_finding, worst_finding
+from metrifair.auditing.record import record_of_rates
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
+from metrifair.auditing.request import Reference
 from metrifair.auditing.source import AuditedRows
 from metrifair.errors import PYTHON, ArgumentNames, DataError
-from metrifair.figures.selection_rates import GroupRates
+from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, GroupRates, StandardName
 from metrifair.problem.tables import Backend, frame, frame_of
 from metrifair.report.audit.charts import AuditChartKind, audit_chart
 from metrifair.report.html import framed, write_html
@@ -22,7 +24,8 @@ from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import TESTS, Description, describe, significance_text
 from metrifair.wording.notes import note_text
-from metrifair.wording.numbers import count_text, figure_text
+from metrifair.wording.numbers import count_text, figure_text, percent_text
+from metrifair.wording.rates import ratio_text
 from metrifair.wording.summary import audit_summary
 
 if TYPE_CHECKING:
@@ -118,15 +121,15 @@ class Audit:
     record : AuditRecord
         The result as plain values. ``audit`` and ``audit_file`` return it.
     rows : AuditedRows, default=None
-        The rows, where they are in memory: two models are compared by them. They are in no file that is written, and
-        are left behind where the audit is copied or sent to another process.
+        The audited rows or their counts, for ``rates`` and ``compare``. No file contains them, and copies of the audit
+        drop them.
     library : str, default=None
-        Of the data frames that were audited, which ``to_frame`` uses too.
+        Library of the audited data frames, which ``to_frame`` also uses.
 
     Examples
     --------
     >>> from metrifair import audit
-    >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+    >>> found = audit(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
     >>> found.worst().value, found.worst("wasserstein").groups
     (0.5, ('a', 'b'))
     >>> found
@@ -177,7 +180,7 @@ class Audit:
         Examples
         --------
         >>> from metrifair import audit
-        >>> print(audit([1, 2, 3, 4], sensitive_features=["a", "a", "b", "b"], random_state=0).note_texts()[0])
+        >>> print(audit(None, [1, 2, 3, 4], sensitive_features=["a", "a", "b", "b"], random_state=0).note_texts()[0])
         No selection rates: the scores are not probabilities, so 0.5 is no natural threshold. Pass threshold=... to \
 compute them.
         """
@@ -204,7 +207,7 @@ compute them.
         Examples
         --------
         >>> from metrifair import audit
-        >>> print(audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).describe().sentence)
+        >>> print(audit(None, [0, 1, 1, 1], sensitive_features=list("aabb"), random_state=0).describe().sentence)
         The decision is 1 for 50.0% of “a” and 100.0% of “b”.
         """
         return describe(self.worst() if finding is None else finding)
@@ -237,7 +240,7 @@ compute them.
         Examples
         --------
         >>> from metrifair import audit
-        >>> audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).worst("wasserstein").value
+        >>> audit(None, [0, 1, 1, 1], sensitive_features=list("aabb"), random_state=0).worst("wasserstein").value
         0.5
         """
         found = worst_finding(self.findings, metric, criterion)
@@ -267,44 +270,65 @@ compute them.
         Examples
         --------
         >>> from metrifair import audit
-        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> found = audit(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
         >>> found.to_frame("pandas")[["metric", "value"]].to_dict("list")["metric"]
         ['kolmogorov', 'wasserstein', 'energy']
         """
         return frame_of(self.findings, _COLUMNS, backend or self.library)
 
-    def rates_to_frame(self, backend: Backend | None = None) -> Any:
-        """Rates and ratios as a data frame, one row for each group of each table of decisions.
+    def rates(
+        self,
+        standard: StandardName | None = None,
+        *,
+        reference: Reference = HIGHEST,
+        min_group_share: float = MIN_GROUP_SHARE,
+    ) -> RateTable:
+        """Selection rates and impact ratios by group, optionally as a standard asks for them.
 
         Parameters
         ----------
-        backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-            Whose frame, as in ``to_frame``.
+        standard : {"ll144", "four-fifths", "credit"}, default=None
+            The rule whose table to compute (docs/standards.md). The table makes no statement about any law.
+        reference : str or dict, default="highest"
+            The reference group of impact ratios: the group with the highest rate, a named group, or a group for each
+            attribute.
+        min_group_share : float, default=0.02
+            Groups with a smaller share of the rows have no impact ratio.
 
         Returns
         -------
-        DataFrame
-            With the fields of ``Decisions`` and ``GroupRates`` as columns; what is not known is missing.
+        RateTable
+            The tables; as a data frame, JSON and page.
+
+        Raises
+        ------
+        DataError
+            If an argument cannot be used, or the rows of the audit are no longer available.
 
         Examples
         --------
         >>> from metrifair import audit
-        >>> found = audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0)
-        >>> found.rates_to_frame("pandas")[["group", "ratio"]].values.tolist()
+        >>> result = audit(None, [0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> result.rates(standard="four-fifths").to_frame("pandas")[["group", "ratio"]].values.tolist()
         [['a', 0.5], ['b', 1.0]]
         """
-        rows = [(table, rate) for table in self.decisions for rate in (*table.rates, table.unknown) if rate is not None]
-        columns = {name: [value(*row) for row in rows] for name, (_, value) in _RATE_COLUMNS.items()}
-        for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
-            columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]
-        kinds = {name: _RATE_COLUMNS[name][0] if name in _RATE_COLUMNS else nw.Float64 for name in columns}
-        library = backend or self.library
-        if library not in ("polars", "pyarrow"):  # whose integers can be missing
-            kinds |= {name: nw.Float64 for name in ("selected", "shortfall") if None in columns[name]}
-        return frame(columns, kinds, library)
+        if self.rows is None:
+            if (standard, reference, min_group_share) == (None, HIGHEST, MIN_GROUP_SHARE):
+                return RateTable(self)
+            raise DataError(
+                "this audit was copied or read from a file, without its rows; call rates(...) on the result of audit"
+            )
+        request = self.rows.request.by_standard(standard, reference, min_group_share)
+        record = record_of_rates(self.record, self.rows.sample, request)
+        return RateTable(replace(self, record=record, rows=self.rows._replace(request=request)))
 
     def to_json(
-        self, path: str | os.PathLike[str] | None = None, *, frontier: Viewable | FrontierView | None = None
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
+        frontier: Viewable | FrontierView | None = None,
     ) -> str:
         """The whole audit as strict JSON text.
 
@@ -318,6 +342,10 @@ compute them.
         ----------
         path : str or path-like, default=None
             Where the text is written as well.
+        title : str, default=None
+            Title of the report.
+        about : dict of str, default=None
+            Metadata shown in the report, such as the date and source of the data.
         frontier : Frontier or FrontierView, default=None
             Adds ``alternatives``: the ``best`` of its models, and the ``models`` that are as good, within its interval,
             and less unfair.
@@ -336,10 +364,11 @@ compute them.
         --------
         >>> from metrifair import audit
         >>> import json
-        >>> json.loads(audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).to_json())["rows"]
+        >>> json.loads(audit(None, [0, 1, 1, 1], sensitive_features=list("aabb"), random_state=0).to_json())["rows"]
         4
         """
-        content = {"kind": "metrifair audit", "version": JSON_VERSION, "summary": self.summary, **asdict(self.record)}
+        record = replace(self.record, provenance=self.provenance.described(title, about))
+        content = {"kind": "metrifair audit", "version": JSON_VERSION, "summary": self.summary, **asdict(record)}
         content["notes"] = [{**asdict(note), "text": note_text(note)} for note in self.notes]
         if frontier is not None:
             best, models = _view_of(frontier).alternatives
@@ -351,6 +380,7 @@ compute them.
         path: str | os.PathLike[str],
         *,
         title: str | None = None,
+        about: Mapping[str, str] | None = None,
         frontier: Viewable | FrontierView | None = None,
     ) -> None:
         """Write the audit as one HTML page that needs nothing but a browser.
@@ -360,7 +390,9 @@ compute them.
         path : str or path-like
             The file.
         title : str, default=None
-            What stands on top; by default the title of the audit, or "Fairness audit".
+            Title of the page; by default "Fairness audit".
+        about : dict of str, default=None
+            Metadata shown in the report, such as the date and source of the data.
         frontier : Frontier or FrontierView, default=None
             Adds what fairer models would cost: a ``Frontier``, or its ``view()``.
 
@@ -373,15 +405,16 @@ compute them.
         --------
         >>> from metrifair import audit
         >>> import tempfile, pathlib
-        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> found = audit(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
         from metrifair.report.audit.page import audit_html  # noqa: PLC0415 (scikit-learn, pandas: 100 MB for pages only)
 
         view = None if frontier is None else _view_of(frontier)
-        title = title or self.provenance.title or "Fairness audit"
-        write_html(path, audit_html(self.record, title=title, frontier=view))
+        record = replace(self.record, provenance=self.provenance.described(title, about))
+        title = record.provenance.title or "Fairness audit"
+        write_html(path, audit_html(record, title=title, frontier=view))
 
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
@@ -418,7 +451,7 @@ compute them.
         Examples
         --------
         >>> from metrifair import audit
-        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> found = audit(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
         >>> found.plot("distributions").to_dict()["mark"]["type"]
         'line'
         """
@@ -430,3 +463,100 @@ compute them.
 
         title = self.provenance.title or "Fairness audit"
         return framed(audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS), height=640, title="Audit")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RateTable:
+    """Selection rates and impact ratios by group; ``Audit.rates`` returns it.
+
+    Parameters
+    ----------
+    audit : Audit
+        The audit whose decisions are these tables.
+
+    Examples
+    --------
+    >>> from metrifair import audit
+    >>> audit(None, [0, 1, 1, 1], sensitive_features=list("aabb"), random_state=0).rates("ll144")
+    group, everyone: The lowest rate is 0.5 of the highest.
+    """
+
+    audit: Audit
+
+    @property
+    def tables(self) -> Sequence[Decisions]:
+        """The rates by attribute and stratum."""
+        return self.audit.decisions
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Rates and ratios as a data frame, one row for each group of each table.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+            Library of the frame, as in ``Audit.to_frame``.
+
+        Returns
+        -------
+        DataFrame
+            With the fields of ``Decisions`` and ``GroupRates`` as columns; what is not known is missing.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> result = audit(None, [0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> result.rates().to_frame("pandas")[["group", "ratio"]].values.tolist()
+        [['a', 0.5], ['b', 1.0]]
+        """
+        rows = [(table, rate) for table in self.tables for rate in (*table.rates, table.unknown) if rate is not None]
+        columns = {name: [value(*row) for row in rows] for name, (_, value) in _RATE_COLUMNS.items()}
+        for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
+            columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]
+        kinds = {name: _RATE_COLUMNS[name][0] if name in _RATE_COLUMNS else nw.Float64 for name in columns}
+        library = backend or self.audit.library
+        if library not in ("polars", "pyarrow"):  # whose integers can be missing
+            kinds |= {name: nw.Float64 for name in ("selected", "shortfall") if None in columns[name]}
+        return frame(columns, kinds, library)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
+        """The audit with these tables as JSON text, as ``Audit.to_json`` writes it.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            A file to which the text is written as well.
+        **options : object
+            Further arguments of ``Audit.to_json``.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        return self.audit.to_json(path, **options)
+
+    def to_html(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write one page with these tables and the audit, as ``Audit.to_html`` does.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        **options : object
+            Further arguments of ``Audit.to_html``.
+        """
+        self.audit.to_html(path, **options)
+
+    def __repr__(self) -> str:
+        lines = []
+        for table in self.tables:
+            lines.append(f"{table.attribute}, {table.within}: {ratio_text(table, self.audit.record.settings)}")
+            for rate in table.rates:
+                ratio = "excluded" if rate.left_out else figure_text(rate.ratio)
+                lines.append(
+                    f"  {rate.group}: {rate.size:,} rows, rate {percent_text(rate.selection_rate)}, ratio {ratio}"
+                )
+        return "\n".join(lines) or "no decisions: pass threshold=... to audit"
+
+    def _repr_html_(self) -> str:
+        return self.audit._repr_html_()

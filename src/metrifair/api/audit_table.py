@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Unpack, overload
+from typing import Any, Required, Unpack, overload
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -19,21 +19,22 @@ from metrifair.api.state import AuditState
 from metrifair.auditing.decisions import number_or_default
 from metrifair.auditing.out_of_core.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
 from metrifair.auditing.out_of_core.columns import (
-    IN_MEMORY_ROWS,
     ColumnLevels,
     Roles,
+    check_favorable,
+    check_models,
     levels_for,
     not_models,
     roles_by_score,
-    sum_to_one,
     used_rows,
 )
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.files import opened
-from metrifair.auditing.out_of_core.formats import AS_USUAL, FileOptions
+from metrifair.auditing.out_of_core.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.out_of_core.rows import check_some
 from metrifair.auditing.out_of_core.tables import TableRows
-from metrifair.auditing.request import AuditOptions, ColumnOptions, Request, groups_allowed
+from metrifair.auditing.records import Favorable
+from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, Request, Threshold, groups_allowed
 from metrifair.auditing.source import AuditSource, BinnedSource, ColumnSource, audit_source
 from metrifair.auditing.state_file import Shape, Value, check_within, plain
 from metrifair.errors import DataError, Remedy
@@ -46,12 +47,18 @@ from metrifair.support.provenance import source_files
 from metrifair.support.signatures import as_in
 
 
+class _Arguments(AuditArguments, total=False):
+    group: Required[str | Sequence[str]]
+    label: str | None
+    control: str | Sequence[str] | None
+    weight: str | None
+    missing: str | Sequence[str]
+
+
 @overload
-def audit_table(table: Any, *, score: str, group: str | Sequence[str], **options: Unpack[ColumnOptions]) -> Audit: ...
+def audit_table(table: Any, *, score: str, **others: Unpack[_Arguments]) -> Audit: ...
 @overload
-def audit_table(
-    table: Any, *, score: Sequence[str], group: str | Sequence[str], **options: Unpack[ColumnOptions]
-) -> Audit | AuditDifference: ...
+def audit_table(table: Any, *, score: Sequence[str], **others: Unpack[_Arguments]) -> Audit | AuditDifference: ...
 @as_in(audit, audit_file)
 def audit_table(
     table: Any,
@@ -61,99 +68,110 @@ def audit_table(
     label: str | None = None,
     control: str | Sequence[str] | None = None,
     weight: str | None = None,
-    tolerance: float = 1e-5,
+    criteria: Criteria = None,
+    metrics: Sequence[str] | str | None = None,
+    threshold: Threshold = "auto",
+    pos_label: object = None,
+    favorable: Favorable = "high",
+    favorable_decision: object = None,
+    intersectional: bool = False,
+    random_state: Any = None,
+    options: AuditOptions | None = None,
     missing: str | Sequence[str] = (),
-    in_memory_rows: int = IN_MEMORY_ROWS,
-    **options: Unpack[AuditOptions],
 ) -> Audit | AuditDifference:
-    """The audit of the columns of a table where it is: polars, pandas, DuckDB, Dask, Spark, or any SQL through Ibis.
+    """Audit the columns of a table where it is: polars, pandas, DuckDB, Dask, Spark, or any SQL through Ibis.
 
-    Only counts leave the table's engine. Of up to ``in_memory_rows`` rows those that are equal are counted, and the
-    audit is that of the rows themselves. More are counted by cell (group, stratum and label) and bin of the score, and
-    bins that matter are looked into: the Kolmogorov distance is exact, every other one comes with a proven bracket no
-    wider than ``tolerance``; intervals and p-values are those of the counts. Findings are those of ``audit_file``.
-
-    Rows without a score, label, weight or any group are left out and counted.
+    Only counts leave the table's engine. Up to ``AuditOptions.in_memory_rows`` rows, equal rows are counted and the
+    audit is exact. Larger tables are counted by cell and bin: the Kolmogorov distance is exact up to rounding and every
+    other distance has a bracket. Rows without a score, label, weight or any group are left out and counted.
 
     Parameters
     ----------
     table : polars, pandas or pyarrow table, polars LazyFrame, DuckDB relation, Ibis table, Dask or Spark data frame
-        The rows; anything that narwhals knows. It must not change while it is counted.
+        The rows. They must not change during the audit.
     score, group, label, control, weight : as in audit_file
-    criteria, metrics, threshold, confidence, random_state : as in audit
-    tolerance : as in audit_file
-    contrast, intersectional, continuous, cuts, pos_label : as in audit
-    loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
-        The loss that the criterion ``risk_parity`` compares; not for tables too large to hold.
-    score_range, resamples, permutations, max_groups, min_group_size, vc_dimension : as in audit
-    standard, reference, favorable, min_group_share, title, about : as in audit
+    criteria, metrics, threshold, pos_label, favorable, favorable_decision : as in audit
+    intersectional, random_state, options : as in audit
     missing : str or sequence of str, default=()
-        What stands for a missing value in any column, besides null, such as "N/A" or "-9"; whatever its case.
-    in_memory_rows : int, default=2000000
-        Up to so many rows are audited as they are; 0: none.
+        Missing values besides null, in all columns, in any case: such as "N/A" or "-9".
 
     Returns
     -------
-    Audit
-        As that of ``audit``; distances of counted rows have a ``bracket``. Of several scores an ``AuditDifference``.
+    Audit or AuditDifference
+        The result of ``audit``. Distances computed out of core have a ``bracket``.
 
     Raises
     ------
     DataError
-        Where the table cannot be read, or an argument not be used as it is.
+        If the table cannot be read, or an argument cannot be used.
 
     Examples
     --------
     >>> import polars as pl
     >>> table = pl.LazyFrame({"p": [0.2, 0.8, 0.4, 0.9, None], "sex": list("ffmmm"), "y": [0, 1, 1, 1, 1]})
-    >>> found = audit_table(table, score="p", group="sex", label="y", random_state=0)
-    >>> found.record.rows, found.record.left_out, found.worst(criterion="statistical_parity").value
+    >>> result = audit_table(table, score="p", group="sex", label="y", random_state=0)
+    >>> result.record.rows, result.record.left_out, result.worst(criterion="statistical_parity").value
     (4, 1, 0.5)
     """
-    given = {**locals(), **options}
-    request = Request.of(audit_table, options)
-    seed = seed_of(request.random_state)
-    every = roles_by_score(score, request, tolerance, group=group, label=label, control=control, weight=weight)
+    arguments = dict(locals())
+    request = Request.of(
+        options,
+        criteria=criteria,
+        metrics=metrics,
+        threshold=threshold,
+        pos_label=pos_label,
+        favorable=favorable,
+        favorable_decision=favorable_decision,
+        intersectional=intersectional,
+    )
+    seed = seed_of(random_state)
+    roles_by_name = roles_by_score(score, request, group=group, label=label, control=control, weight=weight)
     generator = np.random.default_rng(seed)
     place = table if isinstance(table, Connected) else Connected("the table", table)
     files = [] if place.file is None else source_files([place.file])
     source = place.name if place.file is None else place.name.replace(place.file, files[0].name)
     library = library_of(place.table)
-    most, scores = groups_allowed(request.max_groups), tuple(every)
+    max_groups, scores = groups_allowed(request.max_groups), tuple(roles_by_name)
     rows = {
         name: TableRows.of(
             place.table,
             roles,
             name=place.name,
-            max_groups=most,
+            max_groups=max_groups,
             secrets=place.secrets,
             beside=scores[1:] if name == scores[0] else (),
             missing=missing,
         )
-        for name, roles in every.items()
+        for name, roles in roles_by_name.items()
     }
     first = rows[scores[0]]
     if first.rows == 0:
         raise DataError(f"{place.name} has no rows")
     # All scores in one answer: each in an order of its own would pair the scores of different rows.
-    held = first.all_rows() if first.rows <= in_memory_rows else None
-    if len(scores) > 1 and (first.sum_to_one(ROUNDING) if held is None else sum_to_one(held, scores)):
-        raise not_models(scores)
+    in_memory = first.all_rows() if first.rows <= request.in_memory_rows else None
+    if in_memory is not None:
+        for roles in roles_by_name.values():
+            check_favorable(roles, float((in_memory[roles.score] == 1).sum()))
+    if len(scores) > 1 and favorable_decision is None:
+        if in_memory is not None:
+            check_models(in_memory, scores)
+        elif first.sum_to_one(ROUNDING):
+            raise not_models(scores)
     audits = {}
-    for name, roles in every.items():
-        counted: AuditSource = BinnedSource(rows[name], tolerance)
-        found = audit_source(
-            counted if held is None else ColumnSource(place.name, roles, held, scores), request, generator
-        )
-        if len(scores) == 1:  # rows in the order of their scores, which no other audit's are in
-            found = replace(found, rows=None)
+    for name, roles in roles_by_name.items():
+        binned: AuditSource = BinnedSource(rows[name])
+        numeric = roles._replace(favorable_decision=None)  # the engine made 0 and 1 of decisions
+        source_rows = binned if in_memory is None else ColumnSource(place.name, numeric, in_memory, scores)
+        result = audit_source(source_rows, request, generator)
+        if len(scores) == 1 and result.rows is not None:  # in the order of their scores, as no other audit's are
+            result = replace(result, rows=result.rows._replace(ordered=False))
         origin = {"seed": seed, "columns": roles.by_role, "files": files, "source": source}
-        found = found.with_provenance(audit_table, given, **origin)
-        audits[name] = Audit(found.record, found.rows, library)
+        result = result.with_provenance(audit_table, arguments, **origin)
+        audits[name] = Audit(result.record, result.rows, library)
     return one_or_compared(audits)
 
 
-def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, options: FileOptions = AS_USUAL) -> None:
+def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, options: ReadOptions = AS_USUAL) -> None:
     """Add the rows of a file of any size to a state, in one pass; rows that miss something are left out and counted."""
     with opened(path, options) as source:
         source.check(roles.by_role)
@@ -174,8 +192,8 @@ def count_table(state: AuditState, place: Connected, roles: Roles, *, missing: s
     """Add the rows of a table to a state, counted by the engine that has them: what a file of these rows would add."""
     rows = TableRows.of(place.table, roles, name=place.name, secrets=place.secrets, missing=missing)
     cells = rows.survey(number_or_default(state.threshold))
-    check_within(np.array(cells.ends), state.range)
-    grid = StateGrid.between(*state.range)
+    check_within(np.array(cells.ends), state.score_range)
+    grid = StateGrid.between(*state.score_range)
     for level in rows.levels:
         if level.cuts is not None and level.name not in roles.cuts:
             raise DataError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from metrifair.problem.tables import Backend, frame_of
 from metrifair.report.audit.difference import difference_html
 from metrifair.report.html import framed, write_html
 from metrifair.support.files import reason_of, write_json
-from metrifair.support.provenance import Provenance, call_text, made_now, said_of
+from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.compare import difference_sentences
 
 _COLUMNS: FrameColumns = {
@@ -48,7 +48,7 @@ class AuditDifference:
     --------
     >>> from metrifair import audit
     >>> group = ["a", "a", "a", "b", "b", "b"] * 20
-    >>> found = audit({"old": [0.1, 0.2, 0.3, 0.7, 0.8, 0.9] * 20, "new": [0.1, 0.4, 0.7, 0.2, 0.5, 0.8] * 20},
+    >>> found = audit(None, {"old": [0.1, 0.2, 0.3, 0.7, 0.8, 0.9] * 20, "new": [0.1, 0.4, 0.7, 0.2, 0.5, 0.8] * 20},
     ...               sensitive_features=group, random_state=0)
     >>> found.differences[0].verdict, list(found.audits)
     ('better', ['old', 'new'])
@@ -100,7 +100,9 @@ class AuditDifference:
         content = {"kind": "metrifair comparison", "version": 1, "summary": self.summary, **asdict(self.record)}
         return write_json(content, path)
 
-    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+    def to_html(
+        self, path: str | os.PathLike[str], *, title: str | None = None, about: Mapping[str, str] | None = None
+    ) -> None:
         """Write one page with all audits and their differences.
 
         Parameters
@@ -108,13 +110,16 @@ class AuditDifference:
         path : str or path-like
             The file.
         title : str, default=None
-            The title of the page; by default that of the audits, or "Audits compared".
+            Title of the page; by default "Audits compared".
+        about : dict of str, default=None
+            Metadata shown in the report, such as the reason of the comparison.
         """
-        write_html(path, self._page(title))
+        write_html(path, self._page(title, about))
 
-    def _page(self, title: str | None = None) -> str:
-        title = self.record.origin.title or "Audits compared" if title is None else title
-        return difference_html(self.record, {name: one.record for name, one in self.audits.items()}, title=title)
+    def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
+        record = replace(self.record, origin=self.record.origin.described(title, about))
+        audits = {name: one.record for name, one in self.audits.items()}
+        return difference_html(record, audits, title=record.origin.title or "Audits compared")
 
     def __repr__(self) -> str:
         return "\n".join(self.summary)
@@ -128,8 +133,6 @@ def compare(
     after: Audit | str | os.PathLike[str],
     *,
     paired: bool | None = None,
-    title: str | None = None,
-    about: Mapping[str, str] | None = None,
 ) -> AuditDifference:
     """Compare two audits: which figures are better, worse or not distinguishable from sampling noise.
 
@@ -145,10 +148,6 @@ def compare(
         Whether both audits have the same rows, in the same order. By default only audits of one call are paired.
         Audits of one file whose rows are not in memory get intervals that hold for any correlation. False treats the
         rows as different. True raises an error unless the rows are in memory.
-    title : str, default=None
-        The title of the report.
-    about : dict of str, default=None
-        Metadata shown in the report, such as the reason of the comparison.
 
     Returns
     -------
@@ -164,12 +163,12 @@ def compare(
     --------
     >>> from metrifair import audit
     >>> group = ["a", "b"] * 50
-    >>> one = audit([0.1, 0.6] * 50, sensitive_features=group, random_state=0)
+    >>> one = audit(None, [0.1, 0.6] * 50, sensitive_features=group, random_state=0)
     >>> print(compare(one, one))
     No figure of “after” differs significantly from “before” (4 tested).
     Both audits have the same 100 rows: errors in common cancel (paired).
     """
-    origin = Provenance(call=call_text(compare, dict(locals())), **said_of(title, about), **made_now())
+    origin = Provenance(call=call_text(compare, dict(locals())), **made_now())
     return compare_named({"before": read_audit(before), "after": read_audit(after)}, paired=paired, origin=origin)
 
 

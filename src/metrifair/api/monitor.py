@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -15,16 +16,14 @@ from metrifair.api.compare import read_audit
 from metrifair.api.state import AuditState
 from metrifair.auditing.monitor import Pool, series_record
 from metrifair.auditing.records import AuditRecord, Look, SeriesRecord
-from metrifair.auditing.request import Criteria
+from metrifair.auditing.request import AuditOptions, Criteria, Request
 from metrifair.errors import DataError
-from metrifair.figures.intervals import FEW
-from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import Backend, frame_of
 from metrifair.report.audit.difference import series_html
 from metrifair.report.html import framed, write_html
 from metrifair.support.checks import seed_of
 from metrifair.support.files import write_json
-from metrifair.support.provenance import Provenance, call_text, files_of, made_now, names_of_files, said_of
+from metrifair.support.provenance import Provenance, call_text, files_of, made_now, names_of_files
 from metrifair.support.signatures import as_in
 from metrifair.wording.compare import series_sentences
 
@@ -99,7 +98,9 @@ class AuditSeries:
         content = {"kind": "metrifair series", "version": 1, "summary": self.summary, **asdict(self.record)}
         return write_json(content, path)
 
-    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+    def to_html(
+        self, path: str | os.PathLike[str], *, title: str | None = None, about: Mapping[str, str] | None = None
+    ) -> None:
         """Write the series as one page: a chart for each distance.
 
         Parameters
@@ -107,10 +108,12 @@ class AuditSeries:
         path : str or path-like
             The file.
         title : str, default=None
-            The title of the page; by default that of the record, or "Audits over time".
+            Title of the page; by default "Audits over time".
+        about : dict of str, default=None
+            Metadata shown in the report.
         """
-        title = self.record.origin.title or "Audits over time" if title is None else title
-        write_html(path, series_html(self.record, title=title))
+        record = replace(self.record, origin=self.record.origin.described(title, about))
+        write_html(path, series_html(record, title=record.origin.title or "Audits over time"))
 
     def __repr__(self) -> str:
         return "\n".join(self.summary)
@@ -125,13 +128,9 @@ def monitor(
     *,
     criteria: Criteria = None,
     metrics: Sequence[str] | str | None = None,
-    contrast: Contrast = "pairs",
-    confidence: float = 0.95,
+    confidence: float | None = None,
     random_state: Any = None,
-    resamples: int = 500,
-    min_group_size: int = FEW,
-    title: str | None = None,
-    about: Mapping[str, str] | None = None,
+    options: AuditOptions | None = None,
 ) -> AuditSeries:
     """Test whether the distances of several periods have changed since their baselines.
 
@@ -148,16 +147,12 @@ def monitor(
     ----------
     states : sequence of AuditState, Audit or paths of JSON files, or a mapping of names to them
         The periods in their order. States are audited with the options below, without p-values.
-    criteria, metrics, contrast : as in AuditState.audit
-    confidence : float, default=0.95
-        The probability of no false alarm. Audits must have the same confidence.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of resampling.
-    resamples : int, default=500
-        Number of bootstrap resamples for intervals.
-    min_group_size : int, default=30
-        Minimum group size. Smaller groups are not tested; the record and the summary list them.
-    title, about : as in AuditState.audit
+    criteria, metrics : as in AuditState.audit
+    confidence : float, default=None
+        The probability of no false alarm; by default that of ``options`` (0.95). Audits must have the same confidence.
+    random_state : as in AuditState.audit
+    options : AuditOptions, default=None
+        Further options. Groups below ``min_group_size`` are not tested; the record and the summary list them.
 
     Returns
     -------
@@ -174,12 +169,13 @@ def monitor(
     >>> import numpy as np
     >>> from metrifair import AuditState
     >>> group, scores = np.repeat(["f", "m"], 400), np.linspace(0, 1, 800) % 0.5
-    >>> days = {f"day {k}": AuditState().add(np.where(group == "m", scores + gap, scores), group)
+    >>> days = {f"day {k}": AuditState().add(
+    ...             None, np.where(group == "m", scores + gap, scores), sensitive_features=group)
     ...         for k, gap in enumerate([0.1, 0.1, 0.3])}
     >>> {(one.look, one.alarm) for one in monitor(days, random_state=0).alarms}
     {('day 2', 'worse')}
     """
-    origin = Provenance(call=call_text(monitor, dict(locals())), **said_of(title, about), **made_now())
+    origin = Provenance(call=call_text(monitor, dict(locals())), **made_now())
     if not isinstance(states, Iterable) or isinstance(states, str):
         raise DataError(f"states must be a sequence or dict of audits or counts, one for each look, got {states!r}")
     looks = [] if isinstance(states, Mapping) else list(states)
@@ -188,39 +184,28 @@ def monitor(
         raise DataError(f"monitor needs at least two looks, got {len(named)}")
     seed = seed_of(random_state)
     generator = np.random.default_rng(seed)
-    options: dict[str, Any] = {
-        "criteria": criteria,
-        "metrics": metrics,
-        "contrast": contrast,
-        "confidence": confidence,
-        "resamples": resamples,
-        "min_group_size": min_group_size,
-    }
-    audits = {
-        name: one.audit(**options, permutations=0, random_state=generator)
-        if isinstance(one, AuditState)
-        else read_audit(one)
-        for name, one in named.items()
-    }
+    request = Request.of(options, confidence=confidence, criteria=criteria, metrics=metrics)
+    measured = replace(options or AuditOptions(), confidence=request.confidence, permutations=0)
+    look = partial(AuditState.audit, criteria=criteria, metrics=metrics, random_state=generator, options=measured)
+    audits = {name: look(one) if isinstance(one, AuditState) else read_audit(one) for name, one in named.items()}
     record = series_record(
         {name: one.record for name, one in audits.items()},
-        confidence=confidence,
-        min_group_size=min_group_size,
-        pool=_pool(list(named.values()), options, generator),
+        confidence=request.confidence,
+        min_group_size=request.min_group_size,
+        pool=_pool(list(named.values()), look),
     )
     origins = [one.provenance for one in audits.values()]
     whole = replace(origin, seed=seed, files=files_of(origins))
     return AuditSeries(replace(record, provenance=origins, origin=whole))
 
 
-def _pool(states: Sequence[Any], options: Mapping[str, Any], generator: np.random.Generator) -> Pool | None:
+def _pool(states: Sequence[Any], look: Callable[[AuditState], Audit]) -> Pool | None:
     """How the rows of several looks are audited together; None unless all looks are states."""
     if not all(isinstance(one, AuditState) for one in states):
         return None
 
     def pool(first: int, last: int) -> AuditRecord:
-        merged: AuditState = states[first].merge(*states[first + 1 : last + 1])
-        return merged.audit(**options, permutations=0, random_state=generator).record
+        return look(states[first].merge(*states[first + 1 : last + 1])).record
 
     return pool
 

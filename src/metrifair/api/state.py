@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from metrifair.api.audit import audit
 from metrifair.api.audit_result import Audit
 from metrifair.auditing.decisions import at_or_above, number_or_default
 from metrifair.auditing.out_of_core.bins import StateCounts, StateGrid
-from metrifair.auditing.request import CountedOptions, Request, range_ends
+from metrifair.auditing.records import Favorable
+from metrifair.auditing.request import AuditOptions, Criteria, Request, range_ends
 from metrifair.auditing.source import BinnedSource, audit_source
 from metrifair.auditing.state_file import (
     Shape,
@@ -31,7 +32,8 @@ from metrifair.auditing.state_file import (
     plain,
     warn_of_the_same,
 )
-from metrifair.errors import DataError, ModelFileError
+from metrifair.errors import DataError, ModelFileError, Remedy
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
@@ -46,27 +48,27 @@ from metrifair.wording.numbers import listed
 class AuditState:
     """Counts of scores by cell (group, stratum and label) and bin, which are added up and audited later.
 
-    The grid is fixed: at most 2^16 bins of equal width over ``range``. Each bin keeps its smallest and largest score,
-    and up to 4,096 distinct scores are kept as they are: such a state is as exact as its rows. Counts of rows are
-    integers: merging is the same to the last bit in any order. Sums of weights are rounded.
+    The grid is fixed: at most 2^16 bins of equal width over ``score_range``. Each bin keeps its smallest and largest
+    score. Up to 4,096 distinct scores are kept as they are: such a state is as exact as its rows. Counts of rows are
+    integers, so merging in any order gives the same state. Sums of weights are rounded.
 
     Parameters
     ----------
     criteria : str or sequence of str, default=None
-        What ``audit`` compares unless told otherwise; by default what was counted allows.
-    range : tuple of float, default=(0.0, 1.0)
-        Lowest and highest score that can occur; others are refused. States of one range can be merged.
+        Default criteria of ``audit``; by default all that the counts allow.
+    score_range : tuple of float, default=(0.0, 1.0)
+        Smallest and largest possible score. Other scores raise an error. Only states of equal ranges can be merged.
     threshold : float or "auto", default="auto"
-        Scores from here on are decisions for; "auto" is 0.5 for probabilities, as in ``audit``.
+        Scores at or above the threshold count as positive decisions. "auto" is 0.5 for probabilities.
     name : str, default=""
-        Of what is counted, such as a day or a site; a merged state keeps the names of its parts.
+        Name of what is counted, such as a day or a site. A merged state keeps the names of its parts.
 
     Examples
     --------
     >>> monday, tuesday = AuditState(name="Monday"), AuditState(name="Tuesday")
-    >>> monday.add([0.2, 0.8], ["f", "f"]).rows
+    >>> monday.add(None, [0.2, 0.8], sensitive_features=["f", "f"]).rows
     2
-    >>> both = monday.merge(tuesday.add([0.4, 0.9], ["m", "m"]))
+    >>> both = monday.merge(tuesday.add(None, [0.4, 0.9], sensitive_features=["m", "m"]))
     >>> both.names, both.audit(random_state=0).worst().value
     (('Monday', 'Tuesday'), 0.5)
     """
@@ -75,13 +77,13 @@ class AuditState:
         self,
         criteria: str | Sequence[str] | None = None,
         *,
-        range: tuple[float, float] = (0.0, 1.0),  # noqa: A002
+        score_range: tuple[float, float] = (0.0, 1.0),
         threshold: Threshold = "auto",
         name: str = "",
     ) -> None:
         given = (criteria,) if isinstance(criteria, str) else criteria
         self.criteria = None if given is None else tuple(criterion_named(one).name for one in given)
-        self.range = range_ends("range", range)
+        self.score_range = range_ends("score_range", score_range)
         if threshold != "auto" and not is_number(threshold):
             raise DataError(f"threshold must be a finite number or 'auto', got {threshold!r}")
         self.threshold: Threshold = threshold if threshold == "auto" else float(threshold)  # type: ignore[arg-type]
@@ -102,7 +104,7 @@ class AuditState:
 
     @property
     def _parts(self) -> StateParts:
-        parts = self.criteria, self.range, self.threshold, self.names, self.left_out, self.withheld
+        parts = self.criteria, self.score_range, self.threshold, self.names, self.left_out, self.withheld
         return StateParts(*parts, self.shape, self.cells, self.selected, self.counts)
 
     @property
@@ -112,15 +114,15 @@ class AuditState:
 
     def __repr__(self) -> str:
         named = f" of {', '.join(self.names[:3])}{', ...' if len(self.names) > 3 else ''}" if self.names else ""
-        low, high = self.range
+        low, high = self.score_range
         return f"AuditState{named}: {self.rows:,} rows in {len(self.cells):,} cells, scores from {low:g} to {high:g}"
 
     def add(
         self,
+        y_true: Table | None,
         y_pred: Table,
-        sensitive_features: Table,
-        y_true: Table | None = None,
         *,
+        sensitive_features: Table,
         control_features: Table | None = None,
         sample_weight: Table | None = None,
     ) -> AuditState:
@@ -128,12 +130,12 @@ class AuditState:
 
         Parameters
         ----------
+        y_true : array-like of shape (n_samples,) or None
+            Labels. Pass None if there are none.
         y_pred : array-like of shape (n_samples,)
-            Scores within the range; or probabilities of two classes, of which the positive one's counts.
+            Scores within the score range, or probabilities of two classes, of which the state counts the positive one.
         sensitive_features : array-like or table
-            The group of each sample; a table holds several attributes. Missing values are unknown groups.
-        y_true : array-like of shape (n_samples,), default=None
-            Labels.
+            The group of each sample. A table holds several attributes. Missing values are missing groups.
         control_features : array-like or table, default=None
             Strata.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -151,7 +153,7 @@ class AuditState:
 
         Examples
         --------
-        >>> AuditState(range=(0, 10)).add([3, 7], {"sex": ["f", "m"]}, ["no", "yes"])
+        >>> AuditState(score_range=(0, 10)).add(["no", "yes"], [3, 7], sensitive_features={"sex": ["f", "m"]})
         AuditState: 2 rows in 2 cells, scores from 0 to 10
         """
         rows = {"y_pred": y_pred, "y_true": y_true}
@@ -189,7 +191,7 @@ class AuditState:
         left_out: int = 0,
     ) -> None:
         """Count rows whose groups, controls and labels are levels and codes (-1: missing); some could not be used."""
-        check_within(scores, self.range)
+        check_within(scores, self.score_range)
         if len(scores) == 0:
             self.left_out += left_out
             return
@@ -200,7 +202,7 @@ class AuditState:
             for row in distinct.tolist()
         ]
         chosen = at_or_above(scores, number_or_default(self.threshold), precision) * (1.0 if weight is None else weight)
-        counts = StateCounts.of_rows(StateGrid.between(*self.range), scores + 0.0, cell.ravel(), weight)
+        counts = StateCounts.of_rows(StateGrid.between(*self.score_range), scores + 0.0, cell.ravel(), weight)
         self._take(shape, cells, np.bincount(cell.ravel(), chosen, len(cells)).astype(np.float64), counts)
         self.left_out += left_out
 
@@ -224,13 +226,13 @@ class AuditState:
 
         Examples
         --------
-        >>> AuditState().add([0.1], ["a"]).merge(AuditState().add([0.2], ["b"]), AuditState()).rows
-        2
+        >>> AuditState().add(None, [0.1], sensitive_features=["a"]).merge(AuditState()).rows
+        1
         """
-        found = AuditState(self.criteria, range=self.range, threshold=self.threshold)
+        found = AuditState(self.criteria, score_range=self.score_range, threshold=self.threshold)
         warn_of_the_same([one._parts for one in (self, *others)])
         for one in (self, *others):
-            for what in ("range", "threshold", "criteria"):
+            for what in ("score_range", "threshold", "criteria"):
                 ours, theirs = getattr(self, what), getattr(one, what)
                 if ours != theirs:
                     raise DataError(
@@ -269,7 +271,7 @@ class AuditState:
 
         Examples
         --------
-        >>> AuditState().add([0.2, 0.8, 0.4], list("ffm")).without(2)
+        >>> AuditState().add(None, [0.2, 0.8, 0.4], sensitive_features=list("ffm")).without(2)
         AuditState: 2 rows in 1 cells, scores from 0 to 1
         """
         check_integer("min_group_size", min_group_size, least=1)
@@ -314,7 +316,8 @@ class AuditState:
         --------
         >>> import tempfile, pathlib
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     AuditState(name="Monday").add([0.2, 0.8], ["f", "m"]).save(pathlib.Path(folder, "day.state"))
+        ...     state = AuditState(name="Monday").add(None, [0.2, 0.8], sensitive_features=["f", "m"])
+        ...     state.save(pathlib.Path(folder, "day.state"))
         ...     AuditState.load(pathlib.Path(folder, "day.state"))
         AuditState of Monday: 2 rows in 2 cells, scores from 0 to 1
         """
@@ -328,46 +331,70 @@ class AuditState:
     def of_content(cls, content: Content) -> AuditState:
         """The state that a file holds."""
         parts = parts_of(content)
-        found = cls(parts.criteria, range=parts.range, threshold=parts.threshold)
+        found = cls(parts.criteria, score_range=parts.score_range, threshold=parts.threshold)
         found.names, found.left_out, found.withheld, found.shape, found.cells, found.selected, found.counts = parts[3:]
         return found
 
     @as_in(audit)
-    def audit(self, **options: Unpack[CountedOptions]) -> Audit:
-        """The audit of all rows that were counted; every distance comes with a proven bracket.
+    def audit(
+        self,
+        *,
+        criteria: Criteria = None,
+        metrics: Sequence[str] | str | None = None,
+        pos_label: object = None,
+        favorable: Favorable = "high",
+        intersectional: bool = False,
+        continuous: Continuous | None = None,
+        confidence: float | None = None,
+        random_state: Any = None,
+        options: AuditOptions | None = None,
+    ) -> Audit:
+        """Audit all rows that were counted. Every distance has a bracket.
 
         Parameters
         ----------
         criteria : str, Criterion or sequence of them, default=None
-            What is compared; by default the state's, or what was counted allows.
-        metrics, confidence, random_state, contrast, intersectional, continuous, pos_label : as in audit
-        resamples, permutations, max_groups, min_group_size, vc_dimension : as in audit
-        standard, reference, favorable, min_group_share, title, about : as in audit
+            Fairness criteria; by default those of the state, or all that the counts allow.
+        metrics, pos_label, favorable, intersectional, continuous, confidence : as in audit
+        random_state, options : as in audit
 
         Returns
         -------
         Audit
-            As that of ``audit_file`` for a file too large to hold. There are no rows to look at more closely, so
-            brackets, that of the Kolmogorov distance too, are as wide as the bins leave them; unless the state is
-            exact, an end of its bin stands for the median.
+            The result of ``audit``. Brackets are as wide as the bins of the state; with up to 4,096 distinct scores
+            they are exact up to rounding.
 
         Examples
         --------
-        >>> AuditState().add([0.2, 0.8, 0.4, 0.9], list("ffmm")).audit(random_state=0).worst("wasserstein").value
+        >>> state = AuditState().add(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=list("ffmm"))
+        >>> state.audit(random_state=0).worst("wasserstein").value
         0.15
         """
-        own = {"threshold": self.threshold, "score_range": self.range, "loss": None, "cuts": None}
-        request = Request.of(AuditState.audit, options, **own)
-        if request.criteria is None:
-            request = replace(request, criteria=self.criteria)
-        seed = seed_of(request.random_state)
+        arguments = dict(locals())
+        request = Request.of(
+            options,
+            confidence=confidence,
+            continuous=continuous,
+            criteria=self.criteria if criteria is None else criteria,
+            metrics=metrics,
+            threshold=self.threshold,
+            pos_label=pos_label,
+            favorable=favorable,
+            intersectional=intersectional,
+        )
+        for name, value in (("loss", request.loss), ("cuts", request.cuts), ("score_range", request.score_range)):
+            if value is not None:
+                remedy = Remedy(name, leave_out=True)
+                raise DataError("does not apply to counts", argument=name, received=value, remedy=remedy)
+        request = replace(request, score_range=self.score_range)
+        seed = seed_of(random_state)
         if self.shape is None or self.counts is None or not self.cells:
             raise DataError("this state holds no rows; add some, or merge it with others")
         check_last(self._parts, request)
         rows = StateRows(self._parts, self.shape, self.counts)
-        found = audit_source(BinnedSource(rows), request, np.random.default_rng(seed))
+        result = audit_source(BinnedSource(rows), request, np.random.default_rng(seed))
         groups, controls, label = self.shape.groups, self.shape.controls, filter(None, [self.shape.label])
         columns = {"group": list(groups), "control": list(controls), "label": list(label)}
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
-        found = found.with_provenance(AuditState.audit, options, seed=seed, columns=columns, source=source)
-        return Audit(found.record)
+        result = result.with_provenance(AuditState.audit, arguments, seed=seed, columns=columns, source=source)
+        return Audit(result.record, result.rows)

@@ -173,7 +173,7 @@ def compare_audits(
         confidence,
         differences,
         unmatched,
-        can_pair=paired is None and first.rows is not None and any(one.rows is not None for _, one in others),
+        can_pair=paired is None and bool(first.ordered_rows) and any(one.ordered_rows for _, one in others),
         provenance=sources,
         origin=replace(origin or sources[0], files=files_of(sources)),
     )
@@ -197,7 +197,7 @@ def _pairing(
         if paired:
             raise DataError(
                 "paired=True needs the rows of both audits, the same ones in the same order",
-                remedy="audit both in memory, such as audit({'a': scores, 'b': others}, ...)",
+                remedy="audit both in memory, such as audit(y_true, {'a': scores, 'b': others}, ...)",
             )
     hashes = [{file.sha256 for file in one.record.provenance.files} for one in (first, other)]
     one_file = paired is None and hashes[0] == hashes[1] != set()

@@ -16,6 +16,7 @@ from metrifair.auditing.sample import AuditSample, AuditSet, everyone_in, member
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, rated
 from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.problem import Problem
 from metrifair.support.arrays import Floats, Integers
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
@@ -161,9 +162,14 @@ def median_cut(
     return ends[int(at_top)], below if low else total - below, ends
 
 
+def problem_for(sample: AuditSample, standard: str | None) -> Problem:
+    """The rows by the attributes whose rates a standard asks for."""
+    return sample.crossed if sample.crossed is not None and STANDARDS[standard or ""].crossed else sample.problem
+
+
 def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
     """What rates are divided by, of each attribute; a DataError where the reference is none of its groups."""
-    attributes = (sample.rated or sample.problem).scheme.attributes
+    attributes = problem_for(sample, request.standard).scheme.attributes
     given, rules = request.reference, {}
     if isinstance(given, Mapping) and (strange := set(given) - {one.name for one in attributes}):
         names = [one.name for one in attributes]
@@ -197,7 +203,7 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
 
 def decisions_of(sample: AuditSample, selection: Selection, request: Request) -> list[Decisions]:
     """Decisions by attribute within each stratum; a standard asks for those about everyone."""
-    problem = sample.rated or sample.problem
+    problem = problem_for(sample, request.standard)
     sets = sets_of(STATISTICAL_PARITY, problem)
     if request.standard and problem.strata is not None:
         sets = [everyone_in(problem), *sets]
@@ -213,7 +219,7 @@ def _decisions(
     sample: AuditSample, selection: Selection, request: Request, audited: AuditSet, place: int
 ) -> Decisions | None:
     """Those of one attribute within a set; None where there are no two groups."""
-    problem, inside = sample.rated or sample.problem, audited.units
+    problem, inside = problem_for(sample, request.standard), audited.units
     attribute, (units, code, present) = problem.scheme.attributes[place], members_of(problem, inside, place)
     if len(present) < 2:
         return None

@@ -13,7 +13,7 @@ from metrifair.auditing.distribution import stand_ins
 from metrifair.auditing.out_of_core.formats import LIKE_MISSING
 from metrifair.auditing.out_of_core.rows import WITHHELD
 from metrifair.auditing.records import Decisions, Favorable, Finding, Note
-from metrifair.auditing.request import Plan
+from metrifair.auditing.request import Plan, Threshold
 from metrifair.auditing.resampling import spread_of
 from metrifair.auditing.sample import AuditSample, Part, members_of
 from metrifair.figures.certificates import dkw_radius, generalization_bounds
@@ -28,6 +28,9 @@ _UNDETECTABLE = 0.2  # a gap this large should be detected
 _INFORMATIVE = 0.2  # a correlation of score and outcome that is worth having
 _CLEARLY = 4.0  # standard deviations below an AUC of one half
 _SLIGHT = 0.02  # below one half: of no interest, however many the rows
+DECISION_NOTES = frozenset(
+    {"constant_scores", "constant_probabilities", "same_decision", "nearly_all_selected", "undecided", "median_bracket"}
+)
 _STAND_INS = 100_000  # rows that stand for all rows of a file in a correlation
 
 
@@ -48,9 +51,8 @@ def audit_notes(
     problem, scheme = sample.problem, sample.problem.scheme
     withheld = sample.left_out.get(WITHHELD, 0)
     rows = {"left_out_rows": sum(sample.left_out.values()) - withheld, "withheld_rows": withheld}
-    notes = [Note(kind, {"rows": count}) for kind, count in rows.items() if count] + constant_notes(sample, decisions)
-    if selection is None and plan.threshold == "auto" and None in sample.predicted:
-        notes.append(Note("undecided"))
+    notes = [Note(kind, {"rows": count}) for kind, count in rows.items() if count]
+    notes += decision_notes(sample, decisions, plan.threshold, selection)
     if plan.pos_label is None and not is_evident_positive(scheme.classes, scheme.positive):
         classes = [canonical(label) for label in scheme.classes]
         notes.append(Note("positive_label", {"classes": classes, "positive": classes[scheme.positive]}))
@@ -67,11 +69,21 @@ def audit_notes(
         notes.append(Note("weighted_rows", {"in_memory": complete is None}))
         notes += _effective_notes(findings) if plan.resamples else []
     notes += _parity_notes(sample)
+    if plan.vc_dimension is not None:
+        notes.append(training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
+    return notes
+
+
+def decision_notes(
+    sample: AuditSample, decisions: Sequence[Decisions], threshold: Threshold, selection: Selection | None
+) -> list[Note]:
+    """Notes about who is selected."""
+    notes = constant_notes(sample, decisions)
+    if selection is None and threshold == "auto" and None in sample.predicted:
+        notes.append(Note("undecided"))
     if selection is not None and selection.between is not None:
         low, high = selection.between
         notes.append(Note("median_bracket", {"low": low, "high": high}))
-    if plan.vc_dimension is not None:
-        notes.append(training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
     return notes
 
 

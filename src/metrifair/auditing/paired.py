@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metrifair.auditing.by_group import SMALLEST, reliability_bin
-from metrifair.auditing.decisions import are_decisions, selection_of
+from metrifair.auditing.decisions import are_decisions, problem_for, selection_of
 from metrifair.auditing.differences import BY_GROUP, DECISIONS, ComparedFigure, Names
 from metrifair.auditing.distribution import utility_of
 from metrifair.auditing.records import AuditRecord
@@ -42,9 +42,10 @@ def correlations(
 
     None where the rows of both are not the same, or not in memory.
     """
-    if before.rows is None or after.rows is None or not _same_rows(before.rows, after.rows):
+    old, new = before.ordered_rows, after.ordered_rows
+    if old is None or new is None or not _same_rows(old, new):
         return None
-    rows = before.rows, after.rows
+    rows = old, new
     orders = [np.arange(len(one.sample.problem)) if one.sample.order is None else one.sample.order for one in rows]
     compared = [_comparisons(one) for one in rows]
     influences = [
@@ -170,7 +171,7 @@ def _group_influences(audited: AuditedRows, order: Any) -> dict[Names, _Influenc
 def _ratio_influences(audited: AuditedRows, record: AuditRecord, order: Any) -> dict[Names, _Influences]:
     """The influences of each group's rows on the smallest ratio of selection rates: only two groups have any."""
     sample, selection = audited.sample, selection_of(audited.sample, audited.request)
-    problem = sample.rated or sample.problem
+    problem = problem_for(sample, audited.request.standard)
     sets = {one.within: one.units for one in sets_of(STATISTICAL_PARITY, problem)}
     places = {attribute.name: place for place, attribute in enumerate(problem.scheme.attributes)}
     found: dict[Names, _Influences] = {}

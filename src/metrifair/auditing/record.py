@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from metrifair.auditing.by_group import by_group_of
-from metrifair.auditing.decisions import Selection, are_decisions, decisions_of
+from metrifair.auditing.decisions import Selection, are_decisions, decisions_of, problem_for, selection_of
 from metrifair.auditing.distribution import (
     TwoSamples,
     bin_means,
@@ -21,7 +21,7 @@ from metrifair.auditing.distribution import (
     unbiased_distance,
     utility_of,
 )
-from metrifair.auditing.notes import audit_notes
+from metrifair.auditing.notes import DECISION_NOTES, audit_notes, decision_notes
 from metrifair.auditing.numbers import Bands, along_number, worst_cut
 from metrifair.auditing.records import AuditRecord, AuditSettings, Distribution, Finding, WitnessCurve
 from metrifair.auditing.request import MOST_PAIRED, Plan, Request
@@ -107,11 +107,30 @@ def audit_record(
     )
 
 
+def record_of_rates(record: AuditRecord, sample: AuditSample, request: Request) -> AuditRecord:
+    """The record of an audit with the rates that another request asks for."""
+    selection = selection_of(sample, request)
+    decisions = [] if selection is None else decisions_of(sample, selection, request)
+    settings = _settings(sample, request, selection)
+    along = record.along
+    if settings.selected_by != record.settings.selected_by:  # bands show who the audit's own threshold selects
+        along = [replace(one, selection_rates=()) for one in along]
+    others = [note for note in record.notes if note.kind not in DECISION_NOTES]
+    return replace(
+        record,
+        decisions=decisions,
+        along=along,
+        notes=[*decision_notes(sample, decisions, request.threshold, selection), *others],
+        by_group=by_group_of(sample, selection, confidence=request.confidence),
+        settings=settings,
+    )
+
+
 def _settings(sample: AuditSample, request: Request, selection: Selection | None) -> AuditSettings:
     """The settings that change figures, with canonical values."""
     scheme, references = sample.problem.scheme, dict[str, Value]()
     rules = {} if selection is None else selection.rules
-    for attribute in (sample.rated or sample.problem).scheme.attributes:
+    for attribute in problem_for(sample, request.standard).scheme.attributes:
         names = list(map(str, attribute.groups))
         if attribute.name in rules and (reference := rules[attribute.name].reference) != HIGHEST:
             references[attribute.name] = canonical_values(attribute.values)[names.index(reference)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
@@ -27,7 +27,6 @@ from metrifair.support.checks import (
     is_number,
     names_of,
 )
-from metrifair.support.provenance import said_of
 
 MAX_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
 MOST_LEVELS = 10_000  # that can be told apart
@@ -38,94 +37,120 @@ _FEW_GROUPS = 30  # up to so many may be as small as they like
 _FEWEST_RESAMPLES = 20
 
 Threshold: TypeAlias = float | Literal["auto", "median"] | None
-"""Scores from here on are decisions for; "auto": 0.5 for probabilities, none for other scores; None: no decisions."""
+"""Scores at or above it are positive decisions. "auto": 0.5 for probabilities, none for other scores."""
 Reference: TypeAlias = "str | Mapping[str, object]"
-"""Whose rate others are divided by: "highest", a group, or a group for each attribute."""
+"""The reference group of impact ratios: "highest", a group, or a group for each attribute."""
 Criteria: TypeAlias = Sequence[str | Criterion] | str | Criterion | None
 
 
-class CountedOptions(TypedDict, total=False):
-    """What is asked of every audit, that of counts too, for type checkers, which cannot read it off ``Request``."""
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """Further options of an audit, shared by every function that audits.
+
+    Parameters
+    ----------
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest. "independence" measures how much scores depend on the
+        group: one finding for all groups together.
+    continuous : "auto", bool or list of str, default="auto"
+        Numeric attributes, such as age: the named columns, all (True) or none (False). For a numeric attribute, the
+        audit measures the dependence of the scores on it and the worst of up to 100 cuts in two; decisions are shown
+        in five bands. "auto" selects numeric columns with more than 20 distinct values and warns.
+    cuts : dict of lists of float, or list of float, default=None
+        Cut points that turn numbers into groups: ``{"age": [25, 60]}`` makes the groups ≤25, (25,60] and >60. A list
+        applies to the only attribute.
+    confidence : float, default=0.95
+        Confidence level of intervals and certified upper bounds.
+    loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
+        Loss that the criterion ``risk_parity`` compares. It needs rows in memory.
+    score_range : tuple of float, default=None
+        Smallest and largest possible score; [0, 1] for probabilities. Without a range, only the Kolmogorov distance
+        has a certified upper bound.
+    resamples : int, default=500
+        Number of bootstrap resamples for intervals; 0 computes no intervals.
+    permutations : int, default=999
+        Maximum number of permutations for p-values; 0 computes no p-values.
+    min_group_size : int, default=30
+        Minimum group size. Groups with fewer rows are reported separately and excluded from the headline.
+    max_groups : int, default=None
+        Maximum number of groups of an attribute, up to 10,000. By default 1,000, and attributes with more than 30
+        groups need two rows per group on average.
+    vc_dimension : int, default=None
+        Set this if the audited rows were used to train or select the model: the VC dimension of its class (d + 1 for
+        linear models of d features). The audit then certifies by the VC bound only.
+    precision : float, default=1e-5
+        Maximum width of the bracket around a distance that is computed out of core, as a share of the score range.
+    in_memory_rows : int, default=2000000
+        Files and tables with up to this many rows are audited in memory, larger ones out of core.
+
+    Examples
+    --------
+    >>> from metrifair import audit
+    >>> options = AuditOptions(resamples=0, permutations=0, min_group_size=2)
+    >>> audit(None, [0.1, 0.4, 0.6, 0.9], sensitive_features=list("aabb"), options=options).worst().value
+    1.0
+    """
+
+    contrast: Contrast = "pairs"
+    continuous: Continuous = "auto"
+    cuts: Cuts = None
+    confidence: float = 0.95
+    loss: str | None = None
+    score_range: tuple[float, float] | None = None
+    resamples: int = 500
+    permutations: int = 999
+    min_group_size: int = FEW
+    max_groups: int | None = None
+    vc_dimension: int | None = None
+    precision: float = 1e-5
+    in_memory_rows: int = 2_000_000
+
+
+class AuditArguments(TypedDict, total=False):
+    """The arguments that all audits of rows share, for type checkers."""
 
     criteria: Criteria
     metrics: Sequence[str] | str | None
-    confidence: float
-    random_state: Any
-    contrast: Contrast
-    intersectional: bool
-    continuous: Continuous
-    pos_label: object
-    resamples: int
-    permutations: int
-    max_groups: int | None
-    min_group_size: int
-    vc_dimension: int | None
-    standard: StandardName | None
-    reference: Reference
-    favorable: Favorable
-    min_group_share: float
-    title: str | None
-    about: Mapping[str, str] | None
-
-
-class AuditOptions(CountedOptions, total=False):
-    """The same of rows, whose scores and groups are looked at."""
-
     threshold: Threshold
-    cuts: Cuts
-    loss: str | None
-    score_range: tuple[float, float] | None
+    pos_label: object
+    favorable: Favorable
+    favorable_decision: object
+    intersectional: bool
+    random_state: Any
+    options: AuditOptions | None
 
 
-class ColumnOptions(AuditOptions, total=False):
-    """The same of rows whose columns have names."""
-
-    label: str | None
-    control: str | Sequence[str] | None
-    weight: str | None
-    tolerance: float
-    missing: str | Sequence[str]
-    in_memory_rows: int
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a user asks of an audit: ``checked`` before any data are looked at, ``completed`` by the data.
-
-    Every function that audits takes these as ``**options`` of the same names and defaults.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Request(AuditOptions):
+    """What a user asks of an audit: ``checked`` before any data are read, ``completed`` by the data."""
 
     criteria: Criteria = None
     metrics: Sequence[str] | str | None = None
     threshold: Threshold = "auto"
-    confidence: float = 0.95
-    random_state: Any = None
-    contrast: Contrast = "pairs"
-    intersectional: bool = False
-    continuous: Continuous = "auto"
-    cuts: Cuts = None
     pos_label: object = None
-    loss: str | None = None
-    score_range: tuple[float, float] | None = None  # that holds all scores, seen or not; None: not known
-    resamples: int = 500  # 0: no intervals
-    permutations: int = 999  # 0: no p-values
-    max_groups: int | None = None
-    min_group_size: int = FEW  # rows; groups of fewer are never the headline, and are listed apart
-    vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
+    favorable: Favorable = "high"
+    favorable_decision: object = None
+    intersectional: bool = False
     standard: StandardName | None = None
     reference: Reference = HIGHEST
-    favorable: Favorable = "high"
     min_group_share: float = MIN_GROUP_SHARE
-    title: str | None = None  # of the report
-    about: Mapping[str, str] | None = None  # what is to be known of the data
 
     @classmethod
-    def of(cls, function: Callable[..., Any], options: Mapping[str, Any], **own: Any) -> Request:
-        """What the options of a function ask for; ``own`` is not for its users to say. Checked."""
-        for name in options:
-            if name in own or name not in cls.__dataclass_fields__:
-                raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {name!r}")
-        return cls(**options, **own).checked()
+    def of(
+        cls,
+        options: AuditOptions | None,
+        *,
+        confidence: float | None = None,
+        continuous: Continuous | None = None,
+        **asked: Any,
+    ) -> Request:
+        """The options and the other arguments of a call, checked; None leaves an option as it is."""
+        if options is not None and not isinstance(options, AuditOptions):
+            raise DataError("must be AuditOptions(...)", argument="options", received=options)
+        given = {} if options is None else {one.name: getattr(options, one.name) for one in fields(AuditOptions)}
+        shortcuts = {"confidence": confidence, "continuous": continuous}
+        given |= {name: value for name, value in shortcuts.items() if value is not None}
+        return cls(**given, **asked).checked()
 
     def checked(self) -> Request:
         """The same, or a DataError about what can be wrong whatever the data are."""
@@ -141,22 +166,33 @@ class Request:
                 "must be a finite number, 'auto', 'median' or None", argument="threshold", received=self.threshold
             )
         check_known("favorable", self.favorable, ("high", "low"))
-        check_number("min_group_share", self.min_group_share, low=0, high=1)
-        if self.standard is not None:
-            check_known("standard", self.standard, [name for name in STANDARDS if name])
-            if not STANDARDS[self.standard].named and self.reference != HIGHEST:
-                raise DataError(
-                    f"does not go with the standard {self.standard!r}, which divides by the highest rate",
-                    argument="reference",
-                    received=self.reference,
-                    remedy=Remedy("reference", leave_out=True),
-                )
+        if self.favorable_decision is not None and self.favorable == "low":
+            raise DataError(
+                "names the favorable decision, so high scores are favorable",
+                argument="favorable_decision",
+                remedy=Remedy("favorable", leave_out=True),
+            )
+        check_number("precision", self.precision, low=0)
+        check_integer("in_memory_rows", self.in_memory_rows, least=0)
         groups_allowed(self.max_groups)
         check_integer("min_group_size", self.min_group_size, least=1)
-        said_of(self.title, self.about)
         if self.vc_dimension is not None:
             check_integer("vc_dimension", self.vc_dimension, least=1)
         return replace(self, metrics=self.named_metrics())
+
+    def by_standard(self, standard: StandardName | None, reference: Reference, min_group_share: float) -> Request:
+        """The same for the rates of a standard, or a DataError."""
+        check_number("min_group_share", min_group_share, low=0, high=1)
+        if standard is not None:
+            check_known("standard", standard, [name for name in STANDARDS if name])
+            if not STANDARDS[standard].named and reference != HIGHEST:
+                raise DataError(
+                    f"does not go with the standard {standard!r}, which divides by the highest rate",
+                    argument="reference",
+                    received=reference,
+                    remedy=Remedy("reference", leave_out=True),
+                )
+        return replace(self, standard=standard, reference=reference, min_group_share=min_group_share)
 
     def completed(self, problem: Problem, low: float, high: float, *, probabilities: bool) -> Request:
         """With criteria and a range of scores, by default those that the data allow; they lie from low to high."""
@@ -197,7 +233,7 @@ def _check_named(argument: str, names: Sequence[object], kind: str, default: str
         raise DataError(f"must name at least one {kind}, got none", argument=argument, remedy=remedy)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan(Request):
     """What is asked of every comparison of an audit: a request, and what follows from the number of comparisons."""
 

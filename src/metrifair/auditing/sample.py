@@ -51,7 +51,7 @@ class AuditSample:
     weighted: bool = False
     left_out: Mapping[str, int] = field(default_factory=dict)  # rows that could not be used at all, by why
     levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
-    rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
+    crossed: Problem | None = None  # by each attribute and by their intersection; None: there is one attribute
     favorable: Favorable = "high"  # whether high scores are, or low ones
     classes: tuple[object, ...] = ()  # whose probabilities the predictions are, where there are three or more
     order: Integers | None = None  # the place of each row among those handed over; None: as they stand

@@ -15,10 +15,12 @@ from metrifair.auditing.out_of_core.brackets import check_brackets
 from metrifair.auditing.out_of_core.columns import (
     ManyNumbers,
     Roles,
+    check_favorable,
     decoded,
     levels_for,
     numbers,
     precision_of,
+    scores_in,
     used_rows,
 )
 from metrifair.auditing.out_of_core.rows import BinnedRows, Tally, check_some
@@ -26,13 +28,12 @@ from metrifair.auditing.record import audit_record
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
 from metrifair.auditing.sample import AuditSample, problem_of_scores, scores_by_class
-from metrifair.figures.selection_rates import STANDARDS
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table, columns
-from metrifair.support.provenance import call_text, made_now, said_of
+from metrifair.support.provenance import call_text, made_now
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,25 +47,30 @@ class AuditSource(Protocol):
 
 
 class AuditedRows(NamedTuple):
-    """Rows in memory, and what was asked of them."""
+    """The rows, or their counts, and what was asked of them."""
 
     sample: AuditSample
     request: Request
     origin: object = None  # the call they were passed to: audits of one call share their rows
+    ordered: bool = True  # whether rows are in memory, in the order in which they were passed
 
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """The record of an audit, and its rows where they are in memory."""
+    """The record of an audit, and its rows."""
 
     record: AuditRecord
     rows: AuditedRows | None = None
+
+    @property
+    def ordered_rows(self) -> AuditedRows | None:
+        """The rows, where another audit of the same rows can be paired with them."""
+        return self.rows if self.rows is not None and self.rows.ordered else None
 
     def with_provenance(self, function: Callable[..., Any], arguments: Mapping[str, Any], **facts: Any) -> AuditResult:
         """Add the call, the versions, the time and further ``facts`` to the record's provenance."""
         provenance = replace(
             self.record.provenance,
-            **said_of(arguments.get("title"), arguments.get("about")),
             call=call_text(function, arguments),
             **facts,
             **made_now(),
@@ -79,7 +85,7 @@ def audit_source(
     sample = source.counts(request)
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
     record = audit_record(sample, request, generator, selection_of(sample, request))
-    return AuditResult(record, AuditedRows(sample, request, origin) if sample.binned is None else None)
+    return AuditResult(record, AuditedRows(sample, request, origin, ordered=sample.binned is None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +106,7 @@ class MemorySource:
         given = Given(
             self.y_true, self.sensitive_features, self.control_features, self.sample_weight, rows, label="y_true"
         )
-        problem, rated = _interpreted(given, request)
+        problem, crossed = _interpreted(given, request)
         scored = problem_of_scores(problem, request.favorable)
         prediction, classes, precision = predictions_of(self.y_pred, scored, pos_label=request.pos_label)
         weight, order = problem.weight, None
@@ -112,7 +118,7 @@ class MemorySource:
             order = np.lexsort([*others, *problem.groups.T, *scores, weight])
             weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))[order]
             problem, prediction = replace(problem.take(order), weight=weight), prediction[order]
-            rated = None if rated is None else replace(rated.take(order), weight=weight)
+            crossed = None if crossed is None else replace(crossed.take(order), weight=weight)
         selected = np.zeros(len(prediction))
         if prediction.ndim == 1:
             above = at_or_above(prediction, number_or_default(request.threshold), self.precision or precision)
@@ -125,7 +131,7 @@ class MemorySource:
             weight=weight,
             weighted=weight is not None,
             left_out=self.left_out,
-            rated=rated,
+            crossed=crossed,
             favorable=request.favorable,
             classes=classes,
             order=order,
@@ -149,7 +155,7 @@ class ColumnSource:
         """Those of the rows that can be used."""
         roles, table = self.roles, self.table
         if len(self.scores) > 1:
-            missing = [np.isnan(numbers("score", one, table[one])) for one in self.scores]
+            missing = [np.isnan(scores_in(roles, table[one])) for one in self.scores]
             table = table.filter(~np.any(missing, axis=0))
         # An attribute of more groups than may be told apart is refused here: naming a million of them takes a minute.
         levels = levels_for(roles, most=len(table), max_groups=MOST_LEVELS)
@@ -162,6 +168,7 @@ class ColumnSource:
                 values = values[~np.isnan(values)]
                 many.level.cut_at(values[:-1], float(values[-1]))
         check_some(self.name, roles, len(rows.scores))
+        check_favorable(roles, rows.scores.max(), table[roles.score])
         source = MemorySource(
             rows.scores,
             **decoded(roles, levels, rows.codes, is_text=self.is_text),
@@ -177,7 +184,6 @@ class BinnedSource:
     """Rows out of core, counted by cell and bin where they are: in a file, a table or a state."""
 
     rows: BinnedRows
-    tolerance: float = 1e-5  # width of brackets, as a share of the range of the scores
 
     def counts(self, request: Request) -> AuditSample:
         """Each cell (group, stratum and label) is a unit, and its scores are counted in bins."""
@@ -185,8 +191,8 @@ class BinnedSource:
         cells = self.rows.survey(number_or_default(request.threshold))
         columns, tally = cells.columns, cells.tally
         given = Given(columns["y_true"], columns["sensitive_features"], columns["control_features"], label="y_true")
-        problem, rated = _interpreted(given, request, tally)
-        binned = replace(self.rows.count(), tolerance=self.tolerance)
+        problem, crossed = _interpreted(given, request, tally)
+        binned = replace(self.rows.count(), precision=request.precision)
         return AuditSample(
             problem,
             cells.ends,
@@ -198,13 +204,13 @@ class BinnedSource:
             weighted=self.rows.weighted,
             left_out=cells.left_out,
             levels=cells.levels,
-            rated=rated,
+            crossed=crossed,
             favorable=request.favorable,
         )
 
 
 def _interpreted(given: Given, request: Request, tally: Tally | None = None) -> tuple[Problem, Problem | None]:
-    """The problem of rows, or of cells with what each holds; and that of the rates a standard asks for, if any."""
+    """The problem of rows, or of cells with what each holds; and the same by attributes and their intersection."""
     rows = None if tally is None else tally.rows
     problem = problem_of(
         given,
@@ -222,13 +228,11 @@ def _interpreted(given: Given, request: Request, tally: Tally | None = None) -> 
     if request.favorable == "low" and request.pos_label is None and len(problem.scheme.classes) == 2:
         problem = replace(problem, scheme=replace(problem.scheme, positive=0))
     check_groups(problem, rows, request.max_groups if rows is None else groups_allowed(request.max_groups))
-    return problem, _rated_problem(problem, given.sensitive_features, request)
+    return problem, _crossed_problem(problem, given.sensitive_features, request)
 
 
-def _rated_problem(problem: Problem, sensitive_features: Table, request: Request) -> Problem | None:
-    """The same rows by each attribute and, of those that are no numbers, by their crossing, where a standard asks."""
-    if not STANDARDS[request.standard or ""].crossed:
-        return None
+def _crossed_problem(problem: Problem, sensitive_features: Table, request: Request) -> Problem | None:
+    """The same rows by each attribute and by the intersection of those that are not numeric; None of one attribute."""
     given = columns("sensitive_features", sensitive_features)
     if len(given) < 2:
         return None

@@ -70,7 +70,7 @@ class StateParts(NamedTuple):
     """Everything that a state holds."""
 
     criteria: tuple[str, ...] | None
-    range: tuple[float, float]
+    score_range: tuple[float, float]
     threshold: Threshold
     names: tuple[str, ...]
     left_out: int  # rows, withheld ones too
@@ -117,7 +117,7 @@ class ShapeRecord(Record):
 class StateRecord(Record):
     """The description of a state; what it is called, a day or a site, is for whoever looks at several of them."""
 
-    range: tuple[float, float]
+    score_range: tuple[float, float]
     threshold: float | None = None  # None: "auto"
     criteria: list[Name] | None = None
     names: Annotated[list[Name], Meta(max_length=_MOST_NAMES)] = msgspec.field(default_factory=list)
@@ -135,7 +135,7 @@ def content_of(parts: StateParts) -> Content:
         if len(text) > _LONGEST:
             raise DataError(f"names and values of a state have at most {_LONGEST:,} characters, got {len(text):,}")
     record = StateRecord(
-        range=parts.range,
+        score_range=parts.score_range,
         threshold=None if parts.threshold == "auto" else parts.threshold,
         criteria=None if parts.criteria is None else list(parts.criteria),
         names=list(parts.names),
@@ -159,9 +159,9 @@ def parts_of(content: Content) -> StateParts:
             f"it holds a {reprlib.repr(content.kind)}, not the counts of an audit; load it with load()"
         )
     record = record_of(StateRecord, content.meta, "the counts of an audit")
-    low, high = record.range
+    low, high = record.score_range
     if not (low < high and math.isfinite(high - low)):
-        raise ModelFileError(f"the range must be two numbers, the lower one first, got {low} and {high}")
+        raise ModelFileError(f"score_range must be two numbers, the lower one first, got {low} and {high}")
     criteria = record.criteria
     try:
         known = None if criteria is None else tuple(criterion_named(name).name for name in criteria)
@@ -270,7 +270,7 @@ def check_within(scores: Floats, ends: tuple[float, float]) -> None:
         beyond = float(scores.min() if scores.min() < low else scores.max())
         raise DataError(
             f"the score {beyond:g} lies beyond the range from {low:g} to {high:g}",
-            remedy=Remedy("range", detail=" that holds all scores, the same for all states to be merged"),
+            remedy=Remedy("score_range", detail=" that holds all scores, the same for all states to be merged"),
         )
 
 
@@ -356,6 +356,6 @@ class StateRows:
 
     def count(self) -> BinnedScores:
         """The bins; nobody can look into them any more."""
-        grid = StateGrid.between(*self.parts.range)
+        grid = StateGrid.between(*self.parts.score_range)
         bins = self.counts.bins(grid, len(self.parts.cells), weighted=self.weighted)
         return BinnedScores(bins, grid.scale, position_error=2.0 ** -(FINE + 1 + grid.power))

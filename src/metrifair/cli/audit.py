@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from metrifair.api.audit_result import Audit
     from metrifair.api.compare import AuditDifference
     from metrifair.api.monitor import AuditSeries
-    from metrifair.auditing.out_of_core.formats import FileOptions
+    from metrifair.auditing.out_of_core.formats import ReadOptions
 
 _UNFAIR = 1  # the exit code
 
@@ -67,7 +67,7 @@ output_options = options.together(
 )
 """The files to write; the command gets all of them as ``written``."""
 
-result_options = options.together(*rules.limit_options, options.about_options, output_options)
+result_options = options.together(*rules.limit_options, options.report_about, output_options)
 """What is made of the findings: what ``hand_over`` takes."""
 
 
@@ -84,14 +84,16 @@ result_options = options.together(*rules.limit_options, options.about_options, o
 @options.CUTS
 @options.LABEL
 @options.POSITIVE
-@click.option("--intersectional", is_flag=True, help="Cross the columns of --group into one.")
+@click.option("--intersectional", is_flag=True, help="Audit the intersections of the --group columns.")
 @options.CONTROL
 @options.WEIGHT
 @click.option(
     "--threshold",
     type=rules.NumberOrMedian(),
-    help="Scores from here on are a yes; median: those above it.  [default: 0.5 for probabilities, else none]",
+    help="Scores at or above it count as positive decisions; median: scores above the median."
+    "  [default: 0.5 for probabilities, else none]",
 )
+@options.FAVORABLE_DECISION
 @options.criteria_option("all that the columns allow")
 @options.choice(
     "--loss",
@@ -101,10 +103,10 @@ result_options = options.together(*rules.limit_options, options.about_options, o
 )
 @measure_options
 @click.option(
-    "--tolerance",
+    "--precision",
     type=options.Number(0),
     default=1e-5,
-    help="Width of the bounds on a distance, for files too large to hold.",
+    help="Maximum width of the bracket of a distance in files audited out of core, as a share of the score range.",
 )
 @rules.rate_options
 @result_options
@@ -129,8 +131,10 @@ def audit_command(
     file: str,
     score: tuple[str, ...],
     rates: Path | None,
+    standard: rules.Rates,
     written: Written,
-    reading: FileOptions,
+    about: options.About,
+    reading: ReadOptions,
     table: str | None,
     **asked: Any,
 ) -> None:
@@ -157,19 +161,23 @@ def audit_command(
 
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
     audit = (
-        partial(audit_file, file, **asdict(reading))
+        partial(audit_file, file, reading=reading)
         if place is None
         else partial(audit_table, place, missing=reading.missing)
     )
     with working_with_notes(out, f"Auditing {file if place is None else place.name}"):
-        found = audit(score=score[0] if len(score) == 1 else list(score), **audit_arguments(ctx, asked, asked["group"]))
+        scores = score[0] if len(score) == 1 else list(score)
+        audited = audit(score=scores, **audit_arguments(ctx, asked, asked["group"]))
+        found = rules.by_standard(audited, standard, asked["group"])
     write_rates(out, found, rates)
-    hand_over(ctx, out, found, written)
+    hand_over(ctx, out, found, written, about=about)
 
 
 def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
     """Options as arguments of an audit of these columns: of the same names, but for a few, and None for nothing."""
-    names = {"positive": "pos_label", "seed": "random_state", "references": "reference"}
+    from metrifair.auditing.request import AuditOptions
+
+    names = {"positive": "pos_label", "seed": "random_state"}
     found = {names.get(name, name): list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
     for name in {"control", "criteria"} & set(found):
         found[name] = found[name] or None
@@ -179,20 +187,23 @@ def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Seque
         found["cuts"] = options.cuts_asked(asked["cuts"])
     if "threshold" in asked:
         found["threshold"] = "auto" if asked["threshold"] is None else asked["threshold"]
-    if "references" in asked:
-        found["reference"] = rules.reference_asked(asked["references"], columns)
-    return found | {
-        "metrics": metrics_asked(asked["metrics"], rules.limits_of(ctx)),
-        "about": dict(asked["about"]) or None,
-    }
+    found["metrics"] = metrics_asked(asked["metrics"], rules.limits_of(ctx))
+    further: dict[str, Any] = {one.name: found.pop(one.name) for one in fields(AuditOptions) if one.name in found}
+    return found | {"options": AuditOptions(**further)}
 
 
 def hand_over(
-    ctx: click.Context, out: Console, found: Audit | AuditDifference, written: Written, files: Sequence[str] = ()
+    ctx: click.Context,
+    out: Console,
+    found: Audit | AuditDifference,
+    written: Written,
+    *,
+    about: options.About,
+    files: Sequence[str] = (),
 ) -> None:
     """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken.
 
-    The report says by which command it was made, and of which ``files`` where the audit does not know them.
+    The report names the command that made it, and ``files`` where the audit does not know them.
     """
     from metrifair.api.compare import AuditDifference
     from metrifair.cli.console import command_text, say
@@ -201,7 +212,7 @@ def hand_over(
 
     limits = rules.limits_of(ctx)
     if isinstance(found, AuditDifference):
-        record = with_origin(ctx, found.record, files)
+        record = with_origin(ctx, found.record, files, about)
         audits = {
             name: replace(one, record=replace(one.record, provenance=origin))
             for (name, one), origin in zip(found.audits.items(), record.provenance, strict=True)
@@ -210,7 +221,7 @@ def hand_over(
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in rules.broken(one.record, limits)]
         show_differences(out, found)
     else:
-        origin = replace(found.provenance, call=command_text(ctx))
+        origin = replace(found.provenance, call=command_text(ctx)).described(*about)
         origin = replace(origin, files=source_files(files)) if files else origin
         found = replace(found, record=replace(found.record, provenance=origin))
         verdict = rules.broken(found.record, limits)
@@ -221,13 +232,13 @@ def hand_over(
         ctx.exit(_UNFAIR)
 
 
-def with_origin(ctx: click.Context, record: Any, files: Sequence[str]) -> Any:
+def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: options.About) -> Any:
     """The record of several audits with its command, and with ``files`` where the audits do not know theirs."""
     from metrifair.cli.console import command_text
     from metrifair.support.provenance import files_of, with_files
 
     origins = with_files(record.provenance, files) if files else record.provenance
-    origin = replace(record.origin, call=command_text(ctx), files=files_of(origins))
+    origin = replace(record.origin, call=command_text(ctx), files=files_of(origins)).described(*about)
     return replace(record, origin=origin, provenance=origins)
 
 
@@ -246,7 +257,7 @@ def write_asked(out: Console, found: Audit | AuditDifference | AuditSeries, writ
         write_text(found.to_json(), written.json_to)
 
 
-def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterable[Path | None]) -> Connected | None:
+def table_at(file: str, table: str | None, reading: ReadOptions, outputs: Iterable[Path | None]) -> Connected | None:
     """The table of a database, None for a file; what is wrong with the names is said before anything is read."""
     if not is_address(file):
         if table is not None:
@@ -268,7 +279,7 @@ def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterab
     return connected(file, table)
 
 
-def check_columns(file: str, reading: FileOptions, **named: Any) -> None:
+def check_columns(file: str, reading: ReadOptions, **named: Any) -> None:
     """Refuse a name that no column has before anything heavy is imported, where looking takes no copy of the file."""
     if (
         is_address(file)

@@ -25,7 +25,7 @@ _CHANGED = 1  # the exit code
 
 @click.command(short_help="What got better or worse between two audits?")
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE AFTER...")
-@options.about_options
+@options.report_about
 @output_options
 @click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a figure is worse than in the first.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling, where counts are.")
@@ -35,8 +35,7 @@ def compare_command(
     /,
     *,
     files: tuple[str, ...],
-    title: str | None,
-    about: tuple[tuple[str, str], ...],
+    about: options.About,
     written: Written,
     fail_worse: bool,
     seed: int,
@@ -56,7 +55,7 @@ def compare_command(
     from metrifair.api.audit_result import Audit
     from metrifair.api.compare import compare_named
     from metrifair.cli.console import console, working_with_notes
-    from metrifair.support.provenance import Provenance, made_now, said_of
+    from metrifair.support.provenance import Provenance, made_now
 
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
     with working_with_notes(out, f"Comparing {len(files)} audits"):
@@ -64,9 +63,9 @@ def compare_command(
             name: one if isinstance(one, Audit) else one.audit(random_state=seed)
             for name, one in audits_in("compare", files).items()
         }
-        origin = Provenance(seed=seed, **said_of(title, dict(about)), **made_now())
+        origin = Provenance(seed=seed, **made_now())
         found = compare_named(audits, origin=origin)
-    hand_over(ctx, out, found, written, files)
+    hand_over(ctx, out, found, written, about=about, files=files)
     if fail_worse and any(one.verdict == "worse" for one in found.differences):
         ctx.exit(_CHANGED)
 
@@ -106,13 +105,20 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
 @click.argument("files", nargs=-1, required=True)
 @options.criteria_option("as counted")
 @measure_options
-@options.about_options
+@options.report_about
 @output_options
 @click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a distance has grown.")
 @options.SEED
 @click.pass_context
 def monitor_command(
-    ctx: click.Context, /, *, files: tuple[str, ...], written: Written, fail_worse: bool, **asked: Any
+    ctx: click.Context,
+    /,
+    *,
+    files: tuple[str, ...],
+    written: Written,
+    about: options.About,
+    fail_worse: bool,
+    **asked: Any,
 ) -> None:
     """Compare each of FILES, counts of metrifair count in the order of time, with the first of them.
 
@@ -131,7 +137,7 @@ def monitor_command(
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
     with working_with_notes(out, f"Looking at {len(files)} files"):
         found = monitor(audits_in("monitor", files), **audit_arguments(ctx, asked, ()))
-    found = replace(found, record=with_origin(ctx, found.record, files))
+    found = replace(found, record=with_origin(ctx, found.record, files, about))
     show_alarms(out, found)
     write_asked(out, found, written)
     if fail_worse and any(one.alarm == "worse" for one in found.alarms):

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from metrifair.auditing.out_of_core.formats import FileOptions
+from metrifair.auditing.out_of_core.formats import ReadOptions
 from metrifair.cli import options
 from metrifair.cli.audit import (
     Written,
@@ -18,7 +18,7 @@ from metrifair.cli.audit import (
     result_options,
     table_at,
 )
-from metrifair.cli.rules import rate_options
+from metrifair.cli.rules import Rates, by_standard, rate_options
 
 
 @click.command(short_help="Count the scores in a file, for audits of many files together.")
@@ -30,17 +30,19 @@ from metrifair.cli.rules import rate_options
 @options.CONTROL
 @options.WEIGHT
 @click.option(
-    "--range",
-    "ends",
+    "--score-range",
     type=options.Number(),
     nargs=2,
     default=(0.0, 1.0),
     metavar="LOW HIGH",
-    help="That holds all scores, the same for all files that are merged.",
+    help="Smallest and largest possible score, the same for all files that are merged.",
 )
 @click.option(
-    "--threshold", type=options.Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities]"
+    "--threshold",
+    type=options.Number(),
+    help="Scores at or above it count as positive decisions.  [default: 0.5 for probabilities]",
 )
+@options.FAVORABLE_DECISION
 @options.criteria_option("all that the columns allow")
 @click.option("--name", default="", help="Of what is counted, such as a day or a site.")
 @click.option("--min-group-size", type=click.IntRange(1), default=1, help="Withhold cells of fewer rows.")
@@ -51,13 +53,13 @@ def count_command(
     *,
     file: str,
     cuts: tuple[tuple[str, list[float]], ...],
-    ends: tuple[float, float],
+    score_range: tuple[float, float],
     threshold: float | None,
     criteria: tuple[str, ...],
     name: str,
     min_group_size: int,
     output: Path,
-    reading: FileOptions,
+    reading: ReadOptions,
     table: str | None,
     **columns: Any,
 ) -> None:
@@ -79,7 +81,7 @@ def count_command(
     from metrifair.cli.console import console, say, working_with_notes
 
     state = AuditState(
-        list(criteria) or None, range=ends, threshold="auto" if threshold is None else threshold, name=name
+        list(criteria) or None, score_range=score_range, threshold="auto" if threshold is None else threshold, name=name
     )
     roles = Roles.named(**columns, cuts=options.cuts_asked(cuts))
     out = console()
@@ -111,7 +113,9 @@ def merge_command(
     *,
     files: tuple[str, ...],
     rates: Path | None,
+    standard: Rates,
     written: Written,
+    about: options.About,
     save_to: Path | None,
     **asked: Any,
 ) -> None:
@@ -131,9 +135,9 @@ def merge_command(
         first, *others = audits_in("merge", files, counts_only=True).values()
         state = first.merge(*others)
         columns = () if state.shape is None else state.shape.groups
-        found = state.audit(**audit_arguments(ctx, asked, columns))
+        found = by_standard(state.audit(**audit_arguments(ctx, asked, columns)), standard, columns)
     if save_to is not None:
         state.save(save_to)
         say(out, f"Counts: {save_to}")
     write_rates(out, found, rates)
-    hand_over(ctx, out, found, written, files)
+    hand_over(ctx, out, found, written, about=about, files=files)

@@ -13,7 +13,7 @@ from metrifair.errors import DataError
 if TYPE_CHECKING:
     import polars as pl
 
-    from metrifair.auditing.out_of_core.formats import FileOptions
+    from metrifair.auditing.out_of_core.formats import ReadOptions
     from metrifair.estimators.table_model import TableModel
 
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     help="Column of FILE to copy next to the predictions. Repeatable.  [default: those of train, or row numbers]",
 )
 @file_options
-def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], reading: FileOptions) -> None:
+def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], reading: ReadOptions) -> None:
     """Write what MODEL, made by train or frontier or saved from Python, predicts for the rows of FILE.
 
     FILE must have the columns that the model was trained on, with values of the same kind, in any order. The output
@@ -83,7 +83,7 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
         say(out, f"Warning: the model {mark_text(CONSTANT)} in this file: {alike}.")
 
 
-def predictions(model: TableModel, file: str, ids: tuple[str, ...], reading: FileOptions) -> pl.DataFrame:
+def predictions(model: TableModel, file: str, ids: tuple[str, ...], reading: ReadOptions) -> pl.DataFrame:
     """Ids, predictions and probabilities of the rows of a file, read with these options."""
     import polars as pl
 

@@ -15,15 +15,15 @@ _OPTIONS = {
     "COLUMN": "continuous control group keep label score weight",
     "COLUMN=NUMBERS": "cuts",
     "KEY=VALUE": "about",
-    "LOW HIGH": "range",
+    "LOW HIGH": "score-range",
     "NAME": "combine contrast criterion encoding estimate format loss metric model sheet standard table utility",
-    "NUMBER": "min-group-size max-unfairness max-groups seed seeds threshold tolerance vc-dimension",
+    "NUMBER": "min-group-size max-unfairness max-groups seed seeds precision threshold vc-dimension",
     "NUMBERS": "strengths",
     "OLD=NEW": "replace",
     "SHARE": "confidence min-group-share",
     "SIGN": "decimal separator",
     "TEXT": "title",
-    "VALUE": "missing",
+    "VALUE": "favorable-decision missing",
     "high|low": "favorable",
 }
 _PLACEHOLDERS = {option: placeholder for placeholder, options in _OPTIONS.items() for option in options.split()}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
 from glob import has_magic
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import click
 
 from metrifair.auditing.out_of_core.files import matching
-from metrifair.auditing.out_of_core.formats import FileOptions
+from metrifair.auditing.out_of_core.formats import ReadOptions
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
@@ -269,27 +269,47 @@ CONTRAST = choice(
     ["pairs", "rest", "independence"],
     "Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
 )
+
+
+class About(NamedTuple):
+    """What a user says of a report."""
+
+    title: str | None
+    about: Mapping[str, str] | None
+
+
+def _about(*, title: str | None, about: Sequence[tuple[str, str]]) -> About:
+    return About(title, dict(about) or None)
+
+
 about_options = together(
-    click.option("--title", metavar="TEXT", help="What stands on top of the report."),
+    click.option("--title", metavar="TEXT", help="Title of the report."),
     pair_option(
         "--about",
         "KEY=VALUE",
-        "What is to be known of the data, such as 'source=payroll'; part of the report.",
+        "Metadata shown in the report, such as 'source=payroll'. Repeatable.",
         example="date=September 2026",
         split=str.partition,
     ),
 )
-"""What the user says of a report."""
+"""What a user says of a report."""
+FAVORABLE_DECISION = click.option(
+    "--favorable-decision",
+    metavar="VALUE",
+    help="The favorable value of a --score column that holds decisions, such as Approved; all others are unfavorable.",
+)
+report_about = together(about_options, gathered("about", _about, ["title", "about"]))
+"""The same; the command gets it as ``about``."""
 
 
 def _reading(
     *, no_header: bool, missing: Sequence[str], replace: Sequence[tuple[str, str]], **same: Any
-) -> FileOptions:
+) -> ReadOptions:
     olds = [old for old, _ in replace]
     if twice := next((old for old in olds if olds.count(old) > 1), None):
         raise DataError(f"names {twice!r} twice", argument="replace", remedy="name it once")
     words = tuple(word for listed in missing for word in listed.split(","))
-    return FileOptions(header=not no_header, missing=words, replace=dict(replace) or None, **same)
+    return ReadOptions(header=not no_header, missing=words, replace=dict(replace) or None, **same)
 
 
 file_options = together(
@@ -320,6 +340,6 @@ file_options = together(
         example="Approved=1",
         split=str.rpartition,
     ),
-    gathered("reading", _reading, ["no_header", *(one.name for one in fields(FileOptions) if one.name != "header")]),
+    gathered("reading", _reading, ["no_header", *(one.name for one in fields(ReadOptions) if one.name != "header")]),
 )
 """How FILE is read; the command gets all of it as ``reading``."""

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from metrifair.cli.options import METRIC_NAMES, Number, choice, table_option, together
+from metrifair.cli.options import METRIC_NAMES, Number, choice, gathered, table_option, together
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
 if TYPE_CHECKING:
+    from metrifair.api.audit_result import Audit
+    from metrifair.api.compare import AuditDifference
     from metrifair.auditing.records import AuditRecord
+    from metrifair.figures.selection_rates import StandardName
 
 
 GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
@@ -162,11 +165,23 @@ def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
 
 SEVERAL_RATES = "--rates is the table of one audit; name one --score, got several"
 
+
+class Rates(NamedTuple):
+    """The rates that a user asks for."""
+
+    standard: StandardName | None
+    references: tuple[str, ...]
+    min_group_share: float
+
+
 rate_options = together(
+    choice(
+        "--favorable", ["high", "low"], "Which scores are favorable. With low, the first label is positive by default."
+    ),
     choice(
         "--standard",
         ["ll144", "four-fifths", "credit"],
-        "Show the tables of rates and ratios that a rule asks for; nothing is said about any law.",
+        "Show the tables of rates and ratios that a rule asks for. They make no statement about any law.",
         optional=True,
     ),
     click.option(
@@ -174,22 +189,30 @@ rate_options = together(
         "references",
         multiple=True,
         metavar="CATEGORY",
-        help="Whose rate others are divided by; of several columns COLUMN=CATEGORY each.  [default: the highest]",
-    ),
-    choice(
-        "--favorable",
-        ["high", "low"],
-        "Which scores are good to have; low for risks. The positive label is then, unless told, the first.",
+        help="Reference group of impact ratios; with several columns, COLUMN=CATEGORY each.  [default: the highest]",
     ),
     click.option(
         "--min-group-share",
         type=Number(0, 1),
         default=0.02,
-        help="Groups with a smaller share of the rows have no ratio.",
+        help="Groups with a smaller share of the rows have no impact ratio.",
     ),
+    gathered("standard", Rates, Rates._fields),
     table_option("--rates", "the table of rates and ratios"),
 )
-"""How rates are compared, and where their table goes."""
+"""How rates are compared, and where their table goes; the command gets the former as ``standard``."""
+
+
+def by_standard(found: Audit | AuditDifference, asked: Rates, columns: Sequence[str]) -> Audit | AuditDifference:
+    """The audit of these columns, or the comparison of several, with the rates that a user asks for."""
+    from metrifair.api.compare import AuditDifference, compare_named
+
+    reference = reference_asked(asked.references, columns)
+    options: dict[str, Any] = {"reference": reference, "min_group_share": asked.min_group_share}
+    if not isinstance(found, AuditDifference):
+        return found.rates(asked.standard, **options).audit
+    audits = {name: one.rates(asked.standard, **options).audit for name, one in found.audits.items()}
+    return compare_named(audits, same_rows=True)
 
 
 def reference_asked(references: Sequence[str], columns: Sequence[str]) -> str | dict[str, str]:

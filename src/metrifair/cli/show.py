@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from metrifair.api.audit_result import Audit
+from metrifair.api.audit_result import Audit, RateTable
 from metrifair.api.compare import AuditDifference
 from metrifair.api.monitor import AuditSeries
 from metrifair.auditing.ranking import most_certain_first
@@ -172,5 +172,5 @@ def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None)
         return
     if isinstance(found, AuditDifference):
         raise DataError(SEVERAL_RATES)
-    write_table(found.rates_to_frame("polars"), path)
+    write_table(RateTable(found).to_frame("polars"), path)
     say(out, f"Rates: {path}")

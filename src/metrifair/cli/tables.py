@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from metrifair.auditing.out_of_core.files import opened
-from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, FileOptions
+from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, ReadOptions
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError, Remedy
 from metrifair.support.files import write_file
@@ -39,7 +39,7 @@ _FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that a spreadsheet would run
 
 
 def read(
-    path: str, options: FileOptions = AS_USUAL, *, texts: Collection[str], roles: Mapping[str, Sequence[str]]
+    path: str, options: ReadOptions = AS_USUAL, *, texts: Collection[str], roles: Mapping[str, Sequence[str]]
 ) -> tuple[pl.DataFrame, list[SourceFile]]:
     """The whole table, and its files; with the columns of ``roles``; ``texts`` are text, whatever they look like.
 

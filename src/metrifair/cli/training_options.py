@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
-from metrifair.auditing.out_of_core.formats import FileOptions
+from metrifair.auditing.out_of_core.formats import ReadOptions
 from metrifair.cli import options
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known
@@ -80,7 +80,7 @@ class TrainingOptions:
     use_group: bool
     classification: bool | None
     positive: str | None
-    reading: FileOptions
+    reading: ReadOptions
     seed: int
     title: str | None
     about: tuple[tuple[str, str], ...]

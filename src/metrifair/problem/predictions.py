@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -15,21 +16,19 @@ from metrifair.errors import DataError, Remedy
 from metrifair.problem.criteria import BINARY, MULTICLASS, Criterion, Task, regression, scores, tied
 from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.tables import (
-    MOST_CLASSES,
     Column,
     Table,
     array_of,
     codes,
     columns,
-    levels,
     one_column,
-    same_rows,
     wrapped,
 )
-from metrifair.problem.values import Value, canonical, place_among
+from metrifair.problem.values import Value, canonical, is_missing_value, place_among
 from metrifair.support.arrays import Floats
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+_LISTED = 4  # values that an error lists
 ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
 
@@ -48,9 +47,7 @@ def predictions_of(y_pred: Table, problem: Problem, *, pos_label: object = None)
     are matched to the classes by name, others by position in ascending order of the classes. Columns whose rows do not
     sum to 1 are an error: they may be scores of several models.
     """
-    parts = [array_of("y_pred", column) for column in columns("y_pred", y_pred).values()]
-    if not parts:
-        raise DataError("y_pred has no columns; pass a prediction for each row")
+    parts = _score_columns(y_pred)
     precision = np.result_type(*(_precision(part, y_pred) for part in parts))
     given: Floats = problem.of_kept(np.stack(parts, -1).astype(np.float64))
     if len(given) == 0:
@@ -78,45 +75,55 @@ def _precision(column: Column, y_pred: Table) -> np.dtype[Any]:
     return column.dtype if column.dtype.kind == "f" else FLOAT64
 
 
-def models_of(y_pred: Table, y_true: Table | None = None) -> dict[str, Table] | None:
-    """The predictions of several models by name; None where all columns are of one.
+def favorable_decisions(y_pred: Table, favorable: object) -> Floats:
+    """1 where the decision is the favorable one, 0 for any other.
 
-    Named columns, of a dict or a data frame, are several models unless their names are the classes of ``y_true`` or
-    their rows sum to 1, as probabilities of classes do.
-
-    >>> models_of({"old": [0.2, 0.7], "new": [0.3, 0.4]})
-    {'old': [0.2, 0.7], 'new': [0.3, 0.4]}
-    >>> models_of({"no": [0.2, 0.7], "yes": [0.8, 0.3]}), models_of([[0.2, 0.8]])
-    (None, None)
+    >>> favorable_decisions(["Approved", "Declined", "Approved"], "Approved")
+    array([1., 0., 1.])
     """
+    decisions = np.asarray(one_column("y_pred", y_pred), dtype=object)
+    values = sorted({value for value in decisions if not is_missing_value(value)}, key=str)
+    place = place_among(favorable, values)
+    if place is None:
+        raise DataError(
+            "is no value of y_pred",
+            argument="favorable_decision",
+            received=favorable,
+            remedy=f"its values are {_value_counts(decisions)}",
+        )
+    flags = [np.nan if is_missing_value(value) else float(value == values[place]) for value in decisions]
+    return np.array(flags)
+
+
+def _value_counts(decisions: Column) -> str:
+    """The most frequent values with their counts."""
+    listed = Counter(map(str, decisions)).most_common(_LISTED + 1)
+    pairs = [f"{value!r} ({count:,})" for value, count in listed]
+    return ", ".join([*pairs[:_LISTED], *(["..."] if len(pairs) > _LISTED else [])])
+
+
+def _score_columns(y_pred: Table) -> list[Column]:
+    """The columns of predictions; a DataError where they are several models or no numbers."""
     if isinstance(y_pred, Mapping):
-        given = {str(name): part for name, part in y_pred.items()}
-        if any(np.ndim(part) > 1 for part in y_pred.values()):  # class probabilities, of each model
-            return given
-    else:
-        native = wrapped("y_pred", y_pred)
-        if not isinstance(native, nw.DataFrame):
-            return None
-        given = {str(name): native.get_column(name).to_native() for name in native.columns}
-    if len(given) < 2:
-        return None
-    same_rows(**given)
-    if y_true is not None and _are_classes(list(given), y_true):
-        return None
-    parts = [np.asarray(array_of(f"y_pred {name!r}", column), np.float64) for name, column in given.items()]
-    return None if are_probabilities(np.stack(parts, -1), rounding=ROUNDING) else given
-
-
-def _are_classes(names: Sequence[str], y_true: Table) -> bool:
-    """Whether all names of columns are labels."""
-    known = levels("y_true", one_column("y_true", y_true))
-    return len(names) <= len(known) <= MOST_CLASSES and all(place_among(name, known) is not None for name in names)
+        raise DataError(
+            "must be the predictions of one model, not a dict",
+            argument="y_pred",
+            remedy="pass an array or a data frame",
+        )
+    parts = [array_of("y_pred", column) for column in columns("y_pred", y_pred).values()]
+    if not parts:
+        raise DataError("y_pred has no columns; pass a prediction for each row")
+    if len(parts) == 1 and parts[0].dtype.kind in "OSU" and any(isinstance(value, str) for value in parts[0]):
+        raise DataError(
+            f"must hold numbers; its values are {_value_counts(parts[0])}",
+            argument="y_pred",
+            remedy=Remedy("favorable_decision", detail=", the value that is favorable"),
+        )
+    return parts
 
 
 def _column_names(y_pred: Table) -> list[object] | None:
     """The names that a user gave to the columns; None where a library numbered them."""
-    if isinstance(y_pred, Mapping):
-        return list(y_pred)
     native = wrapped("y_pred", y_pred)
     if not isinstance(native, nw.DataFrame):
         return None
@@ -133,7 +140,7 @@ def _class_columns(
     if not are_probabilities(given, rounding=ROUNDING):
         raise DataError(
             f"y_pred has {count} columns whose rows do not sum to 1, so they are not the probabilities of {count} "
-            "classes; pass one column of scores, or the scores of several models by name: {'a': ..., 'b': ...}"
+            "classes; pass one column of scores, or a dict of several models: {'a': ..., 'b': ...}"
         )
     if len(known) > count:
         raise DataError(

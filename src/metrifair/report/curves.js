@@ -9,7 +9,7 @@ function linePlot(host) {
 
   function draw({ grid, lines, x, y, yTitle, text, height = 270 }) {
     host.classList.remove("blank");
-    figure = plot(host, { x, y, xTitle: "score", yTitle, height, labeledby: `${host.id}-title` });
+    figure = plot(host, { x, y, xTitle: "score", yTitle, height, labelledby: `${host.id}-title` });
     for (const { kind, values, fill } of lines) {
       if (!values) continue;
       const path = linePath(grid, values, figure.toX, figure.toY);

@@ -31,11 +31,11 @@ function linear(axis, start, end) {
 }
 
 /** An empty plot with grid, ticks and titles, as wide as its host. Gives the scales and the layer to draw on. */
-function plot(host, { x, y, xTitle, yTitle, height, labeledby }) {
+function plot(host, { x, y, xTitle, yTitle, height, labelledby }) {
   const width = Math.max(host.clientWidth, 240);
   const margin = { left: 64, right: 14, top: 12, bottom: 44 };
   const box = { left: margin.left, right: width - margin.right, top: margin.top, bottom: height - margin.bottom };
-  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-labeledby": labeledby });
+  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-labelledby": labelledby });
   const toX = linear(x, box.left, box.right);
   const toY = linear(y, box.bottom, box.top);
   const frame = svg("g", { "aria-hidden": "true" });

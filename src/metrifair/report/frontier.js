@@ -130,7 +130,7 @@ function drawFrontier() {
   const { x, y } = data.frontier;
   const height = host.clientWidth < 500 ? 300 : 460;
   const titles = { xTitle: `${data.names.gap} (left is fairer)`, yTitle: `${data.names.utility} (up is better)` };
-  const figure = plot(host, { x, y, ...titles, height, labeledby: "frontier-title" });
+  const figure = plot(host, { x, y, ...titles, height, labelledby: "frontier-title" });
   frontier.figure = figure;
   drawFloor(figure);
   drawBaseline(figure);

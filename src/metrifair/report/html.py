@@ -91,7 +91,7 @@ def summary_head(sentences: Sequence[str], facts: Iterable[tuple[str, str]], *mo
 def card(name: str, title: str, *inside: str) -> Markup:
     """A section of a page with its heading, by which readers of the screen find it."""
     heading = element("h2", title, id=f"{name}-title")
-    return element("section", heading, *inside, id=name, class_="card", aria_labeledby=f"{name}-title")
+    return element("section", heading, *inside, id=name, class_="card", aria_labelledby=f"{name}-title")
 
 
 def word_list(words: Iterable[tuple[str, str]]) -> Markup:

@@ -10,7 +10,7 @@ import inspect
 import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from hashlib import file_digest
 from importlib.metadata import version
@@ -52,6 +52,15 @@ class Provenance:
     seed: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     time: str = ""  # UTC
+
+    def described(self, title: str | None, about: Mapping[str, str] | None) -> Provenance:
+        """The same with a title and metadata; None leaves either as it is."""
+        given = said_of(title, about)
+        return replace(
+            self,
+            title=self.title if title is None else given["title"],
+            about=self.about if about is None else given["about"],
+        )
 
     @property
     def short_hash(self) -> str:
@@ -128,16 +137,9 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     >>> def audit_file(path, *, score, group=None, weights=(), sample_weight=None): ...
     >>> call_text(audit_file, dict(path="my/scores.csv", score="p", group=["a"], weights=(), sample_weight=[1, 2]))
     "audit_file('scores.csv', score='p', group=['a'], sample_weight=...)"
-    >>> def audit(y_pred, **options): ...
-    >>> call_text(audit, dict(y_pred=[0.5, 0.7], options={"threshold": 0.6}))
-    'audit(..., threshold=0.6)'
     """
-    parts, parameters = [], dict(inspect.signature(function).parameters)
-    if "options" in parameters:  # python -OO: their names and defaults are not known
-        parameters |= {name: parameters["options"].replace(name=name) for name in arguments["options"]}
-        arguments = {**arguments, **arguments["options"]}
-        del parameters["options"]
-    for name, parameter in parameters.items():
+    parts = []
+    for name, parameter in inspect.signature(function).parameters.items():
         if name in _BESIDE or name not in arguments:
             continue
         value, default = arguments[name], parameter.default
@@ -156,7 +158,12 @@ _PLAIN = (str, int, float, tuple, list, dict, type(None))
 
 
 def _plain(value: object) -> str:
-    """A value in words; of anything that is neither a plain one nor an estimator, its name or its kind."""
+    """A value as one types it: a plain one, an estimator, or a record without its defaults; else its name or kind."""
+    if is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "name"):
+        changed = [(one.name, getattr(value, one.name)) for one in fields(value) if one.init]
+        defaults = {one.name: one.default for one in fields(value)}
+        listed = ", ".join(f"{name}={_plain(given)}" for name, given in changed if given != defaults[name])
+        return f"{type(value).__name__}({listed})"
     told = isinstance(value, _PLAIN) or hasattr(value, "get_params")
     text = " ".join(repr(value).split()) if told else repr(getattr(value, "name", f"<{type(value).__name__}>"))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

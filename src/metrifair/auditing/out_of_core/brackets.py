@@ -230,15 +230,15 @@ class Bracketing:
             self.high[name] += float(found.high[name].sum())
             self.error[name] += found.error[name]
 
-    def urgency(self, found: Bounds, tolerances: Mapping[Sum, float]) -> Floats:
+    def urgency(self, found: Bounds, precisions: Mapping[Sum, float]) -> Floats:
         """How much every bin matters; 0 for bins that need not be cut."""
         excess = found.reachable - self.attained
         urgent = np.where(excess > _ROUNDING, excess, 0.0)
-        for name, tolerance in tolerances.items():
+        for name, precision in precisions.items():
             width = found.high[name] - found.low[name]
-            left = max((tolerance - (self.high[name] - self.low[name])) / 2, _ROUNDING)
+            left = max((precision - (self.high[name] - self.low[name])) / 2, _ROUNDING)
             order = np.argsort(width)
-            # The widest are cut, so that all others together stay within half of what is left of the tolerance.
+            # The widest are cut, so that all others together stay within half of what is left of the precision.
             cut = order[np.cumsum(width[order]) > left]
             urgent[cut] = np.maximum(urgent[cut], width[cut] / left)
         return urgent
@@ -262,11 +262,11 @@ def check_brackets(argument: str, metrics: Sequence[str]) -> None:
 def bracket_distances(
     binned: BinnedScores, sides: Sequence[CellSides], metrics: Sequence[str], *, exact_rows: int | None = None
 ) -> Brackets:
-    """Bracket every metric for every comparison, to the tolerance of the bins.
+    """Bracket every metric for every comparison, to the precision of the bins.
 
     The base bins hold all rows. Each further pass cuts up only the bins that matter: those which may hold a larger gap
     than any attained so far (until none is left: the Kolmogorov distance is exact), and those that contribute most to
-    a bracket wider than the tolerance. Without a refiner, the base bins are all there is.
+    a bracket wider than the precision. Without a refiner, the base bins are all there is.
     """
     base, scale, refiner = binned.bins, binned.scale, binned.refiner
     check_brackets("metric", metrics)
@@ -275,7 +275,7 @@ def bracket_distances(
     rounding = _SHARES + (int(base.rows.sum()) if base.weighted else 0)
     found = tuple(Bracketing(one._replace(rounding=rounding, position=binned.position_error)) for one in sides)
     ends = scale.positions(np.array([base.low[0], base.high[-1]]))
-    goal = _Goal(tuple(metrics), binned.tolerance, float(np.ptp(ends)))
+    goal = _Goal(tuple(metrics), binned.precision, float(np.ptp(ends)))
     bins, urgent = _still_urgent(base, found, scale, goal)
     for _ in range(_MOST_PASSES):
         if len(bins) == 0 or refiner is None:
@@ -323,7 +323,7 @@ class _Goal(NamedTuple):
     """How wide the brackets may be."""
 
     metrics: tuple[str, ...]
-    tolerance: float
+    precision: float
     length: float  # of the range of the scores, on the scale
 
     @property
@@ -336,15 +336,15 @@ class _Goal(NamedTuple):
     def widths(self, lowest: Mapping[Sum, float]) -> dict[Sum, float]:
         """By integral, how wide its bounds may be; ``lowest`` are lower bounds of the integrals.
 
-        With f the factor and x a lower bound, (f (x + w))^power exceeds (f x)^power by at most t, the tolerance of the
+        With f the factor and x a lower bound, (f (x + w))^power exceeds (f x)^power by at most t, the precision of the
         metric, where w is t^(1/power) / f, and also, the power being concave, where w is t / (slope at x).
         """
         widest: dict[Sum, float] = {}
         for metric in self.metrics:
             one = facts(metric).bracket
             if isinstance(one, Integral):
-                tolerance = self.tolerance * self.length**one.power
+                precision = self.precision * self.length**one.power
                 steepest = (one.factor * lowest[one.convex]) ** (1 - one.power) / one.power
-                width = max(tolerance ** (1 / one.power), tolerance * steepest) / one.factor
+                width = max(precision ** (1 / one.power), precision * steepest) / one.factor
                 widest[one.convex] = min(widest.get(one.convex, inf), width)
         return widest

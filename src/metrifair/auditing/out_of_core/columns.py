@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
@@ -22,13 +23,13 @@ from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_gr
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.predictions import ROUNDING, are_probabilities
 from metrifair.problem.tables import MOST_CLASSES
+from metrifair.problem.values import place_among
 from metrifair.support.arrays import Booleans, Floats
 from metrifair.support.checks import names_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-IN_MEMORY_ROWS = 2_000_000
 LOOKED_AT = 10_000  # rows that tell whether columns are models, where not all are in memory
 LEVELS = 256  # that a number is cut into where rows are counted
 _WORDS = 4  # that an error lists
@@ -47,6 +48,7 @@ class Roles(NamedTuple):
     weight: str | None = None
     cuts: Mapping[str, tuple[float, ...]] = {}  # that make groups of numbers, by column
     continuous: Continuous = False  # which of the groups are numbers
+    favorable_decision: object = None  # the value of the score column that counts as 1, any other as 0; None: numbers
 
     @classmethod
     def named(
@@ -59,6 +61,7 @@ class Roles(NamedTuple):
         weight: str | None = None,
         cuts: Cuts = None,
         continuous: Continuous = False,
+        favorable_decision: object = None,
     ) -> Self:
         """The columns that a user named; a DataError where one would play two parts."""
         several: dict[str, tuple[str, ...]] = {}
@@ -78,7 +81,7 @@ class Roles(NamedTuple):
             if twice := set(names) & set(several[role]):
                 raise DataError(f"both name the column {min(twice)!r}", argument=(one, role), remedy="name two columns")
         edges = cuts_by_column(cuts, several["group"])
-        return cls(score, several["group"], label, several["control"], weight, edges, continuous)
+        return cls(score, several["group"], label, several["control"], weight, edges, continuous, favorable_decision)
 
     @property
     def by_role(self) -> dict[str, Sequence[str]]:
@@ -138,9 +141,46 @@ def _as_numbers(role: str, strange: pl.Series) -> Remedy | str:
         return Remedy("decimal", ",", " where numbers have a comma")
     if first.endswith("%"):
         return f"write shares, such as {first[:-1]}/100, without the sign"
-    meaning = "1 for a positive decision, 0 for another" if role == "score" else "the number that each stands for"
+    if role == "score":
+        return Remedy("favorable_decision", detail=f" with one of these values: {_value_counts(strange)}")
     words = strange.unique(maintain_order=True).to_list()[:_WORDS]
-    return Remedy("replace", dict.fromkeys(words, ...), f" with {meaning}")
+    return Remedy("replace", dict.fromkeys(words, ...), " with the number that each stands for")
+
+
+def _value_counts(column: pl.Series) -> str:
+    """The most frequent values with their counts."""
+    counted = column.drop_nulls().value_counts(sort=True).iter_rows()
+    pairs = [f"{value!r} ({count:,})" for value, count in islice(counted, _WORDS + 1)]
+    return ", ".join([*pairs[:_WORDS], *(["..."] if len(pairs) > _WORDS else [])])
+
+
+def scores_in(roles: Roles, column: pl.Series) -> Floats:
+    """A column of scores as numbers; of decisions, 1 where the decision is the favorable one, 0 for any other.
+
+    >>> import polars as pl
+    >>> scores_in(Roles("d", ("sex",), favorable_decision="yes"), pl.Series("d", ["yes", "no", None, " yes"]))
+    array([ 1.,  0., nan,  1.])
+    """
+    if roles.favorable_decision is None:
+        return numbers("score", column.name, column)
+    if column.dtype == polars().String:
+        column = column.str.strip_chars()
+        column = column.set(column.str.to_lowercase().is_in(MISSING), None)
+    values = column.drop_nulls().unique(maintain_order=True).to_list()
+    place = place_among(roles.favorable_decision, values)
+    favorable = np.zeros(len(column)) if place is None else (column == values[place]).fill_null(value=False).to_numpy()
+    return np.where(column.is_null().to_numpy(), np.nan, favorable)
+
+
+def check_favorable(roles: Roles, selected: float, decisions: pl.Series | None = None) -> None:
+    """Raise a DataError where no row has the favorable decision."""
+    if roles.favorable_decision is not None and selected == 0:
+        raise DataError(
+            f"is no value of the column {roles.score!r}",
+            argument="favorable_decision",
+            received=roles.favorable_decision,
+            remedy=None if decisions is None else f"its values are {_value_counts(decisions)}",
+        )
 
 
 def named(values: Sequence[object]) -> list[Any]:
@@ -323,7 +363,7 @@ class UsedRows(NamedTuple):
 
 def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame) -> UsedRows:
     """The rows of a table with a score, and with a label and a weight where asked for; groups may be unknown."""
-    scores = numbers("score", roles.score, table[roles.score])
+    scores = scores_in(roles, table[roles.score])
     weight = None if roles.weight is None else numbers("weight", roles.weight, table[roles.weight])
     codes = [level.codes(table[level.name]) for level in levels]
     rows = UsedRows(scores, codes, weight, Counter())
@@ -364,22 +404,29 @@ def used_codes(roles: Roles, codes: Sequence[NDArray[Any]]) -> Booleans:
     return np.ones(len(codes[0]), np.bool_) if roles.label is None else codes[-1] > 0
 
 
-def roles_by_score(score: str | Sequence[str], request: Request, tolerance: float, **columns: Any) -> dict[str, Roles]:
-    """What columns are, by that of the scores; several are those of several models. Checked, as is the tolerance."""
+def roles_by_score(score: str | Sequence[str], request: Request, **columns: Any) -> dict[str, Roles]:
+    """What columns are, by that of the scores; several are those of several models. Checked."""
     names = names_of("score", score)
     if not names or len(set(names)) < len(names):
         raise DataError("must name one column, or several different ones", argument="score", received=score)
-    found = {one: Roles.named(score=one, **columns, cuts=request.cuts, continuous=request.numbers) for one in names}
-    if not (isinstance(tolerance, int | float) and 0 <= tolerance < float("inf")):
-        raise DataError("must be a number from 0 upwards", argument="tolerance", received=tolerance)
-    return found
+    return {
+        one: Roles.named(
+            score=one,
+            **columns,
+            cuts=request.cuts,
+            continuous=request.numbers,
+            favorable_decision=request.favorable_decision,
+        )
+        for one in names
+    }
 
 
-def sum_to_one(table: pl.DataFrame, scores: Sequence[str]) -> bool:
-    """Whether the columns, in rows where none is missing, can be probabilities of one model's classes."""
+def check_models(table: pl.DataFrame, scores: Sequence[str]) -> None:
+    """Raise a DataError where numeric columns can be probabilities of one model's classes, not several models."""
     values = np.stack([numbers("score", one, table[one]) for one in scores], -1)
     values = values[np.isfinite(values).all(1)]
-    return len(values) > 0 and float(np.ptp(values[:, 0])) > 0 and are_probabilities(values, rounding=ROUNDING)
+    if len(values) > 0 and float(np.ptp(values[:, 0])) > 0 and are_probabilities(values, rounding=ROUNDING):
+        raise not_models(scores)
 
 
 def not_models(scores: Sequence[str]) -> DataError:

@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from metrifair.auditing.out_of_core.formats import (
     AS_USUAL,
     TEXT,
-    FileOptions,
+    ReadOptions,
     excel_sheet,
     format_of,
     polars,
@@ -92,7 +93,7 @@ class FileTable:
     texts: frozenset[str]  # read as text: columns of other kinds than numbers and booleans, or of several
     is_text: bool
     twice: frozenset[str] = frozenset()  # names that several columns have: nobody knows which one is meant
-    options: FileOptions = AS_USUAL
+    options: ReadOptions = AS_USUAL
     paths: tuple[str, ...] = ()  # on the disk
     is_copy: bool = False  # of standard input or a pipe
     held: dict[str, bool] = field(default_factory=dict)  # what is to be replaced: whether a cell read so far holds it
@@ -176,7 +177,7 @@ def _stretches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], options: FileOptions = AS_USUAL) -> Iterator[FileTable]:
+def opened(path: str | os.PathLike[str], options: ReadOptions = AS_USUAL) -> Iterator[FileTable]:
     """The file, the files of a pattern, or "-": standard input, csv unless the options say otherwise.
 
     What cannot be read twice (standard input, a pipe) is first written to a temporary file, and so is text that is not
@@ -191,6 +192,7 @@ def opened(path: str | os.PathLike[str], options: FileOptions = AS_USUAL) -> Ite
     file = Path(given)
     is_stream = given == "-" or file.is_fifo() or file.is_char_device() or file.is_socket()
     name = "standard input" if given == "-" else given
+    # Temporary copies live as long as the table: an audit may count its rows again.
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="metrifair-"))) if is_stream else None
         if folder is None:
@@ -206,6 +208,7 @@ def opened(path: str | os.PathLike[str], options: FileOptions = AS_USUAL) -> Ite
                 shutil.copyfileobj(stream, target, 2**20)
             files = {str(copy): name}
         source = replace(_source(name, files, options, stack), is_copy=is_stream)
+        weakref.finalize(source, stack.pop_all().close)
         yield source
         if unheld := [old for old, held in source.held.items() if not held]:
             warnings.warn(
@@ -237,7 +240,7 @@ def matching(given: str) -> list[str]:
     return sorted(name for name in glob.glob(given, recursive=True) if Path(name).is_file())  # noqa: PTH207
 
 
-def _source(name: str, files: Mapping[str, str], options: FileOptions, stack: ExitStack) -> FileTable:
+def _source(name: str, files: Mapping[str, str], options: ReadOptions, stack: ExitStack) -> FileTable:
     """What the files hold, which are given with their names; copies of them end with the stack."""
     kinds = {options.format or format_of(file) for file in files}
     if len(kinds) > 1:
@@ -265,7 +268,7 @@ def _source(name: str, files: Mapping[str, str], options: FileOptions, stack: Ex
     return FileTable(name, tuple(frames), columns[0], frozenset(texts), is_text, twice, options, tuple(files))
 
 
-def _in_utf8(files: Mapping[str, str], options: FileOptions, stack: ExitStack) -> dict[str, str]:
+def _in_utf8(files: Mapping[str, str], options: ReadOptions, stack: ExitStack) -> dict[str, str]:
     """Copies of text files that polars can read."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="metrifair-")))
     copies = {str(folder / f"{place}.txt"): called for place, called in enumerate(files.values())}
@@ -274,7 +277,7 @@ def _in_utf8(files: Mapping[str, str], options: FileOptions, stack: ExitStack) -
     return copies
 
 
-def _scanned(file: str, name: str, kind: str, options: FileOptions) -> pl.LazyFrame:
+def _scanned(file: str, name: str, kind: str, options: ReadOptions) -> pl.LazyFrame:
     library = polars()
     if kind == "excel":
         frame: pl.LazyFrame = excel_sheet(file, name, options).lazy()
@@ -299,7 +302,7 @@ def _scanned(file: str, name: str, kind: str, options: FileOptions) -> pl.LazyFr
     return frame if options.header else frame.rename({old: str(new) for new, old in enumerate(names, 1)})
 
 
-def _named_twice(file: str, kind: str, options: FileOptions) -> list[str]:
+def _named_twice(file: str, kind: str, options: ReadOptions) -> list[str]:
     """Names that several columns of a csv or tsv file have; polars would rename all but the first."""
     if kind not in ("csv", "tsv") or not options.header:
         return []

@@ -120,8 +120,36 @@ def replaced_words(replace: Mapping[str, object] | None) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class FileOptions:
-    """How a file is to be read; each field is an argument of ``audit_file`` and an option of the command line."""
+class ReadOptions:
+    """How a file is read.
+
+    Parameters
+    ----------
+    format : {"csv", "tsv", "parquet", "arrow", "ndjson", "excel"}, default=None
+        File format. By default the ending of the name; standard input is csv.
+    separator : str, default=None
+        Column separator of a text file. By default "," in csv (";" where ``decimal`` is a comma) and a tab in tsv.
+    decimal : {".", ","}, default="."
+        Decimal sign of numbers in text.
+    encoding : str, default=None
+        Encoding of a text file, such as "cp1252" or "utf-16"; by default UTF-8.
+    header : bool, default=True
+        Whether the first row of a csv, tsv or Excel file names the columns. Otherwise the names are "1", "2", ...
+    day_first : bool, default=False
+        Whether dates in text begin with the day, such as 31.12.2026 or 31/12/2026.
+    sheet : str, default=None
+        Sheet of an Excel file with several sheets.
+    missing : str or sequence of str, default=()
+        Missing values besides empty cells, in all columns, in any case: such as "N/A" or "-9". In scores, weights and
+        labels "NA", "N/A", "NaN", "null", "none" and "?" are always missing; in groups they are names.
+    replace : dict of str to object, default=None
+        Replacements of text, in all text columns, such as ``{"Approved": 1, "Declined": 0}``.
+
+    Examples
+    --------
+    >>> ReadOptions(decimal=",", encoding="cp1252").separator_of("csv")
+    ';'
+    """
 
     format: str | None = None
     separator: str | None = None
@@ -130,7 +158,7 @@ class FileOptions:
     header: bool = True
     day_first: bool = False
     sheet: str | None = None
-    missing: str | Sequence[str] = ()  # what stands for a missing value, besides empty cells
+    missing: str | Sequence[str] = ()
     replace: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
@@ -237,7 +265,7 @@ class FileOptions:
         return found.to_series()
 
 
-AS_USUAL = FileOptions()
+AS_USUAL = ReadOptions()
 
 
 def format_of(name: str) -> str:
@@ -275,7 +303,7 @@ def write_utf8(file: str, name: str, encoding: str, copy: Path) -> None:
         raise DataError(f"{name} cannot be read: {reason_of(error)}") from None
 
 
-def excel_sheet(file: str, name: str, options: FileOptions) -> pl.DataFrame:
+def excel_sheet(file: str, name: str, options: ReadOptions) -> pl.DataFrame:
     """The sheet of a workbook, all cells as text: a column of numbers may hold some of them as text."""
     library, reader = require("fastexcel", extra="excel", purpose="reading Excel files"), polars()
     try:

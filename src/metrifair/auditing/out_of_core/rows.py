@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from metrifair.auditing.out_of_core.bins import Bins, Refiner, Scale
-from metrifair.auditing.out_of_core.columns import ColumnLevels, ManyNumbers, Roles, decoded
+from metrifair.auditing.out_of_core.columns import ColumnLevels, ManyNumbers, Roles, check_favorable, decoded
 from metrifair.errors import DataError
 from metrifair.support.arrays import Floats, Integers
 
@@ -49,7 +49,7 @@ class BinnedScores:
     scale: Scale
     refiner: Refiner | None = None
     position_error: float = 0.0  # by which positions were rounded before they were added up
-    tolerance: float = 1e-5  # width of brackets, as a share of the range of the scores
+    precision: float = 1e-5  # width of brackets, as a share of the range of the scores
 
 
 class BinnedRows(Protocol):
@@ -109,6 +109,7 @@ class CellRows(ABC):
         """The cells, with the sums of a tally, of the file or table of this name; none at all are an error."""
         roles, levels = self.roles, self.levels
         check_some(name, roles, len(self.cells))
+        check_favorable(roles, float(sums[2].sum()))
         if not isfinite(ends[1] - ends[0]):
             raise DataError(
                 f"the column {roles.score!r} spans more than floating-point numbers can; scale the scores down"

@@ -7,7 +7,7 @@ up the bins that matter, found by a filter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,8 @@ from metrifair.auditing.out_of_core.rows import (
 )
 from metrifair.auditing.out_of_core.table_bins import TableBins, first_upto
 from metrifair.auditing.request import MOST_LEVELS
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
+from metrifair.problem.values import canonical
 from metrifair.support.arrays import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
@@ -56,6 +57,24 @@ def _known(schema: Mapping[str, Any], missing: str | Sequence[str], column: str)
         return own
     text = own if kind == nw.String else own.cast(nw.String)
     return nw.when(~text.str.strip_chars().str.to_lowercase().is_in(words)).then(own)
+
+
+def _scores(roles: Roles, schema: Mapping[str, Any], known: Callable[[str], nw.Expr], column: str) -> nw.Expr:
+    """A column of scores as numbers; of decisions, 1 where the decision is the favorable one, 0 for any other."""
+    favorable = roles.favorable_decision
+    if favorable is None:
+        return known(column).cast(nw.Float64)
+    if schema[column] == nw.String:
+        return (known(column).str.strip_chars() == str(favorable).strip()).cast(nw.Int64).cast(nw.Float64)
+    value = canonical(favorable)
+    if not isinstance(value, int | float):  # of no number or boolean
+        raise DataError(
+            f"is no value of the column {column!r}, which holds {schema[column]}",
+            argument="favorable_decision",
+            received=favorable,
+        )
+    same = known(column) == (bool(value) if schema[column] == nw.Boolean else value)
+    return same.cast(nw.Int64).cast(nw.Float64)
 
 
 @dataclass
@@ -101,17 +120,22 @@ class TableRows(CellRows):
         numeric = *(("score", one) for one in scores), ("weight", roles.weight), *(("group", one) for one in roles.cuts)
         for role, column in numeric:
             kind = nw.Float64() if column is None else schema[column]
+            if role == "score" and roles.favorable_decision is not None:
+                continue
             if not (kind.is_numeric() or kind == nw.Boolean):
+                remedy: Any = "cast it in a query or a view"
                 raise DataError(
-                    f"the {role} column {column!r} of {name} holds {kind}, not numbers; cast it in a query or a view"
+                    f"the {role} column {column!r} of {name} holds {kind}, not numbers",
+                    remedy=[Remedy("favorable_decision"), remedy] if role == "score" else remedy,
                 )
         known = partial(_known, schema, missing)
+        score = partial(_scores, roles, schema, known)
         columns = [known(column).alias(f"key_{place}") for place, column in enumerate(roles.keys)]
-        columns.append(known(roles.score).cast(nw.Float64).alias("score"))
+        columns.append(score(roles.score).alias("score"))
         if roles.weight is not None:
             columns.append(known(roles.weight).cast(nw.Float64).alias("weight"))
         kinds = {"score": schema[roles.score]} | {f"beside_{place}": schema[one] for place, one in enumerate(beside)}
-        columns += [known(one).cast(nw.Float64).alias(f"beside_{place}") for place, one in enumerate(beside)]
+        columns += [score(one).alias(f"beside_{place}") for place, one in enumerate(beside)]
         polars()  # in which answers come
         if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, and all alike
             wanted = list(dict.fromkeys((*roles.columns, *beside)))

@@ -107,7 +107,7 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
         said.append(element("p", text, class_="hint"))
     return joined(
         element("h3", title, id=f"ratios-{number}"),
-        table_region(element("table", head, *bodies), aria_labeledby=f"ratios-{number}"),
+        table_region(element("table", head, *bodies), aria_labelledby=f"ratios-{number}"),
         *said,
         *([_deciles(table)] if any(rate.decile_ratios for rate in table.rates) else []),
     )
