@@ -50,7 +50,7 @@ def expected(counts: np.ndarray, reference: int | None) -> tuple[list[tuple[floa
     pairs = size * (size - 1) / 2 if reference is None else size - 1
     jointly = [bounds(at, pairs) for at in range(size) if at != reference]
     smallest = rates.min() / base
-    low, high = min(end[0] for end in jointly), min(1.0, min(end[1] for end in jointly))
+    low, high = min(end[0] for end in jointly), min(1.0, *(end[1] for end in jointly))
     return alone, (min(low, smallest), max(high, smallest))
 
 
