@@ -1,4 +1,4 @@
-"""Intervals of figures by group: DeLong's errors by enumeration, calibration by SciPy's folded normal, and simulation."""
+"""Intervals of figures by group: DeLong's errors by enumeration, calibration by a folded normal, and simulation."""
 
 from __future__ import annotations
 

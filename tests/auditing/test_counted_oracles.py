@@ -15,7 +15,6 @@ from metrifair.api.audit_table import count_file, count_table
 from metrifair.auditing.out_of_core import bins, table_bins
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
-from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.auditing.out_of_core.tables import TableRows
 
 ROLES = Roles.named(score="p", group="g", label="y", weight="w")
@@ -42,7 +41,7 @@ def counted_by(way: str, data: pl.DataFrame, state: AuditState, folder: Path, ro
         return state.add(y_pred=data["p"], **keys)  # type: ignore[arg-type]
     if way == "file":
         data.write_parquet(folder / "rows.parquet")
-        count_file(state, folder / "rows.parquet", roles, FileOptions())
+        count_file(state, folder / "rows.parquet", roles)
         return state
     with duckdb.connect() as connection:
         table = connection.register("rows", data.to_arrow()).table("rows")
