@@ -89,6 +89,13 @@ def families_of(given: Any, parameter: str | None) -> tuple[Family, ...] | None:
     FairClassifier (linear) strength
     BarycenterPostprocessor tolerance
     """
+    if isinstance(given, str | bytes) or not (isinstance(given, list | tuple | Mapping) or hasattr(given, "fit")):
+        raise DataError(
+            "must be an estimator, or several in a list or dict",
+            argument="estimator",
+            received=given,
+            remedy="pass one such as FairClassifier()",
+        )
     if not isinstance(given, (list, tuple, Mapping)):
         return (Family("", given, _knob_of(given, parameter)),)
     named = dict(given) if isinstance(given, Mapping) else _named(given, parameter)
