@@ -87,7 +87,7 @@ def scores() -> tuple[np.ndarray, np.ndarray]:
 def whole_audit() -> list[Claim]:
     def run() -> None:
         score, group = scores()
-        audit(score, sensitive_features=group, random_state=0)
+        audit(None, score, sensitive_features=group, random_state=0)
 
     # Memory first: a process begins with what its parent held.
     memory = peak_memory_above(scores, run) / 1e6

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import betaincinv, expit, ndtr
 
-from metrifair import audit, compare
+from metrifair import AuditOptions, audit, compare
 from metrifair.support.parallel import spread
 
 Floats = NDArray[np.float64]
@@ -127,12 +127,11 @@ def held(name: str, seed: int, pairs: int) -> Counter[tuple[str, ...]]:
             "sensitive_features": group,
             "threshold": setting.threshold,
             "criteria": "statistical_parity",
-            "permutations": 0,
-            "resamples": 300,
+            "options": AuditOptions(permutations=0, resamples=300),
             "random_state": number,
         }
-        old, new = (audit(one, y_true=label, **options) for one in both)
-        for kind, other in (("same", new), ("different", audit(then[1], y_true=later, **options))):
+        old, new = (audit(label, one, **options) for one in both)
+        for kind, other in (("same", new), ("different", audit(later, then[1], **options))):
             for one in compare(old, other, paired=kind == "same").differences:
                 key = (one.metric,) if (one.metric,) in before else (one.metric, *one.groups)
                 if one.interval is not None and key in before:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair import audit, energy_dependence
+from metrifair import AuditOptions, audit, energy_dependence
 from metrifair.support.parallel import spread
 
 Floats = NDArray[np.float64]
@@ -99,14 +99,14 @@ def tally(name: str, size: int, piece: int, sets: int = PIECE) -> Tally:
     for _ in range(sets):
         score, number = POPULATIONS[name](size, generator)
         found = audit(
+            None,
             score,
             sensitive_features={"number": number},
             continuous=True,
             metrics=("kolmogorov", "energy"),
             threshold=None,
-            resamples=200,
-            permutations=199,
             random_state=generator,
+            options=AuditOptions(resamples=200, permutations=199),
         )
         cut, dependence = found.findings
         interval = dependence.interval

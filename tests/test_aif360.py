@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from metrifair import audit, unfairness
+from metrifair import AuditOptions, audit, unfairness
 from metrifair.baselines import ReweighingClassifier
 from metrifair.baselines.kamiran import independence_weights
 
@@ -84,13 +84,12 @@ def test_decisions_about_two_groups(seed: int, weighted: bool) -> None:
     decided[:4] = 1, 0, 0, 1  # rows of all cells: somebody of either group is selected, or their ratio is 1 / 0
     named = {"prot_attr": a, "sample_weight": weight}
     found = audit(
+        y,
         decided,
         sensitive_features=a,
-        y_true=y,
         sample_weight=weight,
-        resamples=0,
-        permutations=0,
         criteria="statistical_parity",
+        options=AuditOptions(resamples=0, permutations=0),
     )
     (ours,) = found.record.decisions
     difference = metrics.statistical_parity_difference(y, decided, **named)

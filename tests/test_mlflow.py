@@ -22,6 +22,7 @@ import metrifair.mlflow
 from metrifair import Audit, DataError, FairClassifier, FairLGBMClassifier, TableEncoder, audit, frontier, load
 from metrifair.errors import MissingExtra, ModelFileError
 from metrifair.estimators.table_model import TableModel
+from tests.flat_options import flat
 
 try:
     with warnings.catch_warnings():
@@ -59,7 +60,7 @@ def audit_of(model: Any, name: str = "sex") -> Audit:
     about: dict[str, Any] = {"title": "Who is hired", "about": {"rows of": "2026"}}
     options: dict[str, Any] = {"resamples": 40, "permutations": 20, "random_state": 7}
     scores = model.predict_proba(X)[:, 1]
-    return audit(scores, sensitive_features={name: SEX}, y_true=Y, **about, **options)
+    return audit(Y, scores, sensitive_features={name: SEX}, **flat(**about, **options))
 
 
 class Test:

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from metrifair import (
+    AuditOptions,
     BarycenterPostprocessor,
     FairClassifier,
     FairLGBMClassifier,
@@ -29,6 +30,7 @@ from metrifair import (
 from metrifair.baselines import ZafarClassifier
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, TooFewSamples
 from metrifair.wording.notes import note_text, note_topic
+from tests.flat_options import flat
 
 _X = np.random.default_rng(0).normal(size=(40, 2))
 _Y = np.arange(40) % 2
@@ -46,7 +48,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ),
     ),
     "decisions as words": (
-        lambda: audit(np.where(_Y == 1, "yes", "no"), sensitive_features=_A),
+        lambda: audit(None, np.where(_Y == 1, "yes", "no"), sensitive_features=_A),
         DataError,
         "y_pred must hold numbers, got text such as 'no'; write decisions as 1 and 0",
     ),
@@ -72,7 +74,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         DataError,
         "y holds missing values; leave these rows out",
     ),
-    "an audit of no column": (lambda: audit({}, sensitive_features=_A), DataError, "y_pred has no columns"),
+    "an audit of no column": (lambda: audit(None, {}, sensitive_features=_A), DataError, "y_pred has no columns"),
     "a monitor of nothing": (lambda: monitor(None), DataError, "states must be a sequence or dict"),  # type: ignore[arg-type]
     "text in the X of a frontier": (
         lambda: frontier(FairRegressor(), _RAW, _X[:, 1], sensitive_features=_A),
@@ -105,12 +107,12 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"too small to train on: sensitive_features 'b' \(1 row\); merge small groups",
     ),
     "a file to audit": (
-        lambda: audit("scores.csv", sensitive_features=_A),
+        lambda: audit(None, "scores.csv", sensitive_features=_A),
         DataError,
         r"for the file 'scores.csv' use audit_file\(",
     ),
     "a lazy table": (
-        lambda: audit(pl.LazyFrame({"p": _X[:, 0]}), sensitive_features=_A),
+        lambda: audit(None, pl.LazyFrame({"p": _X[:, 0]}), sensitive_features=_A),
         DataError,
         r"y_pred is a lazy table; pass y_pred.collect\(\)",
     ),
@@ -136,7 +138,7 @@ def test_the_pipeline_that_the_error_names_works() -> None:
 
 
 def _labels(**given: Any) -> list[str]:
-    found = audit(given.pop("score", _Y / 2), sensitive_features=_A, resamples=0, permutations=0, **given)
+    found = audit(None, given.pop("score", _Y / 2), sensitive_features=_A, **flat(resamples=0, permutations=0, **given))
     return [note_text(note) for note in found.notes if note_topic(note) == "labels"]
 
 
@@ -172,9 +174,9 @@ def test_groups_that_are_the_label_are_told() -> None:
     given = {"resamples": 0, "permutations": 0, "random_state": 0}
     renamed = np.where(_Y == 1, "good", "bad")
     for groups, said in ((_Y, True), (renamed, True), (_A, False), (np.arange(40) % 4, False)):
-        found = audit(_X[:, 0], sensitive_features=groups, y_true=_Y, **given)
+        found = audit(_Y, _X[:, 0], sensitive_features=groups, **flat(**given))
         assert (told in found.note_texts()) is said
-    few = audit([0.1, 0.9, 0.2, 0.8], sensitive_features=list("abab"), y_true=[0, 1, 0, 1], **given)
+    few = audit([0, 1, 0, 1], [0.1, 0.9, 0.2, 0.8], sensitive_features=list("abab"), **flat(**given))
     assert told not in few.note_texts()
 
 
@@ -210,13 +212,34 @@ def test_a_frontier_tells_of_groups_that_are_the_label() -> None:
 def test_a_threshold_that_nearly_everyone_passes_is_told() -> None:
     rng = np.random.default_rng(0)
     score, group = np.r_[0.2, rng.uniform(1, 100, 399)], np.arange(400) % 2
-    found = audit(score, sensitive_features=group, threshold=0.5, resamples=0, permutations=0, random_state=0)
+    found = audit(
+        None,
+        score,
+        sensitive_features=group,
+        threshold=0.5,
+        random_state=0,
+        options=AuditOptions(resamples=0, permutations=0),
+    )
     first = found.summary[0]
     said = "At threshold 0.5, at least 99.0% of every group are selected"
     assert first == f"{said}: the results are nearly the same for everyone."
     assert any("the scores range from 0.2" in text for text in found.note_texts())
-    found = audit(score, sensitive_features=group, threshold=0.1, resamples=0, permutations=0, random_state=0)
+    found = audit(
+        None,
+        score,
+        sensitive_features=group,
+        threshold=0.1,
+        random_state=0,
+        options=AuditOptions(resamples=0, permutations=0),
+    )
     assert found.summary[0].startswith("At threshold 0.1, everyone is selected: ")
     assert not any("four fifths" in sentence for sentence in found.summary)  # a ratio of 1, which says nothing
-    found = audit(score, sensitive_features=group, threshold=50, resamples=0, permutations=0, random_state=0)
+    found = audit(
+        None,
+        score,
+        sensitive_features=group,
+        threshold=50,
+        random_state=0,
+        options=AuditOptions(resamples=0, permutations=0),
+    )
     assert any("four fifths" in sentence for sentence in found.summary)

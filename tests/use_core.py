@@ -27,7 +27,7 @@ def main() -> None:
     plain, fair = (FairClassifier(s, random_state=0).fit(X, y, sensitive_features=a) for s in (0.0, 10.0))
     gaps = [unfairness(y, model.predict_proba(X), sensitive_features=a) for model in (plain, fair)]
     assert gaps[1] < gaps[0] / 2, gaps
-    found = audit(fair.predict_proba(X), sensitive_features=a, y_true=y, random_state=0)
+    found = audit(y, fair.predict_proba(X), sensitive_features=a, random_state=0)
     assert found.worst(criterion="statistical_parity").value == gaps[1]
     front = frontier(FairClassifier(epochs=20), X, y, sensitive_features=a, strengths=[0, 1, 10])
     assert len(front.points) == 3

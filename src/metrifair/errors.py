@@ -21,6 +21,13 @@ __all__ = [
 ]
 
 
+# Arguments that Python takes as fields of a record.
+_RECORDS = {
+    "options=AuditOptions": ("cuts", "max_groups"),
+    "reading=ReadOptions": ("decimal", "encoding", "format", "missing", "replace", "separator", "sheet"),
+}
+
+
 class ArgumentNames:
     """How messages name arguments: as Python does. The command line names its options in their place."""
 
@@ -31,14 +38,16 @@ class ArgumentNames:
         return argument
 
     def value(self, argument: str, value: object) -> str:
-        """An argument with its value, as people type it.
+        """An argument with its value, as people type it; a field of a record within the record.
 
         >>> PYTHON.value("continuous", False), PYTHON.value("replace", {"Approved": ...})
-        ('continuous=False', "replace={'Approved': ...}")
+        ('continuous=False', "reading=ReadOptions(replace={'Approved': ...})")
         """
         pairs = value.items() if isinstance(value, Mapping) else ()
         listed = ", ".join(f"{key!r}: {'...' if new is ... else repr(new)}" for key, new in pairs)
-        return f"{argument}={'...' if value is ... else f'{{{listed}}}' if pairs else repr(value)}"
+        text = f"{argument}={'...' if value is ... else f'{{{listed}}}' if pairs else repr(value)}"
+        record = next((record for record, fields in _RECORDS.items() if argument in fields), None)
+        return text if record is None else f"{record}({text})"
 
 
 PYTHON = ArgumentNames()

@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 
 from metrifair import (
     Audit,
+    AuditOptions,
     BarycenterPostprocessor,
     DataError,
     FairClassifier,
@@ -57,7 +58,11 @@ def model() -> FairClassifier:
 def audited(model: FairClassifier) -> Audit:
     scores = model.predict_proba(X)[:, 1]
     return audit(
-        scores, sensitive_features={"sex": GROUPS}, y_true=HIRED, random_state=0, resamples=50, permutations=20
+        HIRED,
+        scores,
+        sensitive_features={"sex": GROUPS},
+        random_state=0,
+        options=AuditOptions(resamples=50, permutations=20),
     )
 
 
@@ -231,7 +236,11 @@ def test_names_of_the_data_are_text_wherever_they_stand() -> None:
     sex = np.where(SEX == 1, HOSTILE, "b")
     fair = FairClassifier(1.0, model="linear").fit(X, HIRED, sensitive_features={HOSTILE: sex})
     found = audit(
-        fair.predict_proba(X)[:, 1], sensitive_features={HOSTILE: sex}, y_true=HIRED, resamples=20, random_state=0
+        HIRED,
+        fair.predict_proba(X)[:, 1],
+        sensitive_features={HOSTILE: sex},
+        random_state=0,
+        options=AuditOptions(resamples=20),
     )
     card = to_card(fair, found, title=HOSTILE)
     page = MarkdownIt("commonmark", {"html": True}).enable("table").render(card.split("\n---\n", 1)[1])

@@ -7,11 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import AuditState, audit, audit_file, audit_table, energy_dependence, kolmogorov_distance
+from metrifair import AuditOptions, AuditState, audit, audit_file, audit_table, energy_dependence, kolmogorov_distance
 from metrifair.api.audit_table import count_file
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.errors import DataError
 from metrifair.problem.attributes import in_groups
+from tests.flat_options import flat
 
 FAST = {"random_state": 0, "permutations": 0, "resamples": 0}
 GROUPS = ("≤25", "(25,60]", ">60")
@@ -35,24 +36,24 @@ def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
     table.write_parquet(tmp_path / "p.parquet")
     table.write_csv(tmp_path / "p.csv")
     columns, cuts = {"score": "p", "group": "age"}, {"age": [60, 25]}
-    held = audit(table["p"], sensitive_features=table.select("age"), cuts=[25, 60], **FAST)
+    held = audit(None, table["p"], sensitive_features=table.select("age"), **flat(cuts=[25, 60], **FAST))
     assert {one.groups for one in held.findings} == {(GROUPS[0], GROUPS[1]), (GROUPS[0], GROUPS[2]), GROUPS[1:]}
     old, young = (table.filter(way)["p"].to_numpy() for way in (pl.col("age") > 60, pl.col("age") <= 25))
     (pair,) = [one for one in held.findings if set(one.groups) == {GROUPS[0], GROUPS[2]} and one.metric == "kolmogorov"]
     assert pair.value == pytest.approx(kolmogorov_distance(young, old), abs=1e-12)
     assert [rate.group for rate in held.decisions[0].rates] == list(GROUPS)
     others = [
-        audit_file(tmp_path / name, **columns, cuts=cuts, in_memory_rows=rows, **FAST)
+        audit_file(tmp_path / name, **flat(cuts=cuts, in_memory_rows=rows, **columns, **FAST))
         for name in ("p.parquet", "p.csv")
         for rows in (10, 10**6)
     ]
-    others += [audit_table(table, **columns, cuts=cuts, in_memory_rows=rows, **FAST) for rows in (0, 10**6)]
+    others += [audit_table(table, **flat(cuts=cuts, in_memory_rows=rows, **columns, **FAST)) for rows in (0, 10**6)]
     duck = duckdb.connect()
     duck.register("people", table.to_arrow())
-    others.append(audit_table(duck.table("people"), **columns, cuts=cuts, in_memory_rows=0, **FAST))
+    others.append(audit_table(duck.table("people"), **flat(cuts=cuts, in_memory_rows=0, **columns, **FAST)))
     state = AuditState()
     count_file(state, tmp_path / "p.csv", Roles.named(**columns, cuts=cuts))
-    others.append(state.audit(**FAST))
+    others.append(state.audit(**flat(**FAST)))
     for found in others:
         assert figures(found) == figures(held)
 
@@ -69,7 +70,12 @@ def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
 )
 def test_cuts_that_cannot_be_meant_are_refused(cuts, message: str) -> None:
     with pytest.raises(DataError) as error:
-        audit([0.1, 0.2, 0.3], sensitive_features={"age": [20, 30, 40], "sex": list("fmf")}, cuts=cuts)
+        audit(
+            None,
+            [0.1, 0.2, 0.3],
+            sensitive_features={"age": [20, 30, 40], "sex": list("fmf")},
+            options=AuditOptions(cuts=cuts),
+        )
     assert str(error.value) == message
 
 
@@ -77,23 +83,25 @@ def test_names_cannot_be_cut() -> None:
     with pytest.raises(DataError, match="sex"):
         in_groups({"sex": np.array(["f", "m"])}, [25])
     with pytest.raises(DataError, match="the group column 'sex' of the table holds String, not numbers"):
-        audit_table(pl.DataFrame({"p": [0.1, 0.2], "sex": ["f", "m"]}), score="p", group="sex", cuts=[1])
+        audit_table(
+            pl.DataFrame({"p": [0.1, 0.2], "sex": ["f", "m"]}), score="p", group="sex", options=AuditOptions(cuts=[1])
+        )
 
 
 @pytest.mark.parametrize("place", ["held", "parquet", "csv", "polars", "duckdb"])
 def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(tmp_path, monkeypatch, place: str) -> None:
     monkeypatch.setattr("metrifair.auditing.source.MOST_LEVELS", 1000)  # names that are told apart in memory
     table = people()
-    held = audit(table["p"], sensitive_features=table.select("income"), continuous=True, **FAST)
+    held = audit(None, table["p"], sensitive_features=table.select("income"), continuous=True, **flat(**FAST))
     options = {"score": "p", "group": "income", "continuous": ["income"], **FAST}
     if place in ("held", "parquet", "csv"):
         path = tmp_path / f"s.{'parquet' if place == 'held' else place}"
         (table.write_csv if place == "csv" else table.write_parquet)(path)
-        found = audit_file(path, **options, in_memory_rows=10**6 if place == "held" else 10)
+        found = audit_file(path, **flat(in_memory_rows=10**6 if place == "held" else 10, **options))
     else:
         duck = duckdb.connect()
         duck.register("people", table.to_arrow())
-        found = audit_table(table if place == "polars" else duck.table("people"), **options, in_memory_rows=0)
+        found = audit_table(table if place == "polars" else duck.table("people"), **flat(in_memory_rows=0, **options))
     ours, theirs = ({one.metric: one for one in one.findings} for one in (held, found))
     exact = place == "held"
     assert theirs["kolmogorov"].value == pytest.approx(ours["kolmogorov"].value, rel=1e-9 if exact else 0.05)
@@ -109,11 +117,11 @@ def test_numbers_of_rows_are_not_measurements(tmp_path) -> None:
     people().write_parquet(tmp_path / "s.parquet")
     for rows in (10, 10**6):
         with pytest.raises(DataError, match=r"the groups 'row' hold .* different values"):
-            audit_file(tmp_path / "s.parquet", score="p", group="row", in_memory_rows=rows, **FAST)
+            audit_file(tmp_path / "s.parquet", score="p", group="row", **flat(in_memory_rows=rows, **FAST))
 
 
 def test_numbers_written_with_trailing_zeros_are_numbers(tmp_path) -> None:
     shares = [f"{value:.2f}" for value in np.linspace(0, 1, 60)]
     pl.DataFrame({"p": np.linspace(0, 1, 60), "share": shares}).write_csv(tmp_path / "s.csv")
-    found = audit_file(tmp_path / "s.csv", score="p", group="share", continuous=["share"], **FAST)
+    found = audit_file(tmp_path / "s.csv", score="p", group="share", **flat(continuous=["share"], **FAST))
     assert found.findings[0].cuts

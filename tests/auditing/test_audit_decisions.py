@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score
 
-from metrifair import audit
 from metrifair.auditing.records import Decisions
+from tests.flat_options import flat_audit
 
 QUICK: dict[str, Any] = {
     "metrics": "kolmogorov",
@@ -55,7 +55,7 @@ def frame(table: dict[str, np.ndarray], *, weighted: bool) -> fl.MetricFrame:
 
 
 def decisions(table: dict[str, np.ndarray], **options: Any) -> Decisions:
-    found = audit(table["score"], sensitive_features=table["group"], y_true=table["label"], **{**QUICK, **options})
+    found = flat_audit(table["score"], sensitive_features=table["group"], y_true=table["label"], **{**QUICK, **options})
     return found.decisions[0]
 
 
@@ -94,7 +94,7 @@ def test_the_four_fifths_ratio_is_the_exact_fraction(counts: list[tuple[int, int
     """Each group's (selected, not selected)."""
     group = [g for g, (yes, no) in enumerate(counts) for _ in range(yes + no)]
     score = [float(k < yes) for yes, no in counts for k in range(yes + no)]
-    found = audit(score, sensitive_features=group, **QUICK).decisions[0]
+    found = flat_audit(score, sensitive_features=group, **QUICK).decisions[0]
     rates = [Fraction(yes, yes + no) for yes, no in counts]
     if max(rates) == 0:
         assert found.selection_ratio is None
@@ -104,7 +104,7 @@ def test_the_four_fifths_ratio_is_the_exact_fraction(counts: list[tuple[int, int
 
 
 def test_a_rate_that_no_sample_shows_is_none_and_no_part_of_the_difference() -> None:
-    found = audit(
+    found = flat_audit(
         [1, 0, 1, 0, 1],
         sensitive_features=list("aabbb"),
         y_true=[0, 0, 1, 1, 0],
@@ -116,7 +116,7 @@ def test_a_rate_that_no_sample_shows_is_none_and_no_part_of_the_difference() -> 
 
 
 def test_strata_and_unknown_groups() -> None:
-    found = audit(
+    found = flat_audit(
         [0.9, 0.1, 0.9, 0.9, 0.2, 0.9, 0.9],
         sensitive_features=["a", "a", "b", "a", "b", "b", None],
         control_features=["n", "n", "n", "s", "s", "s", "s"],
@@ -130,39 +130,39 @@ def test_strata_and_unknown_groups() -> None:
 
 def test_the_positive_label_is_what_it_is_said_to_be() -> None:
     data = {"sensitive_features": list("aabb"), "y_true": ["no", "yes", "no", "yes"], **QUICK}
-    usual = audit([0.1, 0.9, 0.8, 0.9], **data).decisions[0].rates[0]
-    other = audit([0.1, 0.9, 0.8, 0.9], pos_label="no", **data).decisions[0].rates[0]
+    usual = flat_audit([0.1, 0.9, 0.8, 0.9], **data).decisions[0].rates[0]
+    other = flat_audit([0.1, 0.9, 0.8, 0.9], pos_label="no", **data).decisions[0].rates[0]
     assert (usual.accuracy, usual.true_positive_rate, usual.false_positive_rate) == (1.0, 1.0, 0.0)
     assert (other.accuracy, other.true_positive_rate, other.false_positive_rate) == (0.0, 0.0, 1.0)
-    two = audit(np.array([[0.9, 0.1], [0.1, 0.9], [0.2, 0.8], [0.1, 0.9]]), **data)
+    two = flat_audit(np.array([[0.9, 0.1], [0.1, 0.9], [0.2, 0.8], [0.1, 0.9]]), **data)
     assert two.decisions[0].rates[0] == usual
 
 
 def test_rates_of_continuous_scores_are_left_out() -> None:
     margins, groups = [-3.0, 0.2, 5.0, 8.0], list("aabb")
-    silent = audit(margins, sensitive_features=groups, **QUICK)
+    silent = flat_audit(margins, sensitive_features=groups, **QUICK)
     assert not silent.decisions
     assert "threshold=..." in silent.note_texts()[0]
-    assert audit(margins, sensitive_features=groups, threshold=1.0, **QUICK).decisions[0].selection_ratio == 0.0
-    given = audit(margins, sensitive_features=groups, threshold=0.5, **QUICK)
+    assert flat_audit(margins, sensitive_features=groups, threshold=1.0, **QUICK).decisions[0].selection_ratio == 0.0
+    given = flat_audit(margins, sensitive_features=groups, threshold=0.5, **QUICK)
     assert given.decisions[0].threshold == 0.5
     assert not any("threshold" in text for text in given.note_texts())
-    assert audit([0.1, 0.9, 0.2, 0.3], sensitive_features=groups, **QUICK).decisions[0].threshold == 0.5
-    assert not audit([0.1, 0.9, 0.2, 0.3], sensitive_features=groups, threshold=None, **QUICK).decisions
+    assert flat_audit([0.1, 0.9, 0.2, 0.3], sensitive_features=groups, **QUICK).decisions[0].threshold == 0.5
+    assert not flat_audit([0.1, 0.9, 0.2, 0.3], sensitive_features=groups, threshold=None, **QUICK).decisions
     for asked in ("auto", 0.3, 1.0):  # decisions themselves
-        given = audit([0, 1, 1, 1], sensitive_features=groups, threshold=asked, **QUICK).decisions[0]
+        given = flat_audit([0, 1, 1, 1], sensitive_features=groups, threshold=asked, **QUICK).decisions[0]
         assert (given.selection_ratio, given.selected_by) == (0.5, "decisions")
-    unasked = audit([0, 1, 1, 1], sensitive_features=groups, y_true=[0, 1, 0, 1], threshold=None, **QUICK)
+    unasked = flat_audit([0, 1, 1, 1], sensitive_features=groups, y_true=[0, 1, 0, 1], threshold=None, **QUICK)
     assert not unasked.decisions
     assert unasked.record.by_group[0].groups[0].log_loss is None  # no probabilities all the same
-    nobody = audit([0, 1, 1, 1], sensitive_features=groups, threshold=2, **QUICK).decisions[0]
+    nobody = flat_audit([0, 1, 1, 1], sensitive_features=groups, threshold=2, **QUICK).decisions[0]
     assert [one.selection_rate for one in nobody.rates] == [0, 0]
 
 
 def test_four_fifths_exactly_is_not_below_four_fifths() -> None:
     """6 of 10 against 15 of 20: floats say 0.6 / 0.75 = 0.7999999999999999."""
     score = [0.9] * 6 + [0.1] * 4 + [0.9] * 15 + [0.1] * 5
-    found = audit(score, sensitive_features=["a"] * 10 + ["b"] * 20, **QUICK)
+    found = flat_audit(score, sensitive_features=["a"] * 10 + ["b"] * 20, **QUICK)
     assert found.decisions[0].selection_ratio == 0.8
     assert any(text.endswith("impact ratio 0.80, not below four fifths.") for text in found.summary)
 
@@ -170,8 +170,8 @@ def test_four_fifths_exactly_is_not_below_four_fifths() -> None:
 def test_two_columns_are_the_same_probabilities_whatever_labels_occur() -> None:
     share = np.random.default_rng(1).random(50)
     options: dict[str, Any] = {"sensitive_features": np.arange(50) % 2, **QUICK}
-    expected = [rate.selection_rate for rate in audit(share, **options).decisions[0].rates]
+    expected = [rate.selection_rate for rate in flat_audit(share, **options).decisions[0].rates]
     for label in (0, 1):
         both = np.stack([1 - share, share], axis=1)
-        found = audit(both, y_true=np.full(50, label), criteria="statistical_parity", **options).decisions[0]
+        found = flat_audit(both, y_true=np.full(50, label), criteria="statistical_parity", **options).decisions[0]
         assert [rate.selection_rate for rate in found.rates] == expected

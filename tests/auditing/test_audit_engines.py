@@ -19,6 +19,7 @@ from test_audit_table import QUICKER, incomplete
 
 from metrifair import DataError, audit_file, audit_table
 from metrifair.auditing.out_of_core.connections import connected
+from tests.flat_options import flat
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 ASK = {"score": "p", "group": ["sex", "region"], "label": "y", "weight": "w", **QUICKER}
@@ -33,9 +34,9 @@ def scores(tmp_path_factory):
 
 
 def check_table(made, scores):
-    held = audit_file(scores, **ASK)
-    assert [one.value for one in audit_table(made, **ASK).findings] == [one.value for one in held.findings]
-    check_equal(audit_table(made, **ASK, in_memory_rows=10), held, located=False)
+    held = audit_file(scores, **flat(**ASK))
+    assert [one.value for one in audit_table(made, **flat(**ASK)).findings] == [one.value for one in held.findings]
+    check_equal(audit_table(made, **flat(in_memory_rows=10, **ASK)), held, located=False)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from metrifair import DataError, audit, frontier, unfairness
 from metrifair.wording.findings import describe, finding_meaning
+from tests.flat_options import flat, flat_audit
 
 QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0, "random_state": 0}
 
@@ -23,7 +24,11 @@ def test_names_of_groups_may_hold_braces() -> None:
     names = ["{x}", "{0}", "}{", "%s"]
     metrics = ["kolmogorov", "wasserstein", "energy", "cramer", "lp", "mmd", "total_variation"]
     found = audit(
-        np.arange(40) % 7 / 7, sensitive_features=np.array(names)[np.arange(40) % 4], metrics=metrics, **QUICK
+        None,
+        np.arange(40) % 7 / 7,
+        sensitive_features=np.array(names)[np.arange(40) % 4],
+        metrics=metrics,
+        **flat(**QUICK),
     )
     for one in found.findings:
         assert f"“{one.groups[0]}” and “{one.groups[1]}”" in finding_meaning(one)
@@ -38,7 +43,7 @@ def test_equal_losses_are_ties_whatever_their_last_digits(loss: str) -> None:
         wrong = np.where(label == 1, 100 - p, p)
         exact = kolmogorov(wrong[group == 0], wrong[group == 1])
         options: dict[str, Any] = {"sensitive_features": group, "loss": loss}
-        found = audit(p / 100, y_true=label, criteria="risk_parity", metrics="kolmogorov", **options, **QUICK)
+        found = audit(label, p / 100, criteria="risk_parity", metrics="kolmogorov", **flat(**options, **QUICK))
         assert found.worst().value == pytest.approx(exact, abs=1e-12)
         assert unfairness(label, p / 100, criterion="risk_parity", **options) == pytest.approx(exact, abs=1e-12)
 
@@ -57,7 +62,7 @@ def test_a_page_takes_a_frontier_as_it_comes(tmp_path: Path) -> None:
     label = (X[:, 0] + 0.5 * group + generator.normal(size=120) > 0).astype(int)
     models = [LogisticRegression(C=strength).fit(X, label) for strength in (0.1, 1.0)]
     front = frontier(models, X, label, sensitive_features=group)
-    found = audit(generator.random(120), sensitive_features=group, **QUICK)
+    found = audit(None, generator.random(120), sensitive_features=group, **flat(**QUICK))
     found.to_html(tmp_path / "front.html", frontier=front)
     found.to_html(tmp_path / "view.html", frontier=front.view())
     page = (tmp_path / "front.html").read_text(encoding="utf-8")
@@ -66,7 +71,7 @@ def test_a_page_takes_a_frontier_as_it_comes(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_exists_is_not_said_to_be_missing() -> None:
-    found = audit([0.1, 0.4, 0.6, 0.9], sensitive_features=list("aabb"), **QUICK)
+    found = audit(None, [0.1, 0.4, 0.6, 0.9], sensitive_features=list("aabb"), **flat(**QUICK))
     with pytest.raises(DataError) as caught:
         found.to_json("/proc/audit.json")
     assert "does not exist" not in str(caught.value)
@@ -83,7 +88,7 @@ def test_weighted_audits_do_not_depend_on_the_order_of_rows(weights: float) -> N
         options = {"sensitive_features": group[order], "y_true": label[order] > 0, "sample_weight": weight[order]}
         criteria = ["statistical_parity", "equal_opportunity", "risk_parity"]
         more: dict[str, Any] = {"criteria": criteria, "loss": "log_loss", "resamples": 40, "random_state": 0}
-        records.append(audit(score[order], **options, **more).record)
+        records.append(flat_audit(score[order], **options, **more).record)
     assert records[0] == records[1]
     assert all(one.interval is not None for one in records[0].findings)
 
@@ -95,8 +100,8 @@ def test_scores_near_the_largest_numbers_give_finite_figures(largest: float, low
     share, group, label = generator.uniform(lowest, 0.55, 80), *generator.integers(0, 2, (2, 80))
     metrics = ["kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation"]
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "metrics": metrics, "random_state": 0}
-    plain = audit(share, threshold=0.1, resamples=40, permutations=19, **options)
-    found = audit(share * largest, threshold=0.1 * largest, resamples=40, permutations=19, **options)
+    plain = flat_audit(share, threshold=0.1, resamples=40, permutations=19, **options)
+    found = flat_audit(share * largest, threshold=0.1 * largest, resamples=40, permutations=19, **options)
     assert found.decisions[0].rates == plain.decisions[0].rates
     degree = {"kolmogorov": 0, "total_variation": 0, "lp": 0.5}
     for one, other in zip(found.findings, plain.findings, strict=True):
@@ -115,7 +120,7 @@ def test_two_models_scores_are_not_taken_for_the_probabilities_of_two_classes() 
     generator = np.random.default_rng(4)
     group, both = np.arange(60) % 2, generator.random((60, 2))
     with pytest.raises(DataError, match="rows do not sum to 1"):
-        audit(both, sensitive_features=group, **QUICK)
+        audit(None, both, sensitive_features=group, **flat(**QUICK))
     share = both[:, 0]
-    two = audit(np.stack([1 - share, share], 1), sensitive_features=group, **QUICK)
-    assert two.findings == audit(share, sensitive_features=group, **QUICK).findings
+    two = audit(None, np.stack([1 - share, share], 1), sensitive_features=group, **flat(**QUICK))
+    assert two.findings == audit(None, share, sensitive_features=group, **flat(**QUICK)).findings

@@ -26,6 +26,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.problem.criteria import EQUALIZED_ODDS
 from metrifair.wording.findings import finding_sentence
 from metrifair.wording.notes import note_text, note_topic
+from tests.flat_options import flat
 
 WRITERS = {
     "csv": lambda table, path: table.write_csv(path),
@@ -70,7 +71,7 @@ def same(first, second):
     )
 
 
-def check_equal(streamed, held, *, tolerance=1e-5, located=True):
+def check_equal(streamed, held, *, precision=1e-5, located=True):
     """Everything that a large file's audit says, against the same rows in memory.
 
     ``located``: also where the gap is largest, which is not told if two gaps are equally large in few bins.
@@ -85,7 +86,7 @@ def check_equal(streamed, held, *, tolerance=1e-5, located=True):
         if ours.metric == "kolmogorov":
             assert ours.value == pytest.approx(exact.value, abs=1e-12)
             assert finding_sentence(ours) == finding_sentence(exact) or not located
-        wide = 2 * tolerance
+        wide = 2 * precision
         for name in ("value", "unbiased", "certified", "certified_jointly", "paper_bound"):
             assert (getattr(ours, name) is None) == (getattr(exact, name) is None), name
             if getattr(ours, name) is not None:
@@ -127,19 +128,19 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_counting_agrees_with_holding(case, scores):
     options = {"score": "p", "group": "sex", **QUICK, **CASES[case]}
-    check_equal(audit_file(scores, **options, **STREAMED), audit_file(scores, **options))
+    check_equal(audit_file(scores, **flat(**options, **STREAMED)), audit_file(scores, **flat(**options)))
 
 
 def test_holding_agrees_with_audit(scores):
     frame = table()
-    found = audit_file(scores, score="p", group="sex", label="y", weight="w", control="region", **QUICK)
+    found = audit_file(scores, score="p", group="sex", label="y", weight="w", control="region", **flat(**QUICK))
     direct = audit(
+        frame["y"],
         frame["p"],
         sensitive_features={"sex": frame["sex"]},
-        y_true=frame["y"],
         control_features={"region": frame["region"]},
         sample_weight=frame["w"],
-        **QUICK,
+        **flat(**QUICK),
     )
     assert found.record == direct.record
 
@@ -149,8 +150,8 @@ def test_few_bins_give_the_same_after_more_passes(most_bins, scores, monkeypatch
     monkeypatch.setattr(bins, "_MOST_BINS", most_bins)
     monkeypatch.setattr(bins, "_FEWEST_BINS", most_bins)
     options = {"score": "p", "group": ["sex", "region"], "label": "y", **QUICK}
-    counted = audit_file(scores, **options, tolerance=1e-3, **STREAMED)
-    held = audit_file(scores, **options)
+    counted = audit_file(scores, **flat(precision=1e-3, **options, **STREAMED))
+    held = audit_file(scores, **flat(**options))
     for ours, exact in zip(counted.findings, held.findings, strict=True):
         assert ours.bracket.low - 1e-12 <= exact.value <= ours.bracket.high + 1e-12
         assert ours.bracket.high - ours.bracket.low <= 1e-3
@@ -165,8 +166,8 @@ def test_formats_agree(kind, how, tmp_path):
     WRITERS[kind](frame, tmp_path / f"scores.{kind}")
     frame.write_parquet(tmp_path / "same.pq")
     options = {"score": "p", "group": ["sex", "age"], "label": "y", "control": "region", "weight": "w"}
-    found = audit_file(tmp_path / f"scores.{kind}", **options, **QUICK, **how)
-    expected = audit_file(tmp_path / "same.pq", **options, **QUICK, **how)
+    found = audit_file(tmp_path / f"scores.{kind}", **flat(**options, **QUICK, **how))
+    expected = audit_file(tmp_path / "same.pq", **flat(**options, **QUICK, **how))
     assert found.record == expected.record
 
 
@@ -177,7 +178,7 @@ def test_a_pattern_is_all_its_files(how, tmp_path):
     for place in range(3):
         frame[place * 300 : place * 300 + 300].write_csv(tmp_path / f"part-{place}.csv")
     options = {"score": "p", "group": "sex", "label": "y", **QUICK}
-    pattern, whole = (audit_file(tmp_path / name, **options, **how) for name in ("part-*.csv", "all.csv"))
+    pattern, whole = (audit_file(tmp_path / name, **flat(**options, **how)) for name in ("part-*.csv", "all.csv"))
     assert pattern.record == whole.record
 
 
@@ -189,8 +190,8 @@ def test_standard_input(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=buffer))
     frame.write_parquet(tmp_path / "same.parquet")
     options = {"score": "p", "group": "sex", **QUICK}
-    found = audit_file("-", **options, format=None if kind == "csv" else kind, **STREAMED)
-    assert found.record == audit_file(tmp_path / "same.parquet", **options, **STREAMED).record
+    found = audit_file("-", **flat(format=None if kind == "csv" else kind, **options, **STREAMED))
+    assert found.record == audit_file(tmp_path / "same.parquet", **flat(**options, **STREAMED)).record
 
 
 def test_a_pipe_is_read_once(tmp_path):
@@ -203,7 +204,7 @@ def test_a_pipe_is_read_once(tmp_path):
 
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    assert audit_file(pipe, score="p", group="sex", format="csv", in_memory_rows=5, **QUICK).record.rows == 400
+    assert audit_file(pipe, score="p", group="sex", **flat(in_memory_rows=5, format="csv", **QUICK)).record.rows == 400
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # lets the writer go, which waits for whoever opens it again
     writer.join(timeout=60)
     os.close(reader)
@@ -228,9 +229,9 @@ def test_rows_that_miss_something_are_left_out_and_counted(how, tmp_path):
     pl.concat([holes, frame, holes]).write_csv(tmp_path / "holes.csv")
     pl.concat([frame, holes[-1:], holes[-1:]]).write_parquet(tmp_path / "whole.parquet")
     options = {"score": "p", "group": "sex", "label": "y", "weight": "w", **QUICK}
-    whole = audit_file(tmp_path / "whole.parquet", **options, **how)
+    whole = audit_file(tmp_path / "whole.parquet", **flat(**options, **how))
     for name in ("holes.parquet", "holes.csv"):
-        found = audit_file(tmp_path / name, **options, **how)
+        found = audit_file(tmp_path / name, **flat(**options, **how))
         assert (found.record.rows, found.record.left_out) == (302, 10)
         assert [one.value for one in found.findings] == pytest.approx([one.value for one in whole.findings], abs=1e-9)
         assert any("8 rows" in text for text in found.note_texts())
@@ -241,17 +242,17 @@ def test_one_unknown_attribute_of_two_leaves_a_row_in(tmp_path):
     frame = table(600).with_columns(sex=pl.when(pl.int_range(600) % 10 == 0).then(None).otherwise(pl.col("sex")))
     frame.write_parquet(tmp_path / "some.parquet")
     options = {"score": "p", "group": ["sex", "region"], **QUICK}
-    counted = audit_file(tmp_path / "some.parquet", **options, **STREAMED)
+    counted = audit_file(tmp_path / "some.parquet", **flat(**options, **STREAMED))
     assert counted.record.left_out == 0
-    check_equal(counted, audit_file(tmp_path / "some.parquet", **options))
+    check_equal(counted, audit_file(tmp_path / "some.parquet", **flat(**options)))
 
 
 def test_a_group_without_rows_in_a_set_is_noted(tmp_path):
     frame = table(600).filter((pl.col("region") != "west") | (pl.col("sex") != "f"))
     frame.write_parquet(tmp_path / "some.parquet")
     options = {"score": "p", "group": "sex", "control": "region", **QUICK}
-    counted = audit_file(tmp_path / "some.parquet", **options, **STREAMED)
-    held = audit_file(tmp_path / "some.parquet", **options)
+    counted = audit_file(tmp_path / "some.parquet", **flat(**options, **STREAMED))
+    held = audit_file(tmp_path / "some.parquet", **flat(**options))
     check_equal(counted, held)
     assert [note for note in counted.notes if note.kind == "absent_groups"] == [
         note for note in held.notes if note.kind == "absent_groups"
@@ -265,8 +266,8 @@ def test_decisions_in_the_file_are_decisions(tmp_path):
     frame.write_parquet(tmp_path / "decisions.parquet")
     options = {"score": "d", "group": "g", **QUICK, "metrics": ["kolmogorov", "total_variation"]}
     for threshold, selected in ((0.1, True), (7.0, False)):  # beyond 1 nobody is selected
-        held = audit_file(tmp_path / "decisions.parquet", **options | {"threshold": threshold})
-        counted = audit_file(tmp_path / "decisions.parquet", **options | {"threshold": threshold}, **STREAMED)
+        held = audit_file(tmp_path / "decisions.parquet", **flat(**options | {"threshold": threshold}))
+        counted = audit_file(tmp_path / "decisions.parquet", **flat(**options | {"threshold": threshold}, **STREAMED))
         check_equal(counted, held)
         assert (counted.decisions[0].rates[0].selection_rate > 0) == selected
 
@@ -276,19 +277,19 @@ def test_many_groups_are_compared_with_the_rest(tmp_path):
     frame = pl.DataFrame({"p": generator.random(4000), "g": generator.integers(0, 40, 4000)})
     frame.write_parquet(tmp_path / "many.parquet")
     options = {"score": "p", "group": "g", **QUICK}
-    counted = audit_file(tmp_path / "many.parquet", **options, **STREAMED, continuous=False)
+    counted = audit_file(tmp_path / "many.parquet", **flat(continuous=False, **options, **STREAMED))
     assert {one.groups[1] for one in counted.findings} == {"rest"}
-    check_equal(counted, audit_file(tmp_path / "many.parquet", **options, continuous=False))
+    check_equal(counted, audit_file(tmp_path / "many.parquet", **flat(continuous=False, **options)))
     for more in ({}, STREAMED):  # left to us, both take it as a number, and say so
         with pytest.warns(MetrifairWarning, match=re.escape("'g' (40 different values) is taken as a number")):
-            number = audit_file(tmp_path / "many.parquet", **options, **more)
+            number = audit_file(tmp_path / "many.parquet", **flat(**options, **more))
         assert {one.groups[0][:1] for one in number.findings if one.metric == "kolmogorov"} == {"≤"}
 
 
 def test_text_that_looks_like_numbers(tmp_path):
     """Labels and groups that are whole numbers in a csv are whole numbers; codes with leading zeros stay text."""
     (tmp_path / "codes.csv").write_text("p,g,y\n0.1,007,1\n0.2,7,0\n0.3,007,1\n0.4,7,NA\n0.5,7,1\nNA,7,1\n 0.6 ,,1\n")
-    found = audit_file(tmp_path / "codes.csv", score="p", group="g", label="y", pos_label="1", **QUICK)
+    found = audit_file(tmp_path / "codes.csv", score="p", group="g", label="y", pos_label="1", **flat(**QUICK))
     assert (found.record.rows, found.record.left_out) == (4, 3)
     assert {one.groups for one in found.findings} == {("007", "7")}
     assert {one.within for one in found.findings} == {"everyone", "y=1"}
@@ -312,7 +313,7 @@ def test_text_that_looks_like_numbers(tmp_path):
 def test_groups_and_controls_keep_their_names(names, expected, kind, how, tmp_path):
     frame = pl.DataFrame({"p": np.arange(40) / 40, "g": names * 20, "c": [names[0]] * 20 + [names[1]] * 20})
     WRITERS[kind](frame, tmp_path / f"names.{kind}")
-    found = audit_file(tmp_path / f"names.{kind}", score="p", group="g", control="c", **QUICK, **how)
+    found = audit_file(tmp_path / f"names.{kind}", score="p", group="g", control="c", **flat(**QUICK, **how))
     assert {one.groups for one in found.findings} == {expected}
     sets = {"c"} if names[0] == "true" else {f"c={name}" for name in names}  # truth values tell who is in one set
     assert {one.within for one in found.findings} == sets
@@ -329,12 +330,12 @@ def test_labels_are_numbers_only_where_they_look_like_numbers(how, tmp_path):
     }.items():
         frame = pl.DataFrame({"p": np.arange(40) / 40, "g": ["a", "b"] * 20, "y": [labels[0]] * 20 + [labels[1]] * 20})
         frame.write_csv(tmp_path / "labels.csv")
-        found = audit_file(tmp_path / "labels.csv", score="p", group="g", label="y", **QUICK, **how)
+        found = audit_file(tmp_path / "labels.csv", score="p", group="g", label="y", **flat(**QUICK, **how))
         assert {one.within for one in found.findings} - {"everyone"} == within, labels
         assert found.record.left_out == (20 if "?" in labels else 0)
     target = [f"{k}.50" if k % 2 else f"{k}.5" for k in range(20)] * 2
     pl.DataFrame({"p": np.arange(40) / 40, "g": ["a", "b"] * 20, "y": target}).write_csv(tmp_path / "target.csv")
-    found = audit_file(tmp_path / "target.csv", score="p", group="g", label="y", **QUICK, **how)
+    found = audit_file(tmp_path / "target.csv", score="p", group="g", label="y", **flat(**QUICK, **how))
     assert {one.within for one in found.findings} == {"everyone"}  # a measurement, not 20 names
 
 
@@ -388,9 +389,9 @@ def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path
 
 def test_witnesses_are_drawn_for_as_many_comparisons_as_of_a_small_file(scores, monkeypatch):
     options = {"score": "p", "group": "region", "metrics": "energy", **QUICK, **STREAMED}
-    assert all(one.witness is not None for one in audit_file(scores, **options).findings)
+    assert all(one.witness is not None for one in audit_file(scores, **flat(**options)).findings)
     monkeypatch.setattr(record, "_MOST_CURVES", 2)
-    assert all(one.witness is None for one in audit_file(scores, **options).findings)
+    assert all(one.witness is None for one in audit_file(scores, **flat(**options)).findings)
 
 
 @pytest.mark.parametrize("limit", ["MOST_CELLS", "_MOST_COMBINATIONS"])
@@ -399,21 +400,21 @@ def test_too_many_combinations_are_refused(limit, tmp_path, monkeypatch):
     table(200).write_parquet(tmp_path / "some.parquet")
     options = {"score": "p", "group": ["sex", "region"], **QUICK}
     with pytest.raises(DataError, match=r"the columns 'sex', 'region' have more than .* combinations .*; audit fewer"):
-        audit_file(tmp_path / "some.parquet", **options, **STREAMED)
-    assert audit_file(tmp_path / "some.parquet", **options).findings
+        audit_file(tmp_path / "some.parquet", **flat(**options, **STREAMED))
+    assert audit_file(tmp_path / "some.parquet", **flat(**options)).findings
 
 
 @pytest.mark.parametrize("how", [{}, STREAMED])
 def test_the_summary_counts_all_notes(how, tmp_path):
     pl.concat([table(800), table(2).with_columns(p=None)], how="vertical_relaxed").write_parquet(tmp_path / "n.parquet")
-    found = audit_file(tmp_path / "n.parquet", score="p", group="sex", **QUICK, **how)
+    found = audit_file(tmp_path / "n.parquet", score="p", group="sex", **flat(**QUICK, **how))
     assert "Excluded: 2 rows" in found.note_texts()[0]
     notes = {1: "the note", 2: "the 2 notes"}[len(found.notes)]
     assert found.summary[-1] == f"Read {notes} before acting."
 
 
 def test_weights_of_a_large_file_say_that_there_are_no_intervals(scores):
-    found = audit_file(scores, score="p", group="sex", weight="w", **QUICK, **STREAMED)
+    found = audit_file(scores, score="p", group="sex", weight="w", **flat(**QUICK, **STREAMED))
     assert all(one.interval is None and one.p_value is None and one.certified is None for one in found.findings)
     (note,) = [note_text(note) for note in found.notes if note_topic(note) == "weights"]
     assert "Certified bounds and p-values" in note
@@ -425,27 +426,27 @@ def test_a_name_that_looks_like_a_pattern(kind, tmp_path):
     frame = table(40)
     WRITERS[kind](frame, tmp_path / f"scores[1]*.{kind}")
     WRITERS[kind](frame[:20], tmp_path / f"scores1.{kind}")
-    found = audit_file(tmp_path / f"scores[1]*.{kind}", score="p", group="sex", **QUICK)
+    found = audit_file(tmp_path / f"scores[1]*.{kind}", score="p", group="sex", **flat(**QUICK))
     assert found.record.rows == 40
 
 
 def test_the_same_seed_gives_the_same_audit(scores):
     options = {"score": "p", "group": "sex", "label": "y", **QUICK}
     for how in ({}, STREAMED):
-        first, second = (audit_file(scores, **options, **how).record for _ in range(2))
+        first, second = (audit_file(scores, **flat(**options, **how)).record for _ in range(2))
         assert first == second
 
 
 def test_notes_say_how_exact_the_figures_are(scores, monkeypatch):
     options = {"score": "p", "group": "sex", **QUICK}
-    assert not [note for note in audit_file(scores, **options).notes if note_topic(note) == "exactness"]
-    counted = audit_file(scores, **options, **STREAMED)
+    assert not [note for note in audit_file(scores, **flat(**options)).notes if note_topic(note) == "exactness"]
+    counted = audit_file(scores, **flat(**options, **STREAMED))
     assert ["proven bracket" in note_text(note) for note in counted.notes if note_topic(note) == "exactness"] == [True]
     monkeypatch.setattr(bins, "_MOST_BINS", 4)
     monkeypatch.setattr(bins, "_FEWEST_BINS", 4)
     monkeypatch.setattr(brackets, "_MOST_PASSES", 1)
     monkeypatch.setattr(FilePasses, "most_held", 1)
-    coarse = audit_file(scores, **options, **STREAMED)
+    coarse = audit_file(scores, **flat(**options, **STREAMED))
     assert any("wider than the tolerance" in text for text in coarse.note_texts())
 
 
@@ -454,7 +455,7 @@ def test_a_score_that_says_nothing_of_one_groups_outcome_is_noted(tmp_path):
     group, label = generator.integers(0, 2, 5000), generator.integers(0, 2, 5000)
     score = np.where(group == 1, 0.5 * label, 0.25) + 0.5 * generator.random(5000)
     pl.DataFrame({"p": score, "g": group, "y": label}).write_parquet(tmp_path / "lot.parquet")
-    found = audit_file(tmp_path / "lot.parquet", score="p", group="g", label="y", **QUICK, **STREAMED)
+    found = audit_file(tmp_path / "lot.parquet", score="p", group="g", label="y", **flat(**QUICK, **STREAMED))
     assert [note.kind for note in found.notes].count("uninformative_score") == 1
 
 
@@ -471,7 +472,7 @@ def test_any_small_table_gives_the_same_either_way(rows, weighted, tmp_path_fact
     frame.write_parquet(path)
     options = {"score": "p", "group": "g", "label": "y", "weight": "w" if weighted else None, "random_state": 0}
     options |= {"resamples": 0, "permutations": 0}
-    held, counted = audit_file(path, **options), audit_file(path, **options, in_memory_rows=1)
+    held, counted = audit_file(path, **flat(**options)), audit_file(path, **flat(in_memory_rows=1, **options))
     assert (held.record.rows, held.record.left_out) == (counted.record.rows, counted.record.left_out)
     for ours, exact in zip(counted.findings, held.findings, strict=True):
         length = held.record.score_range[1] - held.record.score_range[0]
@@ -488,7 +489,7 @@ def test_what_counting_holds_does_not_grow_with_the_rows(tmp_path):
         data = {"score": generator.random(rows), "group": generator.integers(0, 2, rows)}
         pl.DataFrame(data).write_parquet(tmp_path / "some.parquet", row_group_size=rows)
         tracemalloc.start()
-        audit_file(tmp_path / "some.parquet", score="score", group="group", **options)
+        audit_file(tmp_path / "some.parquet", score="score", group="group", **flat(**options))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert 2e6 < peaks[2] < 128e6  # 30 MB where this was written: the bins, a batch, the sample of the survey

@@ -12,7 +12,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from metrifair import DataError, audit_file
+from metrifair import AuditOptions, DataError, ReadOptions, audit_file
+from tests.flat_options import flat
 
 STREAMED = {"in_memory_rows": 1}
 GOOD = "p,sex,y,w\n0.1,f,0,1\n0.2,m,1,1\n0.3,f,1,2\n0.4,m,0,1\n"
@@ -20,7 +21,7 @@ GOOD = "p,sex,y,w\n0.1,f,0,1\n0.2,m,1,1\n0.3,f,1,2\n0.4,m,0,1\n"
 
 def refused(path, match, **options):
     with pytest.raises(DataError, match=match) as raised:
-        audit_file(path, **{"score": "p", "group": "sex", "random_state": 0, **options})
+        audit_file(path, **flat(**{"score": "p", "group": "sex", "random_state": 0, **options}))
     assert "polars" not in str(raised.value)
     assert raised.value.__cause__ is None
     return str(raised.value)
@@ -129,7 +130,12 @@ def test_paths_that_lead_nowhere(tmp_path, good):
     (tmp_path / "scores").write_text(GOOD)
     refused(tmp_path / "scores", "has no ending")
     refused(good, "format must be one of", format="word")
-    assert audit_file(tmp_path / "scores", score="p", group="sex", format="csv", random_state=0).record.rows == 4
+    assert (
+        audit_file(
+            tmp_path / "scores", score="p", group="sex", random_state=0, reading=ReadOptions(format="csv")
+        ).record.rows
+        == 4
+    )
 
 
 def test_no_permission(good, monkeypatch):
@@ -163,7 +169,7 @@ def test_a_column_may_change_its_type_between_files(how, tmp_path):
     pl.DataFrame({"p": [0.5, 0.25, 0.1], "sex": [1, 2, 1]}).write_parquet(tmp_path / "a.parquet")
     frame = pl.DataFrame({"p": [0.5, 0.75, 0.1], "sex": ["1", "2", "2"]}, schema={"p": pl.Float32, "sex": pl.String})
     frame.write_parquet(tmp_path / "b.parquet")
-    found = audit_file(tmp_path / "*.parquet", score="p", group="sex", random_state=0, **how)
+    found = audit_file(tmp_path / "*.parquet", score="p", group="sex", random_state=0, **flat(**how))
     assert found.worst().groups == ("1", "2")
     assert found.worst().sizes == (3, 3)
 
@@ -171,7 +177,7 @@ def test_a_column_may_change_its_type_between_files(how, tmp_path):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"tolerance": -1.0}, "tolerance must be a number from 0 upwards, got -1.0"),
+        ({"precision": -1.0}, "precision must be a finite number, at least 0, got -1.0"),
         ({"group": []}, "group must name at least one column"),
         ({"score": 5}, "score must be a name, or a sequence of names, got 5"),
         ({"score": [5]}, r"score must be a name, or a sequence of names, got \[5\]"),
@@ -237,4 +243,6 @@ def test_a_column_of_ids_is_refused_while_it_is_read(
     pl.DataFrame({"p": np.linspace(0, 1, 30_000), "g": ids}).write_parquet(tmp_path / "ids.parquet")
     monkeypatch.setattr(pl.Series, "to_list", lambda column: pytest.fail(f"listed {len(column)} values"))
     with pytest.raises(DataError, match=r"hold \d+,000 or more different values"):
-        audit_file(tmp_path / "ids.parquet", score="p", group="g", in_memory_rows=10**6 if held else 0)
+        audit_file(
+            tmp_path / "ids.parquet", score="p", group="g", options=AuditOptions(in_memory_rows=10**6 if held else 0)
+        )

@@ -18,6 +18,7 @@ from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, EQUALIZED_ODDS, Criterion
 from metrifair.wording.findings import finding_sentence
 from metrifair.wording.notes import note_text, note_topic
+from tests.flat_options import flat, flat_audit
 
 RANDOM = np.random.default_rng(11)
 N = 300
@@ -47,7 +48,7 @@ def test_every_comparison_has_scipys_numbers(weighted: bool) -> None:
     metrics = [name for name in SCIPY if not (weighted and name == "kolmogorov")]
     weight = WEIGHT if weighted else np.ones(N)
     options = {"sample_weight": WEIGHT} if weighted else {}
-    found = by_key(audit(SCORE, sensitive_features=GROUP, y_true=LABEL, metrics=metrics, **options, **QUICK))
+    found = by_key(audit(LABEL, SCORE, sensitive_features=GROUP, metrics=metrics, **flat(**options, **QUICK)))
     sets = {
         ("statistical_parity", "everyone"): np.ones(N, dtype=bool),
         ("equal_opportunity", "y=1"): LABEL == 1,
@@ -82,14 +83,16 @@ def test_the_worst_finding_is_the_unfairness(case: dict[str, Any], metric: str) 
     options = dict(case)
     criterion = options.pop("criterion")
     expected = unfairness(LABEL, SCORE, sensitive_features=GROUP, metric=metric, criterion=criterion, **options)
-    found = audit(SCORE, sensitive_features=GROUP, y_true=LABEL, criteria=criterion, metrics=metric, **options, **QUICK)
+    found = audit(
+        LABEL, SCORE, sensitive_features=GROUP, criteria=criterion, metrics=metric, **flat(**options, **QUICK)
+    )
     assert found.worst().value == pytest.approx(expected, abs=1e-12)
 
 
 def test_class_probabilities_are_audited_class_by_class() -> None:
     rng = np.random.default_rng(99)
     shares = special.softmax(rng.normal(size=(N, 3)) + 0.3 * GROUP[:, None] * [0, 1, -1], -1)
-    found = audit(shares, sensitive_features=GROUP, y_true=GROUP % 3, criteria="statistical_parity", **QUICK)
+    found = audit(GROUP % 3, shares, sensitive_features=GROUP, criteria="statistical_parity", **flat(**QUICK))
     assert {one.within for one in found.findings} == {f"p({k})" for k in range(3)}
     assert not found.decisions
     for metric in ("kolmogorov", "wasserstein"):
@@ -114,7 +117,7 @@ def test_default_criteria_are_those_the_data_allow_and_nothing_is_listed_twice(
     y_true: Any, control: Any, expected: list[str]
 ) -> None:
     options = {**QUICK, "metrics": "kolmogorov", "control_features": control}
-    found = audit(SCORE, sensitive_features=GROUP > 1, y_true=y_true, **options)
+    found = audit(y_true, SCORE, sensitive_features=GROUP > 1, **flat(**options))
     assert list(dict.fromkeys(one.criterion for one in found.findings)) == expected
     assert len({(one.within, one.groups) for one in found.findings}) == len(found.findings)
 
@@ -123,30 +126,30 @@ def test_regression_targets_can_be_cut_into_bins() -> None:
     rng = np.random.default_rng(99)
     kind = Criterion(EQUALIZED_ODDS.name, labels="every", bins=(0.0,))
     target = rng.normal(size=N)
-    found = audit(SCORE * 9 - 4, sensitive_features=GROUP > 1, y_true=target, criteria=kind, **QUICK)
+    found = audit(target, SCORE * 9 - 4, sensitive_features=GROUP > 1, criteria=kind, **flat(**QUICK))
     assert {one.within for one in found.findings} == {"y<0", "y≥0"}
 
 
 def test_many_groups_are_compared_with_the_rest_and_far_too_many_refused() -> None:
     many = np.arange(N) % 31
     asked = {"metrics": "kolmogorov", "continuous": False, **QUICK}
-    found = audit(SCORE, sensitive_features=many, **asked)
+    found = audit(None, SCORE, sensitive_features=many, **flat(**asked))
     assert [one.groups for one in found.findings] == [(str(g), "rest") for g in range(31)]
     first = found.findings[0]
     assert first.value == pytest.approx(stats.ks_2samp(SCORE[many == 0], SCORE[many != 0]).statistic)
     assert first.sizes == ((many == 0).sum(), (many != 0).sum())
-    assert len(audit(SCORE, sensitive_features=np.arange(N) % 30, **asked).findings) == 435
+    assert len(audit(None, SCORE, sensitive_features=np.arange(N) % 30, **flat(**asked)).findings) == 435
 
 
 def test_several_attributes_crossed_or_not_and_any_table() -> None:
     table = {"sex": np.where(GROUP > 1, "f", "m"), "old": LABEL == 1}
     frames = [pd.DataFrame(table), pl.DataFrame(table), table]
-    found = [audit(SCORE, sensitive_features=frame, metrics="kolmogorov", **QUICK) for frame in frames]
+    found = [audit(None, SCORE, sensitive_features=frame, metrics="kolmogorov", **flat(**QUICK)) for frame in frames]
     assert [[one.value for one in audited.findings] for audited in found] == [
         [one.value for one in found[0].findings]
     ] * 3
     assert [one.attribute for one in found[0].findings] == ["sex", "old"]
-    crossed = audit(SCORE, sensitive_features=table, intersectional=True, metrics="kolmogorov", **QUICK)
+    crossed = audit(None, SCORE, sensitive_features=table, intersectional=True, metrics="kolmogorov", **flat(**QUICK))
     assert {one.attribute for one in crossed.findings} == {"sex x old"}
     assert len(crossed.findings) == 6
 
@@ -155,7 +158,11 @@ def test_unknown_groups_are_left_out_of_their_attribute_only_and_counted() -> No
     sex = ["a", "a", "b", "b", None, None]
     age = ["x", "y", "x", "y", "x", None]
     found = audit(
-        [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], sensitive_features={"sex": sex, "age": age}, metrics="kolmogorov", **QUICK
+        None,
+        [0.1, 0.2, 0.3, 0.4, 0.5, 0.6],
+        sensitive_features={"sex": sex, "age": age},
+        metrics="kolmogorov",
+        **flat(**QUICK),
     )
     assert [one.sizes for one in found.findings] == [(2, 2), (3, 2)]
     assert (found.record.rows, found.record.left_out) == (5, 1)
@@ -168,11 +175,11 @@ def test_unknown_groups_are_left_out_of_their_attribute_only_and_counted() -> No
 
 def test_a_group_without_samples_in_a_set_is_named_and_not_compared() -> None:
     found = audit(
+        [0, 1, 0, 1, 0],
         [0.1, 0.2, 0.3, 0.4, 0.5],
         sensitive_features=list("aabbc"),
-        y_true=[0, 1, 0, 1, 0],
         metrics="kolmogorov",
-        **QUICK,
+        **flat(**QUICK),
     )
     assert [one.groups for one in found.findings if one.within == "y=1"] == [("a", "b")]
     assert "“c” of sensitive_features in y=1" in found.note_texts()[0]
@@ -181,14 +188,16 @@ def test_a_group_without_samples_in_a_set_is_named_and_not_compared() -> None:
 def test_a_sample_of_weight_zero_is_as_if_it_were_not_there() -> None:
     score, group, weight = [0.1, 0.5, 0.7, 0.9], list("abab"), [1.0, 2.0, 3.0, 1.0]
     options: dict[str, Any] = {"random_state": 0, "resamples": 50}
-    with_it = audit([*score, 0.3], sensitive_features=[*group, "a"], sample_weight=[*weight, 0.0], **options)
-    without = audit(score, sensitive_features=group, sample_weight=weight, **options)
+    with_it = audit(
+        None, [*score, 0.3], sensitive_features=[*group, "a"], sample_weight=[*weight, 0.0], **flat(**options)
+    )
+    without = audit(None, score, sensitive_features=group, sample_weight=weight, **flat(**options))
     for one, other in zip(with_it.findings, without.findings, strict=True):
         assert (one.value, one.interval) == (other.value, other.interval)
 
 
 def test_all_scores_equal_gives_zeros_everywhere() -> None:
-    found = audit([0.4] * 10, sensitive_features=list("ababababab"), metrics=list(METRICS), random_state=0)
+    found = audit(None, [0.4] * 10, sensitive_features=list("ababababab"), metrics=list(METRICS), random_state=0)
     for one in found.findings:
         assert (one.value, one.p_value) == (0.0, 1.0)
         if one.metric == "kolmogorov":  # samples that do not vary are no proof that none does
@@ -202,7 +211,7 @@ def test_all_scores_equal_gives_zeros_everywhere() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_witness_shows_the_gap(metric: str, weighted: bool) -> None:
     options = {"sample_weight": WEIGHT} if weighted else {}
-    finding = audit(SCORE, sensitive_features=GROUP > 1, metrics=metric, **options, **QUICK).findings[0]
+    finding = audit(None, SCORE, sensitive_features=GROUP > 1, metrics=metric, **flat(**options, **QUICK)).findings[0]
     curve = finding.witness
     assert curve is not None
     assert len(curve.grid) == len(curve.utility) <= 101
@@ -215,29 +224,28 @@ def test_the_witness_shows_the_gap(metric: str, weighted: bool) -> None:
 
 def test_huge_and_tiny_scores_give_numbers() -> None:
     for scale in (1e-300, 1e300):
-        found = audit(SCORE * scale, sensitive_features=GROUP > 1, random_state=0, threshold=None)
-        usual = audit(SCORE, sensitive_features=GROUP > 1, random_state=0, threshold=None)
+        found = audit(None, SCORE * scale, sensitive_features=GROUP > 1, random_state=0, threshold=None)
+        usual = audit(None, SCORE, sensitive_features=GROUP > 1, random_state=0, threshold=None)
         for one, other in zip(found.findings, usual.findings, strict=True):
             assert one.value == pytest.approx(other.value * (1 if one.metric == "kolmogorov" else scale), rel=1e-9)
         found.to_json()
 
 
 def test_same_seed_same_audit_and_the_seed_matters() -> None:
-    one, same, other = (audit(SCORE, sensitive_features=GROUP > 1, random_state=seed) for seed in (3, 3, 4))
+    one, same, other = (audit(None, SCORE, sensitive_features=GROUP > 1, random_state=seed) for seed in (3, 3, 4))
     assert one.record == same.record
     assert one.record != other.record
 
 
 def test_all_named_criteria_can_be_asked_for() -> None:
     found = audit(
+        LABEL,
         SCORE,
         sensitive_features=GROUP > 1,
-        y_true=LABEL,
         control_features=REGION,
         criteria=list(CRITERIA),
-        loss="log_loss",
         metrics="energy",
-        **QUICK,
+        **flat(loss="log_loss", **QUICK),
     )
     assert {one.criterion for one in found.findings} == set(CRITERIA)
     for one in found.findings:
@@ -245,7 +253,7 @@ def test_all_named_criteria_can_be_asked_for() -> None:
 
 
 def test_distributions_are_those_of_the_groups() -> None:
-    found = audit(SCORE, sensitive_features=GROUP > 1, y_true=LABEL, metrics="kolmogorov", **QUICK)
+    found = audit(LABEL, SCORE, sensitive_features=GROUP > 1, metrics="kolmogorov", **flat(**QUICK))
     assert [one.within for one in found.record.distributions] == ["everyone", "y=1", "y=0"]
     curves = found.record.distributions[1].curves
     own = SCORE[(GROUP > 1) & (LABEL == 1)]
@@ -259,7 +267,7 @@ def test_rows_that_trained_the_model_prove_only_what_holds_for_its_whole_class()
     group, label = np.repeat(["a", "b"], 5000), rng.random(10_000) < 0.5
     score = np.clip(0.3 * rng.random(10_000) + 0.3 * label + 0.2 * (group == "b"), 0, 1)
     options = {"sensitive_features": group, "y_true": label, "resamples": 0, "permutations": 0, "random_state": 0}
-    held_out, trained = audit(score, **options), audit(score, vc_dimension=6, **options)
+    held_out, trained = flat_audit(score, **options), flat_audit(score, vc_dimension=6, **options)
     for before, after in zip(held_out.findings, trained.findings, strict=True):
         assert before.certified is not None
         assert after.certified is None
@@ -278,4 +286,4 @@ def test_rows_that_trained_the_model_prove_only_what_holds_for_its_whole_class()
     assert "held-out rows" in note
     assert not [note for note in held_out.notes if note_topic(note) == "training"]
     with pytest.raises(DataError, match="vc_dimension must be an integer"):
-        audit(score, vc_dimension=0, **options)
+        flat_audit(score, vc_dimension=0, **options)

@@ -4,11 +4,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import DataError, audit, audit_file, distances
+from metrifair import AuditOptions, DataError, audit, audit_file, distances
 from metrifair.auditing.distribution import TwoSamples
 from metrifair.auditing.request import MAX_GROUPS, MOST_LEVELS, check_attribute
 from metrifair.auditing.resampling import permutation_p_values
 from metrifair.problem.cells import Attribute
+from tests.flat_options import flat
 
 PLAIN = {"resamples": 0, "permutations": 0, "random_state": 0}
 STREAMED = {"in_memory_rows": 10}
@@ -27,7 +28,7 @@ def test_a_column_with_thousands_of_values_is_refused_with_what_to_do(tmp_path, 
     frame = pl.DataFrame({"p": score, "id": [kind(one) for one in group]})
     frame.write_parquet(tmp_path / "scores.parquet")
     with pytest.raises(DataError) as caught:
-        audit_file(tmp_path / "scores.parquet", score="p", group="id", continuous=False, **how)
+        audit_file(tmp_path / "scores.parquet", score="p", group="id", **flat(continuous=False, **how))
     text = str(caught.value)
     assert text.startswith("the groups 'id' hold 2,500 ")
     assert text.endswith(f"pass max_groups={MOST_LEVELS if how else 2500} if each value is a group")
@@ -63,17 +64,17 @@ def test_nobody_is_told_to_insist_on_more_groups_than_possible():
 @pytest.mark.parametrize("most", [1, 0, -5, True, 2.5, "many", MOST_LEVELS + 1])
 def test_a_limit_that_is_none_is_refused(tmp_path, most):
     with pytest.raises(DataError, match="max_groups must be an integer from 2 to 10,000"):
-        audit([0.1, 0.9], sensitive_features=["a", "b"], max_groups=most)
+        audit(None, [0.1, 0.9], sensitive_features=["a", "b"], options=AuditOptions(max_groups=most))
     (tmp_path / "s.csv").write_text("p,g\n0.1,a\n0.9,b\n")
     with pytest.raises(DataError, match="max_groups must be an integer from 2 to 10,000"):
-        audit_file(tmp_path / "s.csv", score="p", group="g", max_groups=most, in_memory_rows=1)
+        audit_file(tmp_path / "s.csv", score="p", group="g", options=AuditOptions(max_groups=most, in_memory_rows=1))
 
 
 @pytest.mark.parametrize("how", [{}, STREAMED], ids=["held", "counted"])
 def test_whoever_insists_gets_every_group(tmp_path, how):
     score, group = many(40, 60)
     pl.DataFrame({"p": score, "g": group}).write_parquet(tmp_path / "s.parquet")
-    found = audit_file(tmp_path / "s.parquet", score="p", group="g", max_groups=40, **PLAIN, **how)
+    found = audit_file(tmp_path / "s.parquet", score="p", group="g", **flat(max_groups=40, **PLAIN, **how))
     assert len(found.findings) == 3 * 40
 
 
@@ -86,7 +87,7 @@ def test_many_groups_each_against_the_rest_are_counted_exactly(tmp_path, weighte
     metrics = ["kolmogorov", "wasserstein", "energy", "lp", "total_variation"]
     more = {"weight": "w"} if weighted else {}
     plain = {**more, **PLAIN, **STREAMED, "continuous": False}
-    found = audit_file(tmp_path / "s.parquet", score="p", group="g", metrics=metrics, **plain)
+    found = audit_file(tmp_path / "s.parquet", score="p", group="g", metrics=metrics, **flat(**plain))
     assert len(found.findings) == 120 * len(metrics)
     for one in found.findings[:: 7 * len(metrics)]:
         own = group == int(one.groups[0])

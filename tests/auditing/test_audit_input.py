@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, audit
+from tests.flat_options import flat_audit
 
 GOOD: dict[str, Any] = {"y_pred": [0.1, 0.4, 0.6, 0.9], "sensitive_features": list("aabb")}
 
@@ -65,26 +66,28 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changed", "message"), REFUSED, ids=[message[:40] for _, message in REFUSED])
 def test_bad_input_is_refused_with_a_clear_message(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError) as refusal:
-        audit(**{**GOOD, **changed})
+        flat_audit(**{**GOOD, **changed})
     assert message in str(refusal.value)
 
 
 def test_ten_thousand_groups_are_the_most() -> None:
     n = 10_001
     with pytest.raises(DataError, match="hold 10,001 different values, as an id or a measurement does: too many"):
-        audit(np.zeros(n), sensitive_features=np.arange(n))
+        audit(None, np.zeros(n), sensitive_features=np.arange(n))
 
 
 def test_twenty_labels_are_the_most() -> None:
     n = 25
     with pytest.raises(DataError, match="y_true holds 25 labels, at most 20 can be compared; merge labels"):
-        audit(np.zeros(n), sensitive_features=np.arange(n) % 2, y_true=[f"label {k}" for k in range(n)])
+        audit([f"label {k}" for k in range(n)], np.zeros(n), sensitive_features=np.arange(n) % 2)
 
 
 def test_the_good_input_is_good() -> None:
-    assert audit(**GOOD, random_state=0).worst().value == 1.0
+    assert flat_audit(**GOOD, random_state=0).worst().value == 1.0
 
 
 def test_names_may_come_from_a_generator() -> None:
-    found = audit(**GOOD, metrics=(name for name in ("energy", "lp")), criteria=(one for one in ["statistical_parity"]))
+    found = flat_audit(
+        **GOOD, metrics=(name for name in ("energy", "lp")), criteria=(one for one in ["statistical_parity"])
+    )
     assert [one.metric for one in found.findings] == ["energy", "lp"]

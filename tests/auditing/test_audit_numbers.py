@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from metrifair import (
+    AuditOptions,
     AuditState,
     audit,
     audit_file,
@@ -19,6 +20,7 @@ from metrifair.auditing.band_table import BandTable
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.bands import cuts_of
 from metrifair.wording.findings import finding_meaning, finding_sentence
+from tests.flat_options import flat
 
 FAST = {"random_state": 0, "permutations": 99, "resamples": 50}
 
@@ -37,7 +39,7 @@ def of(found, metric: str):
 
 def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     score, age, sex = people()
-    found = audit(score, sensitive_features={"age": age, "sex": sex}, continuous=["age"], **FAST)
+    found = audit(None, score, sensitive_features={"age": age, "sex": sex}, continuous=["age"], **flat(**FAST))
     cuts = [cut for cut in cuts_of(age) if min((age <= cut).sum(), (age > cut).sum()) >= 30]
     gaps = {cut: kolmogorov_distance(score[age <= cut], score[age > cut]) for cut in cuts}
     worst = max(gaps, key=gaps.get)
@@ -66,7 +68,12 @@ def test_scores_of_chance_have_p_values_of_chance() -> None:
     for _ in range(40):
         age, score = generator.integers(18, 90, 60).astype(float), generator.random(60)
         found = audit(
-            score, sensitive_features={"age": age}, continuous=True, permutations=39, resamples=0, threshold=None
+            None,
+            score,
+            sensitive_features={"age": age},
+            continuous=True,
+            threshold=None,
+            options=AuditOptions(permutations=39, resamples=0),
         )
         for metric in small:
             small[metric] += of(found, metric).p_value <= 0.2
@@ -91,7 +98,7 @@ def test_a_file_too_large_to_hold_says_the_same(tmp_path, weighted: bool) -> Non
     weight = np.random.default_rng(1).integers(1, 4, 3000).astype(float) if weighted else np.ones(3000)
     pl.DataFrame({"p": score, "age": age, "w": weight}).write_parquet(tmp_path / "s.parquet")
     options = {"score": "p", "group": "age", "continuous": True, **FAST, **({"weight": "w"} if weighted else {})}
-    held, counted = (audit_file(tmp_path / "s.parquet", **options, in_memory_rows=most) for most in (10**6, 10))
+    held, counted = (audit_file(tmp_path / "s.parquet", **flat(in_memory_rows=most, **options)) for most in (10**6, 10))
     for metric, rounding in (("kolmogorov", 1e-3), ("energy", 3e-2), ("wasserstein", 3e-2)):
         assert of(counted, metric).value == pytest.approx(of(held, metric).value, rel=rounding)
     assert of(counted, "kolmogorov").groups == of(held, "kolmogorov").groups
@@ -100,12 +107,12 @@ def test_a_file_too_large_to_hold_says_the_same(tmp_path, weighted: bool) -> Non
 def test_what_was_taken_for_a_number_is_said() -> None:
     score, age, _ = people(100)
     with pytest.warns(MetrifairWarning, match="'age' .* is taken as a number"):
-        audit(score, sensitive_features={"age": age}, permutations=0, resamples=0)
+        audit(None, score, sensitive_features={"age": age}, options=AuditOptions(permutations=0, resamples=0))
 
 
 def test_the_page_shows_the_cut(tmp_path) -> None:
     score, age, sex = people()
-    audit(score, sensitive_features={"age": age, "sex": sex}, continuous=["age"], **FAST).to_html(
+    audit(None, score, sensitive_features={"age": age, "sex": sex}, continuous=["age"], **flat(**FAST)).to_html(
         tmp_path / "page.html"
     )
     page = (tmp_path / "page.html").read_text()
@@ -117,7 +124,7 @@ def test_independence_is_one_finding_of_all_groups(tmp_path) -> None:
     """The dependence on names, and the group that the rest differs from most, wherever the rows are."""
     score, age, _ = people(600)
     region = np.array(list("abcd"))[(age // 20).astype(int) % 4]
-    found = audit(score, sensitive_features={"region": region}, contrast="independence", **FAST)
+    found = audit(None, score, sensitive_features={"region": region}, **flat(contrast="independence", **FAST))
     kolmogorov, wasserstein, energy = found.findings
     gaps = {one: kolmogorov_distance(score[region == one], score[region != one]) for one in "abcd"}
     worst = max(gaps, key=gaps.get)
@@ -131,7 +138,7 @@ def test_independence_is_one_finding_of_all_groups(tmp_path) -> None:
     assert "For each of the 4 groups of region against the others" in finding_meaning(kolmogorov)
     pl.DataFrame({"p": score, "region": region}).write_parquet(tmp_path / "s.parquet")
     counted = audit_file(
-        tmp_path / "s.parquet", score="p", group="region", contrast="independence", in_memory_rows=10, **FAST
+        tmp_path / "s.parquet", score="p", group="region", **flat(contrast="independence", in_memory_rows=10, **FAST)
     )
     for ours, theirs in zip(found.findings, counted.findings, strict=True):
         assert theirs.value == pytest.approx(ours.value, rel=1e-3)
@@ -156,10 +163,12 @@ def test_few_rows_are_cut_where_enough_are_on_either_side() -> None:
     generator = np.random.default_rng(0)
     age = np.sort(generator.uniform(18, 90, 300))
     score = np.clip(0.2 + 0.6 * (np.arange(300) < 20) + 0.1 * (age > 50) + generator.normal(0, 0.05, 300), 0, 1)
-    found = audit(score, sensitive_features={"age": age}, continuous=True, **FAST)
+    found = audit(None, score, sensitive_features={"age": age}, continuous=True, **flat(**FAST))
     assert all(one.enough and min(one.sizes) >= 30 for one in found.findings)
     assert not any("No gap is established" in line for line in found.summary)
-    few = audit(score[::6], sensitive_features={"age": age[::6]}, continuous=True, **FAST)  # 50 rows: no cut has 30
+    few = audit(
+        None, score[::6], sensitive_features={"age": age[::6]}, continuous=True, **flat(**FAST)
+    )  # 50 rows: no cut has 30
     assert {one.metric: one.enough for one in few.findings} == {
         "kolmogorov": False,
         "wasserstein": False,
@@ -171,7 +180,7 @@ def test_each_distance_names_its_own_worst_cut(tmp_path) -> None:
     age = np.repeat(np.arange(10.0), 100)
     score = np.where(age < 2, 0.45, 0.5)  # told apart entirely, though near to each other
     score[age == 9] = np.where(np.arange(100) < 90, 1.0, 0.5)
-    found = audit(score, sensitive_features={"age": age}, continuous=True, **FAST)
+    found = audit(None, score, sensitive_features={"age": age}, continuous=True, **flat(**FAST))
     assert (of(found, "kolmogorov").groups[0], of(found, "wasserstein").groups[0]) == ("≤1", "≤8")
     far = of(found, "wasserstein")
     assert far.sizes == (900, 100)
@@ -183,7 +192,7 @@ def test_each_distance_names_its_own_worst_cut(tmp_path) -> None:
 @pytest.mark.parametrize("count", [99, 100])
 def test_fewer_than_a_hundred_rows_have_no_interval_of_a_dependence(count: int) -> None:
     score, age, _ = people(count)
-    found = audit(score, sensitive_features={"age": age}, continuous=True, **FAST)
+    found = audit(None, score, sensitive_features={"age": age}, continuous=True, **flat(**FAST))
     one = of(found, "energy")
     assert (one.interval is None, one.joint_interval is None) == (count < 100,) * 2
     assert any(note.kind == "few_rows_for_dependence" for note in found.notes) == (count < 100)
@@ -193,28 +202,30 @@ def test_weighted_bands_are_the_same_wherever_the_rows_are(tmp_path) -> None:
     score, age, _ = people(2000)
     weight = np.where(age > 60, 4.3, 0.7)
     options = {"continuous": True, "permutations": 0, "resamples": 0}
-    held = audit(score, sensitive_features={"age": age}, sample_weight=weight, **options)
+    held = audit(None, score, sensitive_features={"age": age}, sample_weight=weight, **flat(**options))
     pl.DataFrame({"p": score, "age": age, "w": weight}).write_parquet(tmp_path / "s.parquet")
-    chunks = audit_file(tmp_path / "s.parquet", score="p", group="age", weight="w", in_memory_rows=10, **options)
+    chunks = audit_file(
+        tmp_path / "s.parquet", score="p", group="age", weight="w", **flat(in_memory_rows=10, **options)
+    )
     halves = [
-        AuditState().add(score[half], {"age": age[half]}, sample_weight=weight[half])
+        AuditState().add(None, score[half], sensitive_features={"age": age[half]}, sample_weight=weight[half])
         for half in (slice(900), slice(900, None))
     ]
-    states = halves[0].merge(halves[1]).audit(**options)
+    states = halves[0].merge(halves[1]).audit(**flat(**options))
 
     def bands(found):
         (along,), (decisions,) = found.record.along, found.decisions
         return along.bands, along.sizes, [(rate.group, rate.size) for rate in decisions.rates], found.findings[0].groups
 
     assert bands(held) == bands(chunks) == bands(states)
-    assert bands(held)[2] != bands(audit(score, sensitive_features={"age": age}, **options))[2]
+    assert bands(held)[2] != bands(audit(None, score, sensitive_features={"age": age}, **flat(**options)))[2]
 
 
 def test_the_worst_group_of_names_has_enough_rows_and_all_groups_count_in_the_dependence() -> None:
     generator = np.random.default_rng(0)
     region = np.repeat(list("abcd"), [300, 200, 100, 5])
     score = np.clip(generator.normal(0.5, 0.1, 605) - 0.1 * (region == "b") + 0.4 * (region == "d"), 0, 1)
-    found = audit(score, sensitive_features={"region": region}, contrast="independence", **FAST)
+    found = audit(None, score, sensitive_features={"region": region}, **flat(contrast="independence", **FAST))
     kolmogorov, wasserstein, energy = found.findings
     assert kolmogorov.groups == wasserstein.groups == ("b", "rest")
     assert kolmogorov.enough
@@ -228,7 +239,13 @@ def test_decisions_are_told_in_bands_of_enough_rows() -> None:
     score, age, _ = people(120)
     age[:100] = 18  # most have one value
     for rows, most in ((score > -1, 2), (age > 18, 2)):
-        found = audit(score[rows], sensitive_features={"age": age[rows]}, continuous=True, min_group_size=20, **FAST)
+        found = audit(
+            None,
+            score[rows],
+            sensitive_features={"age": age[rows]},
+            continuous=True,
+            **flat(min_group_size=20, **FAST),
+        )
         (bands,) = found.decisions
         assert len(bands.rates) == most
     assert [rate.size for rate in bands.rates] == [10, 10]  # too few for two of 20: as even as can be

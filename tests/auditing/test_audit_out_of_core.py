@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import AuditState, distances
+from metrifair import AuditOptions, AuditState, distances
 from metrifair.auditing.out_of_core import bins
 from metrifair.auditing.out_of_core.bins import Scale, bins_for
 from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances
@@ -52,12 +52,12 @@ def base_of(read, survey, cells, most_bins=None, *, weighted=False):
     return passes, passes.counted(cells, weighted=weighted)
 
 
-def out_of_core(scores, cell, weight=None, *, metrics=METRICS, chunk=1000, most_bins=None, tolerance=1e-5, **limits):
+def out_of_core(scores, cell, weight=None, *, metrics=METRICS, chunk=1000, most_bins=None, precision=1e-5, **limits):
     read, count = passes_over(scores, cell, weight, chunk)
     mass = np.ones(len(scores)) if weight is None else weight
     sides = CellSides(np.array([0]), np.array([1]), (mass[cell == 0].sum(), mass[cell == 1].sum()))
     finer, base = base_of(read, surveyed(scores, chunk), int(cell.max()) + 1, most_bins, weighted=weight is not None)
-    binned = BinnedScores(base, finer.grid.scale, finer, tolerance=tolerance)
+    binned = BinnedScores(base, finer.grid.scale, finer, precision=precision)
     return bracket_distances(binned, [sides], metrics, **limits), len(count)
 
 
@@ -66,7 +66,7 @@ def in_memory(scores, cell, weight=None):
     return distances(scores[cell == 0], scores[cell == 1], METRICS, **weights)
 
 
-def check_brackets(found, scores, exact, tolerance=None):
+def check_brackets(found, scores, exact, precision=None):
     length = max(float(np.ptp(scores)), np.finfo(float).tiny)
     degree = {"kolmogorov": 0, "total_variation": 0, "lp": 0.5}
     for metric in METRICS:
@@ -75,8 +75,8 @@ def check_brackets(found, scores, exact, tolerance=None):
         rounding = 1e-6 if metric == "lp" else 1e-12  # a root: its rounding is that of the square's
         allowed = 10 * rounding * unit if metric != "lp" else rounding * unit
         assert bracket.low - allowed <= exact[metric] <= bracket.high + allowed, metric
-        if tolerance is not None and metric != "total_variation":
-            assert bracket.high - bracket.low <= (tolerance + rounding) * unit, metric
+        if precision is not None and metric != "total_variation":
+            assert bracket.high - bracket.low <= (precision + rounding) * unit, metric
     if found.complete:
         assert found.found[0].bracket("kolmogorov", found.scale).low == pytest.approx(exact["kolmogorov"], abs=1e-12)
 
@@ -110,12 +110,12 @@ def adversarial(n=6000):
 
 @pytest.mark.parametrize("name", adversarial())
 @pytest.mark.parametrize("limits", [{}, {"most_bins": 512, "exact_rows": 600}, {"most_bins": 40, "exact_rows": 6000}])
-def test_adversarial_scores_are_measured_to_the_tolerance(name, limits):
+def test_adversarial_scores_are_measured_to_the_precision(name, limits):
     scores, cell = adversarial()[name]
     found, count = out_of_core(scores, cell, **limits)
     assert found.complete
     assert count <= 14
-    check_brackets(found, scores, in_memory(scores, cell), tolerance=1e-5)
+    check_brackets(found, scores, in_memory(scores, cell), precision=1e-5)
 
 
 @pytest.mark.parametrize("name", adversarial())
@@ -135,21 +135,21 @@ rows = st.lists(st.tuples(values, st.integers(0, 2), st.floats(0.01, 9)), min_si
 
 @given(rows, st.booleans(), st.integers(2, 16), st.integers(0, 20), st.sampled_from([0.0, 1e-5, 0.1]))
 @settings(max_examples=150, deadline=None)
-def test_true_distances_lie_in_their_brackets(table, weighted, most_bins, exact_rows, tolerance):
+def test_true_distances_lie_in_their_brackets(table, weighted, most_bins, exact_rows, precision):
     scores, cell, weight = (np.array(column) for column in zip(*table, strict=True))
     cell[:2] = 0, 1
     weights = weight if weighted else None
     found, _ = out_of_core(
-        scores, cell, weights, tolerance=tolerance, chunk=7, most_bins=most_bins, exact_rows=exact_rows
+        scores, cell, weights, precision=precision, chunk=7, most_bins=most_bins, exact_rows=exact_rows
     )
-    check_brackets(found, scores, in_memory(scores, cell, weights), tolerance if found.complete else None)
+    check_brackets(found, scores, in_memory(scores, cell, weights), precision if found.complete else None)
 
 
 def test_the_largest_gap_is_located():
     generator = np.random.default_rng(2)
     cell = (np.arange(4000) % 2).astype(np.int64)
     scores = generator.random(4000) ** (1 + 0.3 * cell)
-    found, _ = out_of_core(scores, cell, most_bins=32, exact_rows=500, tolerance=0.01)
+    found, _ = out_of_core(scores, cell, most_bins=32, exact_rows=500, precision=0.01)
     gap = found.found[0].gap
     shares = [float((scores[cell == side] <= gap.score).mean()) for side in (0, 1)]
     assert gap.shares == pytest.approx(shares, abs=1e-15)
@@ -165,7 +165,7 @@ def test_several_comparisons_share_the_passes():
     pairs = [(cells[0], cells[1]), (cells[0], cells[2]), (cells[1], cells[2])]
     sides = [CellSides(u, v, (np.isin(cell, u).sum(), np.isin(cell, v).sum())) for u, v in pairs]
     finer, base = base_of(read, surveyed(scores), 4, 64)
-    binned = BinnedScores(base, finer.grid.scale, finer, tolerance=1e-4)
+    binned = BinnedScores(base, finer.grid.scale, finer, precision=1e-4)
     found = bracket_distances(binned, sides, METRICS, exact_rows=3000)
     assert found.complete
     assert len(count) <= 10
@@ -182,7 +182,7 @@ def test_a_finer_grid_needs_no_second_look():
     generator = np.random.default_rng(4)
     cell = (generator.random(200_000) < 0.5).astype(np.int64)
     scores = generator.beta(2 + 0.2 * cell, 3)
-    found, count = out_of_core(scores, cell, metrics=("wasserstein", "energy"), tolerance=1e-6)
+    found, count = out_of_core(scores, cell, metrics=("wasserstein", "energy"), precision=1e-6)
     for metric in ("wasserstein", "energy"):
         bracket = found.found[0].bracket(metric, found.scale)
         assert bracket.high - bracket.low <= 1e-6
@@ -257,7 +257,7 @@ def test_no_bracket_misses_the_exact_value_by_rounding(looks, weighted):
         scores = [generator.random(n), np.round(generator.random(n), 1), 1e6 + generator.normal(size=n) / 7][kind]
         cell = np.append([0, 1], generator.integers(2, size=n - 2))
         weight = generator.random(n) + 0.1 if weighted else None
-        limits = {"none": {"exact_rows": 0, "tolerance": 1.0}, "some": {"exact_rows": 0}, "all": {}}[looks]
+        limits = {"none": {"exact_rows": 0, "precision": 1.0}, "some": {"exact_rows": 0}, "all": {}}[looks]
         found, _ = out_of_core(scores, cell, weight, most_bins=4 if looks != "all" else None, **limits)
         for metric, value in exact_distances(scores, cell, weight).items():
             bracket = found.found[0].bracket(metric, found.scale)
@@ -273,7 +273,9 @@ def test_no_bracket_of_a_state_misses_the_exact_value_by_rounding(monkeypatch):
         monkeypatch.setattr(bins, "MOST_ATOMS", atoms)
         for _ in range(30):
             scores, cell = generator.random(40), generator.integers(2, size=40)
-            state = AuditState().add(scores, cell)
-            found = state.audit(metrics=list(exact_distances(scores, cell)), resamples=0, permutations=0)
+            state = AuditState().add(None, scores, sensitive_features=cell)
+            found = state.audit(
+                metrics=list(exact_distances(scores, cell)), options=AuditOptions(resamples=0, permutations=0)
+            )
             for finding, value in zip(found.findings, exact_distances(scores, cell).values(), strict=True):
                 assert Fraction(finding.bracket.low) <= value <= Fraction(finding.bracket.high), finding.metric

@@ -11,13 +11,14 @@ import pytest
 from scipy import stats
 from twosamples import two_samples
 
-from metrifair import audit
+from metrifair import AuditOptions, audit
 from metrifair.auditing import record
 from metrifair.auditing.distribution import TwoSamples, distances_of
 from metrifair.auditing.resampling import Rows, bootstrap, permutation_p_values, thinned
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS
 from metrifair.support.arrays import Floats
+from tests.flat_options import flat
 
 LINE = ("kolmogorov", "wasserstein", "energy", "cramer", "lp")
 Draw = Callable[[int, np.random.Generator], Floats]
@@ -224,7 +225,13 @@ def test_intervals_of_one_sample_repeated_by_weights_are_those_of_equal_weights(
 def test_intervals_of_heavy_tails_hold_their_values() -> None:
     """Also where scores are taken together, among them the few largest scores, which make up the distance."""
     score = np.exp(4 * np.random.default_rng(4).standard_normal(40_000)) * np.tile([1.0, 1.2], 20_000)
-    found = audit(score, sensitive_features=np.arange(40_000) % 2, resamples=100, permutations=0, random_state=0)
+    found = audit(
+        None,
+        score,
+        sensitive_features=np.arange(40_000) % 2,
+        random_state=0,
+        options=AuditOptions(resamples=100, permutations=0),
+    )
     for one in found.findings:
         assert one.interval.low <= one.value <= one.interval.high
     width = found.worst("wasserstein").interval.high
@@ -237,7 +244,14 @@ def test_a_few_rows_that_have_all_the_weight_have_no_interval_and_the_reason_is_
     score, group = np.tile([0.0, 1.0, 0.0], rows)[: 2 * rows], np.repeat([0, 1], rows)
     for heavy in (2, 20):
         weights = np.where(np.arange(2 * rows) % rows < heavy, 1.0, 1e-9)
-        found = audit(score, sensitive_features=group, sample_weight=weights, resamples=100, random_state=0)
+        found = audit(
+            None,
+            score,
+            sensitive_features=group,
+            sample_weight=weights,
+            random_state=0,
+            options=AuditOptions(resamples=100),
+        )
         widths = [one.interval and one.interval.high - one.interval.low for one in found.findings]
         said = any(text.endswith(reason) for text in found.note_texts())
         assert (widths == [None] * 3 and said) if heavy == 2 else (min(widths) > 0.1 and not said)
@@ -354,13 +368,12 @@ def certified_misses(repeats: int) -> tuple[int, int, int]:
         group, label = generator.integers(0, 4, 400), generator.integers(0, 2, 400)
         score = generator.beta(2 + group, 3 + label)
         found = audit(
+            label,
             score,
             sensitive_features=group,
-            y_true=label,
             criteria="equalized_odds",
-            resamples=0,
-            permutations=0,
             confidence=0.8,
+            options=AuditOptions(resamples=0, permutations=0),
         ).findings
         misses = []
         for one in found:
@@ -394,10 +407,12 @@ def test_certified_bounds_hold_in_500_data_sets() -> None:
 def test_joint_bounds_are_wider_and_count_every_distribution_function_once() -> None:
     generator = np.random.default_rng(6)
     group, score = np.arange(90) % 3, generator.random(90)
-    one = audit(score, sensitive_features=group, resamples=0, permutations=0).findings[0]
+    one = audit(None, score, sensitive_features=group, options=AuditOptions(resamples=0, permutations=0)).findings[0]
     radius = 2 * np.sqrt(np.log(2 * 3 / 0.05) / 60)
     assert one.certified_jointly == pytest.approx(min(1.0, one.value + radius))
-    against_rest = audit(score, sensitive_features=group, contrast="rest", resamples=0, permutations=0).findings[0]
+    against_rest = audit(
+        None, score, sensitive_features=group, options=AuditOptions(contrast="rest", resamples=0, permutations=0)
+    ).findings[0]
     radius = np.sqrt(np.log(2 * 6 / 0.05) / 60) + np.sqrt(np.log(2 * 6 / 0.05) / 120)
     assert against_rest.certified_jointly == pytest.approx(min(1.0, against_rest.value + radius))
 
@@ -406,13 +421,13 @@ def test_what_is_certified_needs_a_range_and_equal_weights() -> None:
     generator = np.random.default_rng(7)
     group, score = np.arange(200) % 2, generator.normal(size=200)
     options: dict[str, Any] = {"sensitive_features": group, "resamples": 0, "permutations": 9, "random_state": 0}
-    without = {one.metric: one for one in audit(score, **options).findings}
+    without = {one.metric: one for one in audit(None, score, **flat(**options)).findings}
     assert without["kolmogorov"].certified is not None
     assert without["energy"].certified is None
-    ranged = {one.metric: one for one in audit(score, score_range=(-5, 5), **options).findings}
+    ranged = {one.metric: one for one in audit(None, score, **flat(score_range=(-5, 5), **options)).findings}
     radius = 2 * np.sqrt(np.log(4 / 0.05) / 200)
     assert ranged["wasserstein"].certified == pytest.approx(ranged["wasserstein"].value + 10 * radius)
-    weighted = audit(score, score_range=(-5, 5), sample_weight=np.ones(200), **options)
+    weighted = audit(None, score, sample_weight=np.ones(200), **flat(score_range=(-5, 5), **options))
     assert all(
         one.certified is one.certified_jointly is one.paper_bound is one.p_value is None for one in weighted.findings
     )
@@ -429,7 +444,14 @@ def test_groups_are_dealt_to_scores_that_no_bins_of_theirs_have_taken_together(m
     monkeypatch.setattr(record, "permutation_p_values", spied)
     scores, rng = np.random.default_rng(1).normal(size=6_000), np.random.default_rng(2)
     few = np.where(rng.permutation(6_000) < 20, "few", "many")
-    audit(scores, sensitive_features=few, metrics="kolmogorov", resamples=0, permutations=19, random_state=0)
+    audit(
+        None,
+        scores,
+        sensitive_features=few,
+        metrics="kolmogorov",
+        random_state=0,
+        options=AuditOptions(resamples=0, permutations=19),
+    )
     assert [len(one.values) for one in seen] == [6_000]
 
 
@@ -439,7 +461,12 @@ def misses_after_the_pick(sets: int) -> tuple[int, int]:
     for seed in range(sets):
         group, score = np.repeat(np.arange(6), 40), np.random.default_rng(seed).random(240)
         found = audit(
-            score, sensitive_features=group, metrics="kolmogorov", resamples=60, permutations=0, random_state=seed
+            None,
+            score,
+            sensitive_features=group,
+            metrics="kolmogorov",
+            random_state=seed,
+            options=AuditOptions(resamples=60, permutations=0),
         )
         worst = found.worst()
         headlines += found.headline is not None

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import audit, distances, energy_distance
+from metrifair import AuditOptions, audit, distances, energy_distance
 from metrifair.auditing import rest
 from metrifair.auditing.distribution import TwoSamples, counted_rows, largest_gap
 from metrifair.auditing.rest import Everyone
@@ -46,7 +46,13 @@ def test_few_scores_stand_for_many_and_nothing_is_lost(monkeypatch):
     monkeypatch.setattr(rest, "SCORES", 4_096)  # still more than are resampled
     codes = rng.permutation(np.arange(20_000) % 50)
     scores = rng.normal(0.002 * codes, 1.0)
-    found = audit(scores, sensitive_features=codes.astype(str), metrics=METRICS, resamples=20, permutations=19)
+    found = audit(
+        None,
+        scores,
+        sensitive_features=codes.astype(str),
+        metrics=METRICS,
+        options=AuditOptions(resamples=20, permutations=19),
+    )
     assert len(found.findings) == 50 * len(METRICS)
     for one in found.findings[:: 5 * len(METRICS)]:
         own = codes == int(one.groups[0])
@@ -97,7 +103,13 @@ def test_labels_and_unknown_groups_are_seen_to():
     labels = (rng.random(4_000) < scores).astype(int)
     labels[codes == 7] = 0
     names = np.where(rng.random(4_000) < 0.1, None, codes.astype(str).astype(object))
-    found = audit(scores, sensitive_features=names, y_true=labels, resamples=0, permutations=0, metrics=["wasserstein"])
+    found = audit(
+        labels,
+        scores,
+        sensitive_features=names,
+        metrics=["wasserstein"],
+        options=AuditOptions(resamples=0, permutations=0),
+    )
     known = names != None  # noqa: E711
     for one in found.findings:
         inside = (

@@ -14,8 +14,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from metrifair import Audit, DataError, audit
+from metrifair import Audit, AuditOptions, DataError, audit
 from metrifair.auditing.records import AuditRecord
+from tests.flat_options import flat
 
 HOSTILE = ["<script>alert(1)</script>", '"quoted" & \\escaped', "=1+1", "line\nbreak", "é中😀", ""]
 RANDOM = np.random.default_rng(5)
@@ -25,9 +26,10 @@ def audited(**options: Any) -> Audit:
     rng = np.random.default_rng(99)
     group = np.array(HOSTILE, dtype=object)[np.arange(240) % len(HOSTILE)]
     return audit(
+        None,
         rng.random(240),
         sensitive_features={"<b>attribute</b>": group},
-        **{"resamples": 50, "permutations": 19, "random_state": 0, **options},
+        **flat(**{"resamples": 50, "permutations": 19, "random_state": 0, **options}),
     )
 
 
@@ -112,7 +114,7 @@ def test_a_notebook_shows_the_page_in_a_frame_that_no_style_leaves() -> None:
 def test_every_kind_of_chart_is_drawn_of_the_records_values(kind: Any) -> None:
     group, score = np.arange(300) % 2, np.random.default_rng(0).random(300)
     label = (np.random.default_rng(1).random(300) < score).astype(int)
-    found = audit(score, sensitive_features=group, y_true=label, resamples=20, permutations=0)
+    found = audit(label, score, sensitive_features=group, options=AuditOptions(resamples=20, permutations=0))
     chart = found.plot(kind).to_dict()
     parts = chart.get("layer", [chart])
     values = next(part["data"]["values"] for part in (chart, *parts) if "values" in part.get("data", {}))
@@ -127,7 +129,9 @@ def test_every_kind_of_chart_is_drawn_of_the_records_values(kind: Any) -> None:
 
 
 def test_what_cannot_be_drawn_says_why() -> None:
-    found = audit(np.arange(40.0), sensitive_features=np.arange(40) % 2, resamples=0, permutations=0)
+    found = audit(
+        None, np.arange(40.0), sensitive_features=np.arange(40) % 2, options=AuditOptions(resamples=0, permutations=0)
+    )
     with pytest.raises(DataError, match="pass y_true"):
         found.plot("reliability")
     with pytest.raises(DataError, match="kind must be one of"):
@@ -146,7 +150,7 @@ def test_the_page_is_written_with_its_title_and_names_are_text(tmp_path: Path) -
 @pytest.mark.parametrize("spread", [0.0, 100.0])
 def test_scores_far_from_zero_are_drawn_on_distinct_scores(offset: float, spread: float, tmp_path: Path) -> None:
     score = offset + spread * np.random.default_rng(0).random(60)
-    found = audit(score, sensitive_features=np.arange(60) % 2, resamples=0, permutations=0)
+    found = audit(None, score, sensitive_features=np.arange(60) % 2, options=AuditOptions(resamples=0, permutations=0))
     found.to_html(tmp_path / "far.html")
     for one in found.record.distributions:
         assert (np.diff(one.curves.grid) > 0).all()
@@ -159,7 +163,13 @@ def test_repr_is_short_and_names_what_is_certain() -> None:
     assert second == "no gap above sampling noise"
     assert found.headline is None
     group = np.arange(400) % 2
-    sure = audit(group + np.random.default_rng(0).random(400), sensitive_features=group, resamples=50, random_state=0)
+    sure = audit(
+        None,
+        group + np.random.default_rng(0).random(400),
+        sensitive_features=group,
+        random_state=0,
+        options=AuditOptions(resamples=50),
+    )
     assert sure.headline is not None
     least = f"{sure.headline.joint_interval.low:.3f}"
     largest = f"largest gap above sampling noise: kolmogorov distance 1.000, at least {least}"
@@ -171,21 +181,27 @@ def test_repr_is_short_and_names_what_is_certain() -> None:
 def test_worst_by_metric_and_criterion() -> None:
     rng = np.random.default_rng(99)
     group, label, score = np.arange(90) % 3, np.arange(90) % 2, rng.random(90)
-    found = audit(score, sensitive_features=group, y_true=label, resamples=0, permutations=0)
+    found = audit(label, score, sensitive_features=group, options=AuditOptions(resamples=0, permutations=0))
     for metric in ("kolmogorov", "wasserstein", "energy"):
         for criterion in ("statistical_parity", "equal_opportunity"):
             values = [one.value for one in found.findings if (one.metric, one.criterion) == (metric, criterion)]
             assert found.worst(metric, criterion).value == max(values)
     assert found.worst().metric == "kolmogorov"
-    only = audit(score, sensitive_features=group, metrics=["energy", "lp"], resamples=0, permutations=0)
+    only = audit(
+        None,
+        score,
+        sensitive_features=group,
+        metrics=["energy", "lp"],
+        options=AuditOptions(resamples=0, permutations=0),
+    )
     assert only.worst().metric == "energy"
     with pytest.raises(DataError, match="no finding with metric='mmd'"):
         found.worst("mmd")
 
 
 def test_the_call_has_all_arguments_that_are_not_defaults() -> None:
-    rows = {"sensitive_features": ["f", "m"] * 20, "resamples": 20, "permutations": 0}
-    told = audit([0.2, 0.8] * 20, **rows, threshold=None, loss=None, reference={"group": "f"})  # type: ignore[arg-type]
-    assert told.provenance.call == (
-        "audit(..., sensitive_features=..., threshold=None, resamples=20, permutations=0, reference={'group': 'f'})"
+    options = AuditOptions(resamples=20, permutations=0, loss=None)
+    found = audit(None, [0.2, 0.8] * 20, sensitive_features=["f", "m"] * 20, threshold=None, options=options)
+    assert found.provenance.call == (
+        "audit(..., ..., sensitive_features=..., threshold=None, options=AuditOptions(resamples=20, permutations=0))"
     )

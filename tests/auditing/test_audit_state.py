@@ -20,6 +20,7 @@ from metrifair.auditing.out_of_core.bins import StateGrid
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.errors import ModelFileError
 from metrifair.saving.modelfile import from_bytes, to_bytes
+from tests.flat_options import flat
 
 QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}
 KEYS = {"sensitive_features": ["sex", "region"], "y_true": "y", "control_features": "age"}
@@ -27,7 +28,8 @@ KEYS = {"sensitive_features": ["sex", "region"], "y_true": "y", "control_feature
 
 def added(state, frame, *, weight=False, keys=("sensitive_features", "y_true", "control_features")):
     given = {name: frame.select(KEYS[name]) for name in keys}
-    return state.add(frame["p"], **given, **({"sample_weight": frame["w"]} if weight else {}))
+    y_true = given.pop("y_true", None)
+    return state.add(y_true, frame["p"], **given, **({"sample_weight": frame["w"]} if weight else {}))
 
 
 def bytes_of(state):
@@ -72,13 +74,16 @@ def test_merging_is_associative_and_commutative_and_loses_nothing(data, atoms, w
 
 
 def test_a_column_that_is_numbers_in_one_file_and_text_in_another_is_text():
-    days = [AuditState().add([0.1, 0.9], {"race": race}) for race in ([1, 2], ["1", "unknown"], [2.0, np.nan])]
+    days = [
+        AuditState().add(None, [0.1, 0.9], sensitive_features={"race": race})
+        for race in ([1, 2], ["1", "unknown"], [2.0, np.nan])
+    ]
     orders = [days[0].merge(*days[1:]), days[2].merge(days[0]).merge(days[1]), days[1].merge(days[2], days[0])]
     assert orders[0].cells == [(None,), ("1",), ("2",), ("unknown",)]
     assert {bytes_of(one) for one in orders} == {bytes_of(orders[0])}
     np.testing.assert_array_equal(orders[0].selected, [1, 0, 1, 1])
-    spelled = days[0].merge(AuditState().add([0.2], {"race": ["1.0"]}))
-    assert "'1' and '1.0' differ only in" in " ".join(spelled.audit(**QUICK).note_texts())
+    spelled = days[0].merge(AuditState().add(None, [0.2], sensitive_features={"race": ["1.0"]}))
+    assert "'1' and '1.0' differ only in" in " ".join(spelled.audit(**flat(**QUICK)).note_texts())
 
 
 @pytest.mark.parametrize("atoms", [2**12, 50])
@@ -89,8 +94,8 @@ def test_the_audit_of_states_is_that_of_all_rows_within_its_brackets(atoms, weig
     frame = table(900)
     parts = [added(AuditState(), part, weight=weight, keys=keys) for part in (frame[:200], frame[200:])]
     given = {name: frame.select(KEYS[name]) for name in keys}
-    exact = audit(frame["p"], **given, sample_weight=frame["w"] if weight else None, **QUICK)
-    found = parts[0].merge(parts[1]).audit(**QUICK)
+    exact = audit(None, frame["p"], sample_weight=frame["w"] if weight else None, **flat(**given, **QUICK))
+    found = parts[0].merge(parts[1]).audit(**flat(**QUICK))
     assert (found.record.rows, found.record.left_out) == (exact.record.rows, exact.record.left_out)
     assert len(found.findings) == len(exact.findings) > 0
     for ours, theirs in zip(found.findings, exact.findings, strict=True):
@@ -113,10 +118,10 @@ def test_brackets_of_many_rows_are_narrow():
     score = generator.beta(2 + 0.2 * group, 3)
     state = AuditState()
     for part in np.array_split(np.arange(50_000), 5):
-        state = state.merge(AuditState().add(score[part], group[part]))
+        state = state.merge(AuditState().add(None, score[part], sensitive_features=group[part]))
     assert not state.exact
-    exact = audit(score, sensitive_features=group, **QUICK)
-    for ours, theirs in zip(state.audit(**QUICK).findings, exact.findings, strict=True):
+    exact = audit(None, score, sensitive_features=group, **flat(**QUICK))
+    for ours, theirs in zip(state.audit(**flat(**QUICK)).findings, exact.findings, strict=True):
         assert ours.bracket.low - 1e-12 <= theirs.value <= ours.bracket.high + 1e-12
         assert ours.bracket.high - ours.bracket.low <= (1e-3 if ours.metric == "kolmogorov" else 1e-7)
 
@@ -137,24 +142,30 @@ def test_bins_are_intervals_and_few(low, width, shares):
 
 
 def test_states_that_differ_say_how(tmp_path):
-    state = AuditState(name="a").add([0.1, 0.9], ["f", "m"])
+    state = AuditState(name="a").add(None, [0.1, 0.9], sensitive_features=["f", "m"])
     for other, match in (
         (
-            AuditState(range=(0, 2)),
+            AuditState(score_range=(0, 2)),
             r"^range must be equal in .* merged, got \(0.0, 1.0\) and \(0.0, 2.0\); count the rows",
         ),
         (AuditState(threshold=0.3), "^threshold must be equal in .* merged, got auto and 0.3"),
         (AuditState("equal_opportunity"), "^criteria must be equal in states that are merged"),
-        (AuditState().add([0.1], {"sex": ["f"]}), r"different columns do not add up: groups \['sensitive_features'\]"),
-        (AuditState().add([0.1], ["f"], [1]), "label 'y_true'; count the same ones in both"),
-        (AuditState().add([0.1], ["f"], sample_weight=[2.0]), "weights"),
+        (
+            AuditState().add(None, [0.1], sensitive_features={"sex": ["f"]}),
+            r"different columns do not add up: groups \['sensitive_features'\]",
+        ),
+        (AuditState().add([1], [0.1], sensitive_features=["f"]), "label 'y_true'; count the same ones in both"),
+        (AuditState().add(None, [0.1], sensitive_features=["f"], sample_weight=[2.0]), "weights"),
     ):
         with pytest.raises(DataError, match=match):
             state.merge(other)
     for call, match in (
-        (lambda: AuditState().add([1.5], ["f"]), "the score 1.5 lies beyond the range from 0 to 1; pass range=..."),
-        (lambda: AuditState(range=(1, 0)), "range must be two finite numbers, the lower one first"),
-        (lambda: AuditState(range=1), "range must be two numbers, lowest and highest, got 1"),
+        (
+            lambda: AuditState().add(None, [1.5], sensitive_features=["f"]),
+            "the score 1.5 lies beyond the range from 0 to 1; pass range=...",
+        ),
+        (lambda: AuditState(score_range=(1, 0)), "range must be two finite numbers, the lower one first"),
+        (lambda: AuditState(score_range=1), "range must be two numbers, lowest and highest, got 1"),
         (lambda: AuditState(threshold="high"), "threshold must be a finite number or 'auto', got 'high'"),
         (lambda: AuditState(name=3), "name must be text, got 3"),
         (lambda: AuditState().audit(), "this state holds no rows; add some, or merge it with others"),
@@ -168,17 +179,23 @@ def test_states_that_differ_say_how(tmp_path):
 def test_two_columns_of_probabilities_are_of_the_last_label(tmp_path):
     """A label of another sign would turn every figure round, and nobody can turn the counts round any more."""
     both = np.array([[0.8, 0.2], [0.4, 0.6], [0.7, 0.3], [0.1, 0.9]])
-    state = AuditState().add(both, list("ffmm"), [0, 1, 0, 1]).merge(AuditState().add([0.5], ["f"], [1]))
+    state = (
+        AuditState()
+        .add([0, 1, 0, 1], both, sensitive_features=list("ffmm"))
+        .merge(AuditState().add([1], [0.5], sensitive_features=["f"]))
+    )
     state.save(tmp_path / "a.state")
     for one in (state, AuditState.load(tmp_path / "a.state")):
         for asked in ({"pos_label": 0}, {"pos_label": 1, "favorable": "low"}):
             with pytest.raises(DataError, match="are the probabilities of the label 1, the last of two columns; leave"):
-                one.audit(**asked, **QUICK)
+                one.audit(**flat(**asked, **QUICK))
         for asked in ({"pos_label": 1}, {}, {"favorable": "low"}, {"favorable": "low", "pos_label": 0}):
-            assert one.audit(**asked, **QUICK).record.rows == 5
-    alone = AuditState().add(both[:, 0], list("ffmm"), [0, 1, 0, 1])
-    turned = audit(both, sensitive_features=list("ffmm"), y_true=[0, 1, 0, 1], pos_label=0, **QUICK)
-    assert [one.value for one in alone.audit(pos_label=0, **QUICK).findings] == [one.value for one in turned.findings]
+            assert one.audit(**flat(**asked, **QUICK)).record.rows == 5
+    alone = AuditState().add([0, 1, 0, 1], both[:, 0], sensitive_features=list("ffmm"))
+    turned = audit([0, 1, 0, 1], both, sensitive_features=list("ffmm"), pos_label=0, **flat(**QUICK))
+    assert [one.value for one in alone.audit(pos_label=0, **flat(**QUICK)).findings] == [
+        one.value for one in turned.findings
+    ]
 
 
 def test_small_cells_are_withheld_on_export(tmp_path):
@@ -190,16 +207,16 @@ def test_small_cells_are_withheld_on_export(tmp_path):
     assert "x" not in {cell[0] for cell in found.cells}
     assert (found.rows, found.left_out) == (297, 3)
     assert b'"x"' not in (tmp_path / "site.state").read_bytes()
-    assert found.audit(**QUICK).record.left_out == 3
+    assert found.audit(**flat(**QUICK)).record.left_out == 3
 
 
 def test_a_state_survives_its_file(tmp_path):
     frame = table(300)
     for state in (
         AuditState(),
-        AuditState(["equalized_odds", "separation"], range=(-1, 7), threshold=0.25, name="Söndag"),
+        AuditState(["equalized_odds", "separation"], score_range=(-1, 7), threshold=0.25, name="Söndag"),
         added(AuditState(), frame, weight=True),
-        AuditState().add([0.1, 0.2, 0.3], ["a", None, "b"], [True, False, True]),
+        AuditState().add([True, False, True], [0.1, 0.2, 0.3], sensitive_features=["a", None, "b"]),
     ):
         state.save(tmp_path / "a.state")
         for found in (AuditState.load(tmp_path / "a.state"), load(tmp_path / "a.state")):
@@ -218,14 +235,14 @@ def test_a_file_is_counted_as_it_is_audited(kinds, tmp_path):
         part.write_csv(path) if kind == "csv" else part.write_parquet(path)
         states.append(AuditState())
         count_file(states[-1], path, Roles("p", ("sex", "age"), "y", weight="w"))
-    found = states[0].merge(states[1]).audit(**QUICK)
+    found = states[0].merge(states[1]).audit(**flat(**QUICK))
     present = frame.drop_nulls("p")
     exact = audit(
+        present["y"],
         present["p"],
         sensitive_features=present.select("sex", "age"),
-        y_true=present["y"],
         sample_weight=present["w"],
-        **QUICK,
+        **flat(**QUICK),
     )
     assert found.record.left_out == 8
     assert [one.groups for one in found.findings] == [one.groups for one in exact.findings]
@@ -260,7 +277,7 @@ def test_hostile_files_are_refused_or_audited(tmp_path_factory, data):
     assert len(said) < 2000
     if not said:
         with contextlib.suppress(DataError):  # such as a criterion that needs labels, groups that nobody is in
-            state.audit(**QUICK).to_json()
+            state.audit(**flat(**QUICK)).to_json()
             state.merge(state).save(path)
 
 

@@ -25,6 +25,7 @@ from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.formats import ReadOptions
 from metrifair.auditing.out_of_core.tables import TableRows
+from tests.flat_options import flat
 
 COUNTED = {"in_memory_rows": 10}
 
@@ -73,10 +74,10 @@ def test_every_engine_finds_what_audit_file_finds(engine, changes, tmp_path, mon
     assert min(frame.select("p", "sex", "y", "w").null_count().row(0)) > 20
     frame.write_parquet(tmp_path / "scores.parquet")
     options = EVERYTHING | QUICKER | {"weight": "w"} | changes
-    held = audit_file(tmp_path / "scores.parquet", **options)
+    held = audit_file(tmp_path / "scores.parquet", **flat(**options))
     with held_by(engine, frame) as found:
-        assert audit_table(found, **options).record == held.record
-        check_equal(audit_table(found, **options, **COUNTED), held, located=False)
+        assert audit_table(found, **flat(**options)).record == held.record
+        check_equal(audit_table(found, **flat(**options, **COUNTED)), held, located=False)
 
 
 MARKED = ["N/A", "not Known", "-9"]
@@ -105,28 +106,28 @@ def test_what_stands_for_a_missing_value_is_missing_in_files_and_every_engine(li
     full.with_columns(pl.col("sex", "region").cast(pl.Categorical)).write_parquet(tmp_path / "few.parquet")
     full.write_csv(tmp_path / "full.csv")
     asked = {"score": "p", "group": "sex", "label": "y", "control": "region", "weight": "w", **QUICKER, **limit}
-    expected = audit_file(tmp_path / "gaps.parquet", **asked)
+    expected = audit_file(tmp_path / "gaps.parquet", **flat(**asked))
     assert expected.record.left_out > 100
     for name in ("full.parquet", "few.parquet", "full.csv"):
-        found = audit_file(tmp_path / name, **asked, missing=MARKED)
+        found = audit_file(tmp_path / name, **flat(missing=MARKED, **asked))
         assert found.record == expected.record, name
         assert "missing=['N/A', 'not Known', '-9']" in found.provenance.call
     simpler = asked | {"label": None}  # integers with gaps are 1.0 to Dask
     for engine in ENGINES:
         own = simpler if engine == "Dask" else asked
         with held_by(engine, full) as found:
-            told = audit_table(found, **own, missing=MARKED).record
-        assert told == (audit_file(tmp_path / "gaps.parquet", **simpler) if engine == "Dask" else expected).record, (
-            engine
-        )
+            told = audit_table(found, missing=MARKED, **flat(**own)).record
+        assert (
+            told == (audit_file(tmp_path / "gaps.parquet", **flat(**simpler)) if engine == "Dask" else expected).record
+        ), engine
     with pytest.raises(DataError, match="the weight column 'w' must hold finite numbers that are not negative"):
-        audit_table(full, **asked)
+        audit_table(full, **flat(**asked))
 
 
 def test_counts_know_what_stands_for_a_missing_value(tmp_path):
     (gaps, full), roles = marked(), Roles.named(score="p", group=["sex", "region"], label="y")
     full.write_csv(tmp_path / "full.csv")
-    states = [AuditState(range=(-1, 2)) for _ in range(3)]
+    states = [AuditState(score_range=(-1, 2)) for _ in range(3)]
     count_table(states[0], Connected("the table", gaps), roles)
     count_table(states[1], Connected("the table", full), roles, missing=MARKED)
     count_file(states[2], tmp_path / "full.csv", roles, ReadOptions(missing=MARKED))
@@ -147,7 +148,7 @@ def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeyp
     frame.write_parquet(tmp_path / "scores.parquet")
     weight = None if engine == "Dask" else "w"
     roles = Roles.named(score="p", group=["sex", "region"], label="y", weight=weight)
-    by_file, by_engine = AuditState(range=(-1, 2)), AuditState(range=(-1, 2))
+    by_file, by_engine = AuditState(score_range=(-1, 2)), AuditState(score_range=(-1, 2))
     count_file(by_file, tmp_path / "scores.parquet", roles)
     with held_by(engine, frame) as found:
         count_table(by_engine, Connected("the table", found), roles)
@@ -172,9 +173,9 @@ def test_counting_in_the_engine_agrees_with_counting_a_file(case, tmp_path, monk
     frame = incomplete()
     frame.write_parquet(tmp_path / "scores.parquet")
     options = {"score": "p", "group": "sex", **QUICKER, **CASES[case]}
-    by_engine = audit_table(frame.lazy(), **options, **COUNTED)
-    by_file = audit_file(tmp_path / "scores.parquet", **options, **COUNTED)
-    check_equal(by_engine, audit_file(tmp_path / "scores.parquet", **options), located=False)
+    by_engine = audit_table(frame.lazy(), **flat(**options, **COUNTED))
+    by_file = audit_file(tmp_path / "scores.parquet", **flat(**options, **COUNTED))
+    check_equal(by_engine, audit_file(tmp_path / "scores.parquet", **flat(**options)), located=False)
     assert [note.kind for note in by_engine.notes] == [note.kind for note in by_file.notes]
     for ours, theirs in zip(by_engine.findings, by_file.findings, strict=True):
         assert max(ours.bracket.low, theirs.bracket.low) <= min(ours.bracket.high, theirs.bracket.high) + 1e-12
@@ -201,7 +202,7 @@ def test_adversarial_scores_are_measured_to_the_tolerance(name, limits, monkeypa
         monkeypatch.setattr(table_bins, "_MOST_RANGES", 16)
     scores, cell = adversarial()[name]
     found, _ = by_table(scores, cell, **limits)
-    check_brackets(found, scores, in_memory(scores, cell), tolerance=1e-5 if found.complete else None)
+    check_brackets(found, scores, in_memory(scores, cell), precision=1e-5 if found.complete else None)
     assert found.complete or name in ("every scale", "denormal")
 
 
@@ -234,7 +235,7 @@ def test_counted_rows_are_held_rows(table_of, weighted):
     outcomes = []
     for how in ({}, {"in_memory_rows": 0}):
         try:
-            outcomes.append(audit_table(frame, **options, **how))
+            outcomes.append(audit_table(frame, **flat(**options, **how)))
         except DataError as error:
             outcomes.append(str(error))
     held, counted = outcomes
@@ -255,7 +256,7 @@ def test_no_row_leaves_the_engine(monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
     monkeypatch.setattr(table_bins.TableBins, "most_held", 100)
     frame = pl.LazyFrame({"p": np.random.default_rng(0).random(5000), "g": ["a", "b"] * 2500})
-    audit_table(frame, score="p", group="g", **QUICKER, **COUNTED)
+    audit_table(frame, score="p", group="g", **flat(**QUICKER, **COUNTED))
     assert len(answers) > 3
     assert max(map(len, answers)) <= 300
 
@@ -285,7 +286,10 @@ def test_dates_categories_and_booleans_are_groups_as_in_files(how, tmp_path):
     )
     frame.write_parquet(tmp_path / "typed.parquet")
     options = {"score": "p", "group": ["sex", "day", "old"], **QUICKER, **how}
-    ours, theirs = audit_table(frame.lazy(), **options), audit_file(tmp_path / "typed.parquet", **options)
+    ours, theirs = (
+        audit_table(frame.lazy(), **flat(**options)),
+        audit_file(tmp_path / "typed.parquet", **flat(**options)),
+    )
     named = ("attribute", "groups", "sizes", "criterion")
     assert [[getattr(one, name) for name in named] for one in ours.findings] == [
         [getattr(one, name) for name in named] for one in theirs.findings
@@ -301,12 +305,12 @@ def test_dates_categories_and_booleans_are_groups_as_in_files(how, tmp_path):
         (
             {},
             {"score": "region"},
-            r"^the score column 'region' of the table holds String, not numbers; cast it in a qu",
+            r"^the score column 'region' of the table holds String, not numbers; pass favorable_decision=..., or",
         ),
         ({}, {"weight": "region"}, "^the weight column 'region' of the table holds String, not numbers"),
         ({}, {"weight": "sex"}, "^weight and group both name the column 'sex'; name two columns"),
         ({}, {"label": "p"}, "^score and label both name the column 'p'"),
-        ({}, {"tolerance": -1}, "^tolerance must be a number from 0 upwards, got -1"),
+        ({}, {"precision": -1}, "^precision must be a finite number, at least 0, got -1"),
         ({"p": pl.lit(None, pl.Float64)}, {}, "^no row of the table has a score in 'p' and a value in every other"),
         (
             {"p": pl.when(pl.col("p") > 0.9).then(math.inf).otherwise("p")},
@@ -321,7 +325,7 @@ def test_dates_categories_and_booleans_are_groups_as_in_files(how, tmp_path):
 def test_refusals_name_what_is_wrong(how, change, options, match):
     frame = table(1500).with_columns(**change)
     with pytest.raises(DataError, match=match):
-        audit_table(frame.lazy(), **{"score": "p", "group": "sex", **QUICKER, **options, **how})
+        audit_table(frame.lazy(), **flat(**{"score": "p", "group": "sex", **QUICKER, **options, **how}))
 
 
 @pytest.mark.parametrize(
@@ -350,7 +354,7 @@ def test_what_an_engine_finds_wrong_is_one_sentence():
 def test_frames_of_narwhals_are_tables_too():
     frame = table(100)
     options = {"score": "p", "group": "sex", **QUICKER}
-    assert audit_table(nw.from_native(frame), **options).record == audit_table(frame, **options).record
+    assert audit_table(nw.from_native(frame), **flat(**options)).record == audit_table(frame, **flat(**options)).record
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -365,8 +369,8 @@ def test_probabilities_of_classes_are_no_models_in_any_way_in(engine, tmp_path):
         for (audited, place), limit in ((way, limit) for way in ways for limit in (10, 100)):
             for scores in (["a", "b", "c"], ["d", "s"]):
                 with pytest.raises(DataError, match=r"add up to 1 in every row.* audit each by itself and compare the"):
-                    audited(place, score=scores, **asked, in_memory_rows=limit)
+                    audited(place, score=scores, **flat(**asked, in_memory_rows=limit))
             if engine in {"polars", "DuckDB"}:
-                audited(place, score=["a", "b", "d"], **asked, in_memory_rows=limit)
-                alone = [audited(place, score=one, **asked, in_memory_rows=limit) for one in ("d", "s")]
+                audited(place, score=["a", "b", "d"], **flat(**asked, in_memory_rows=limit))
+                alone = [audited(place, score=one, **flat(**asked, in_memory_rows=limit)) for one in ("d", "s")]
                 assert len(compare(*alone).record.differences)

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair import AuditState, audit
+from metrifair import AuditOptions, AuditState, audit
 from metrifair.datasets.synthetic import HiddenExperience, OffsetRegression
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_meaning, finding_sentence
 from metrifair.wording.notes import note_text, note_topic
+from tests.flat_options import flat
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 99, "random_state": 0}
 RANDOM = np.random.default_rng(3)
@@ -28,7 +29,7 @@ def texts(found: Any, topic: str) -> list[str]:
 
 
 def test_the_sentence_says_where_the_gap_is_and_for_whom() -> None:
-    found = audit([0.1, 0.2, 0.3, 0.9, 0.3, 0.9, 0.9, 0.9], sensitive_features=list("aaaabbbb"), **QUICK)
+    found = audit(None, [0.1, 0.2, 0.3, 0.9, 0.3, 0.9, 0.9, 0.9], sensitive_features=list("aaaabbbb"), **flat(**QUICK))
     assert found.describe() == (
         "The gap is largest at score 0.2: 50.0% of “a” and 0.0% of “b” score at or below it.",
         (
@@ -40,21 +41,21 @@ def test_the_sentence_says_where_the_gap_is_and_for_whom() -> None:
 
 def test_decisions_are_told_as_decisions_and_have_no_density() -> None:
     decided, groups = [0, 0, 0, 1, 0, 1, 1, 1], list("aaaabbbb")
-    found = audit(decided, sensitive_features=groups, **QUICK)
+    found = audit(None, decided, sensitive_features=groups, **flat(**QUICK))
     sentences = {finding_sentence(one) for one in found.findings}
     assert sentences == {"The decision is 1 for 25.0% of “a” and 75.0% of “b”."}
     assert found.describe().meaning == "The shares of “a” and “b” with decision 1 differ by 50.0 percentage points."
     assert [list(one.curves.density) for one in found.record.distributions] == [[]]
-    counted = AuditState().add(decided, {"sex": groups}).audit(**QUICK)
+    counted = AuditState().add(None, decided, sensitive_features={"sex": groups}).audit(**flat(**QUICK))
     assert counted.describe() == found.describe()
     errors = audit(
-        decided, sensitive_features=groups, y_true=[0, 1] * 4, criteria="risk_parity", loss="squared_error", **QUICK
+        [0, 1] * 4, decided, sensitive_features=groups, criteria="risk_parity", **flat(loss="squared_error", **QUICK)
     )
     assert "The decision is" not in finding_sentence(errors.findings[0])  # these scores are losses
 
 
 def test_the_shares_of_the_sentence_differ_by_the_kolmogorov_distance() -> None:
-    finding = audit(SCORE, sensitive_features=SEX, metrics="kolmogorov", **QUICK).findings[0]
+    finding = audit(None, SCORE, sensitive_features=SEX, metrics="kolmogorov", **flat(**QUICK)).findings[0]
     score, women, men = (float(part.strip("%:")) for part in finding_sentence(finding).split() if part[0].isdigit())
     assert women - men == pytest.approx(100 * finding.value, abs=0.11)
     assert women == pytest.approx(100 * (SCORE[SEX == "women"] <= score).mean(), abs=0.6)
@@ -62,7 +63,7 @@ def test_the_shares_of_the_sentence_differ_by_the_kolmogorov_distance() -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_every_metric_has_a_meaning_that_names_both_groups(metric: str) -> None:
-    finding = audit(SCORE, sensitive_features=SEX, metrics=metric, **QUICK).findings[0]
+    finding = audit(None, SCORE, sensitive_features=SEX, metrics=metric, **flat(**QUICK)).findings[0]
     meaning = finding_meaning(finding)
     assert "“men”" in meaning
     assert "“women”" in meaning
@@ -70,7 +71,7 @@ def test_every_metric_has_a_meaning_that_names_both_groups(metric: str) -> None:
 
 
 def test_what_energy_means_is_true_of_pairs_of_people() -> None:
-    finding = audit(SCORE, sensitive_features=SEX, metrics="energy", **QUICK).findings[0]
+    finding = audit(None, SCORE, sensitive_features=SEX, metrics="energy", **flat(**QUICK)).findings[0]
     u, v = SCORE[SEX == "men"], SCORE[SEX == "women"]
     between = np.abs(u[:, None] - v).mean()
     within = (np.abs(u[:, None] - u).mean() + np.abs(v[:, None] - v).mean()) / 2
@@ -78,7 +79,7 @@ def test_what_energy_means_is_true_of_pairs_of_people() -> None:
 
 
 def test_the_mean_scores_are_told_with_the_wasserstein_distance() -> None:
-    finding = audit(SCORE, sensitive_features=SEX, metrics="wasserstein", **QUICK).findings[0]
+    finding = audit(None, SCORE, sensitive_features=SEX, metrics="wasserstein", **flat(**QUICK)).findings[0]
     men, women = (SCORE[name == SEX].mean() for name in ("men", "women"))
     assert finding_sentence(finding).startswith(f"The mean score is {men:.3g} for “men” and {women:.3g} for “women”.")
 
@@ -87,39 +88,39 @@ def test_parity_is_warned_of_in_the_papers_first_example_only() -> None:
     population = HiddenExperience(p1=0.5)
     X, y, group = population.sample(3000, seed=1)
     for prediction in (population.optimal_prediction(X), population.fair_prediction(X)):
-        found = audit(prediction, sensitive_features=group, y_true=y, **QUICK)
+        found = audit(y, prediction, sensitive_features=group, **flat(**QUICK))
         (text,) = texts(found, "parity")
         assert "the correlation of score and outcome is near 0 within “0”" in text
         assert "but not within “1”" in text
     told = OffsetRegression()
     X, y, group = told.sample(3000, seed=1)
-    assert "parity" not in topics(audit(told.optimal_prediction(X), sensitive_features=group, y_true=y, **QUICK))
+    assert "parity" not in topics(audit(y, told.optimal_prediction(X), sensitive_features=group, **flat(**QUICK)))
 
 
 def test_parity_is_not_warned_of_for_a_few_samples_or_where_no_group_is_told_apart() -> None:
     rng = np.random.default_rng(99)
     label = rng.integers(0, 2, 800)
     noise = rng.random(800)
-    assert "parity" not in topics(audit(noise, sensitive_features=SEX, y_true=label, **QUICK))
+    assert "parity" not in topics(audit(label, noise, sensitive_features=SEX, **flat(**QUICK)))
     telling = np.where(SEX == "men", 0.3 + 0.4 * label + 0.1 * noise, noise)
-    assert "parity" in topics(audit(telling, sensitive_features=SEX, y_true=label, **QUICK))
+    assert "parity" in topics(audit(label, telling, sensitive_features=SEX, **flat(**QUICK)))
     few = slice(60)
-    assert "parity" not in topics(audit(telling[few], sensitive_features=SEX[few], y_true=label[few], **QUICK))
+    assert "parity" not in topics(audit(label[few], telling[few], sensitive_features=SEX[few], **flat(**QUICK)))
 
 
 def test_small_groups_are_named() -> None:
     group = np.array(["many"] * 500 + ["few"] * 12 + ["some"] * 100)
     score = np.random.default_rng(0).random(len(group))
-    assert audit(score, sensitive_features=group, **QUICK).note_texts() == [
+    assert audit(None, score, sensitive_features=group, **flat(**QUICK)).note_texts() == [
         "Below the minimum group size of 30 rows: “few” of sensitive_features (12 rows in everyone).",
         "Too few rows to rule out a gap of 20 percentage points: “many” and “some” in everyone.",
     ]
     large = np.random.default_rng(0).random(4000)
-    assert not audit(large, sensitive_features=np.arange(4000) % 2, **QUICK).notes
+    assert not audit(None, large, sensitive_features=np.arange(4000) % 2, **flat(**QUICK)).notes
 
 
 def test_the_summary_begins_with_what_is_certain_and_tells_chance_from_more() -> None:
-    unfair = audit(SCORE, sensitive_features=SEX, y_true=np.arange(800) % 2, **QUICK)
+    unfair = audit(np.arange(800) % 2, SCORE, sensitive_features=SEX, **flat(**QUICK))
     certain = [one for one in unfair.findings if one.metric == "kolmogorov" and one.certain]
     head = max(certain, key=lambda one: one.joint_interval.low)
     assert unfair.summary[0].startswith("The largest gap above sampling noise is ")
@@ -127,7 +128,7 @@ def test_the_summary_begins_with_what_is_certain_and_tells_chance_from_more() ->
     assert finding_sentence(head) in unfair.summary[0]
     assert "with 95% confidence" in unfair.summary[1].lower()
     assert 2 <= len(unfair.summary) <= 5
-    fair = audit(np.random.default_rng(0).random(800), sensitive_features=SEX, **QUICK)
+    fair = audit(None, np.random.default_rng(0).random(800), sensitive_features=SEX, **flat(**QUICK))
     assert fair.summary[0] == "No gap is established: its confidence interval includes 0."
     test = "permutation test with Bonferroni adjustment"
     assert f"The gap is not distinguishable from sampling noise ({test})." in fair.summary
@@ -138,12 +139,16 @@ def test_many_comparisons_are_told_from_chance_by_joint_bounds(apart: bool) -> N
     """55 pairs: no p-value of 999 permutations is below 0.05 / 55."""
     group = np.repeat(np.arange(11), 150)
     score = np.random.default_rng(4).random(len(group)) + 2.0 * group * apart
-    found = audit(score, sensitive_features=group, metrics="kolmogorov", resamples=0, random_state=0)
+    found = audit(
+        None, score, sensitive_features=group, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=0)
+    )
     expected = "55 of the 55 gaps are statistically significant"
     expected = expected if apart else "None of the 55 gaps is distinguishable from sampling noise"
     assert f"{expected} (joint confidence intervals)." in found.summary
     assert {(one.significant, one.tested_by) for one in found.findings} == {(apart, "joint_bounds")}
-    other = audit(score, sensitive_features=group, metrics="wasserstein", resamples=0, random_state=0)
+    other = audit(
+        None, score, sensitive_features=group, metrics="wasserstein", random_state=0, options=AuditOptions(resamples=0)
+    )
     assert "999 permutations are too few to test 55 gaps; 1,100 are needed." in other.summary
 
 
@@ -152,7 +157,14 @@ def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
     sizes, alone = [60, 60, 60, 61, 60, 62, 60, 60], []
     for seed, metric in enumerate(("kolmogorov", "wasserstein", "energy", "kolmogorov")):
         group, score = np.repeat(np.arange(8), sizes), np.random.default_rng(seed).random(sum(sizes))
-        found = audit(score, sensitive_features=group, metrics=metric, resamples=60, permutations=0, random_state=0)
+        found = audit(
+            None,
+            score,
+            sensitive_features=group,
+            metrics=metric,
+            random_state=0,
+            options=AuditOptions(resamples=60, permutations=0),
+        )
         why = "the joint confidence intervals of all 28 comparisons include 0"
         assert found.summary[0] == f"No gap is established: {why}."
         assert found.summary[1].startswith("The comparison with the most rows shows a gap of ")
@@ -164,16 +176,20 @@ def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
 
 def test_groups_of_too_few_rows_are_no_headline() -> None:
     group = ["few"] * 3 + ["many"] * 400
-    found = audit(np.random.default_rng(0).random(403), sensitive_features=group, **QUICK)
+    found = audit(None, np.random.default_rng(0).random(403), sensitive_features=group, **flat(**QUICK))
     assert found.summary[0] == "No gap can be assessed: every comparison has a group with fewer than 30 rows."
-    asked = audit(np.random.default_rng(0).random(403), sensitive_features=group, min_group_size=3, **QUICK)
+    asked = audit(
+        None, np.random.default_rng(0).random(403), sensitive_features=group, **flat(min_group_size=3, **QUICK)
+    )
     assert "fewer than" not in " ".join(asked.summary).lower()
 
 
 def test_scores_are_told_in_as_many_digits_as_tell_them_apart() -> None:
     score = 0.9996 + 0.0004 * SCORE
     for scale, offset in ((1.0, 0.0), (1000.0, 50_000.0)):
-        finding = audit(offset + scale * score, sensitive_features=SEX, metrics="kolmogorov", **QUICK).findings[0]
+        finding = audit(
+            None, offset + scale * score, sensitive_features=SEX, metrics="kolmogorov", **flat(**QUICK)
+        ).findings[0]
         sentence = finding_sentence(finding)
         told = float(sentence.partition(":")[0].split()[-1])
         shown = [100 * (offset + scale * score[name == SEX] <= told).mean() for name in ("women", "men")]
@@ -184,13 +200,15 @@ def test_scores_are_told_in_as_many_digits_as_tell_them_apart() -> None:
 
 def test_parity_is_not_warned_of_where_the_outcome_of_a_group_is_constant() -> None:
     label = np.where(SEX == "men", np.random.default_rng(9).random(800) < SCORE, 0)
-    found = audit(SCORE, sensitive_features=SEX, y_true=label, criteria="statistical_parity", **QUICK)
+    found = audit(label, SCORE, sensitive_features=SEX, criteria="statistical_parity", **flat(**QUICK))
     assert "parity" not in topics(found)
 
 
 def test_the_summary_speaks_of_four_fifths() -> None:
     score = np.where(SEX == "men", np.arange(800) % 2, np.arange(800) % 4 == 0)
-    (sentence,) = [text for text in audit(score, sensitive_features=SEX, **QUICK).summary if "selected" in text]
+    (sentence,) = [
+        text for text in audit(None, score, sensitive_features=SEX, **flat(**QUICK)).summary if "selected" in text
+    ]
     rates = [score[name == SEX].mean() for name in ("women", "men")]
     assert sentence.endswith(f"impact ratio {rates[0] / rates[1]:.2f}, below four fifths.")
 
@@ -199,24 +217,24 @@ def test_the_summary_speaks_of_four_fifths() -> None:
 
 
 def test_constant_scores_are_named_as_such_and_not_praised() -> None:
-    found = audit(np.full(800, 0.62), sensitive_features=SEX, **QUICK)
+    found = audit(None, np.full(800, 0.62), sensitive_features=SEX, **flat(**QUICK))
     assert found.summary[0] == "Every score is 0.62: the results are the same for everyone."
     assert texts(found, "constant") == ["Every score is 0.62, so no gap can appear. This is no evidence of fairness."]
     assert found.worst().value == 0.0
 
 
 def test_constant_probabilities_of_several_classes_are_named() -> None:
-    found = audit(np.tile([0.2, 0.3, 0.5], (800, 1)), sensitive_features=SEX, **QUICK)
+    found = audit(None, np.tile([0.2, 0.3, 0.5], (800, 1)), sensitive_features=SEX, **flat(**QUICK))
     assert topics(found).count("constant") == 1
     differing = np.tile([0.2, 0.3, 0.5], (800, 1))
     differing[0] = [0.5, 0.3, 0.2]
-    assert "constant" not in topics(audit(differing, sensitive_features=SEX, **QUICK))
+    assert "constant" not in topics(audit(None, differing, sensitive_features=SEX, **flat(**QUICK)))
 
 
 @pytest.mark.parametrize(("threshold", "who"), [(-1.0, "everyone is"), (2.0, "nobody is")])
 @pytest.mark.parametrize("weight", [None, RANDOM.random(800) + 0.1], ids=["equal", "weighted"])
 def test_decisions_that_are_the_same_for_everyone_are_named(threshold: float, who: str, weight: Any) -> None:
-    found = audit(SCORE, sensitive_features=SEX, threshold=threshold, sample_weight=weight, **QUICK)
+    found = audit(None, SCORE, sensitive_features=SEX, threshold=threshold, sample_weight=weight, **flat(**QUICK))
     (text,) = texts(found, "constant")
     assert text.startswith(f"At threshold {threshold:g}, {who} selected. Equal selection rates are then no evidence")
     assert found.summary[0] == f"At threshold {threshold:g}, {who} selected: the results are the same for everyone."
@@ -224,11 +242,11 @@ def test_decisions_that_are_the_same_for_everyone_are_named(threshold: float, wh
 
 @pytest.mark.parametrize("threshold", ["auto", None, 0.8])
 def test_scores_that_tell_people_apart_are_not_called_constant(threshold: Any) -> None:
-    found = audit(SCORE, sensitive_features=SEX, threshold=threshold, **QUICK)
+    found = audit(None, SCORE, sensitive_features=SEX, threshold=threshold, **flat(**QUICK))
     assert "constant" not in topics(found)
     assert found.summary[0].startswith("The gap is ")
 
 
 def test_rates_of_one_that_not_all_groups_have_are_not_constant() -> None:
     everyone_of_men = np.where(SEX == "men", 0.9, SCORE / 2)
-    assert "constant" not in topics(audit(everyone_of_men, sensitive_features=SEX, **QUICK))
+    assert "constant" not in topics(audit(None, everyone_of_men, sensitive_features=SEX, **flat(**QUICK)))

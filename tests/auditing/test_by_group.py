@@ -14,6 +14,7 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score, roc_curve
 
 from metrifair import AuditState, audit, audit_file
 from metrifair.auditing.records import ByGroup, Measure
+from tests.flat_options import flat
 
 QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0}
 
@@ -27,7 +28,7 @@ def rows(count: int = 600, seed: int = 0, *, ties: bool = False) -> tuple[np.nda
 
 
 def table(group: np.ndarray, score: np.ndarray, label: np.ndarray, **options: Any) -> ByGroup:
-    (found,) = audit(score, sensitive_features=group, y_true=label, **QUICK, **options).record.by_group
+    (found,) = audit(label, score, sensitive_features=group, **flat(**QUICK, **options)).record.by_group
     return found
 
 
@@ -85,9 +86,9 @@ def test_a_thinned_roc_curve_stays_on_the_whole_one() -> None:
 def test_counted_rows_give_brackets_that_hold_the_exact_figures(few: bool) -> None:
     group, score, label = rows(6_000 if not few else 900)
     exact = table(group, score, label)
-    state = AuditState().add(score, group, label)
+    state = AuditState().add(label, score, sensitive_features=group)
     assert state.exact == few
-    (counted,) = state.audit(**QUICK).record.by_group
+    (counted,) = state.audit(**flat(**QUICK)).record.by_group
     for one, other in zip(exact.groups, counted.groups, strict=True):
         for name in ("base_rate", "auc", "accuracy", "log_loss", "calibration_error"):
             mine, theirs = getattr(one, name), getattr(other, name)
@@ -142,7 +143,7 @@ def test_perfect_and_constant_scores_and_missing_labels_have_figures_or_none() -
     assert constant.auc.value == 0.5
     one_label = table(group, np.linspace(0, 1, 80), np.where(group == "f", 1, label)).groups[0]
     assert (one_label.auc, one_label.roc) == (None, [])
-    assert not audit(np.linspace(0, 1, 80), sensitive_features=group, **QUICK).record.by_group
+    assert not audit(None, np.linspace(0, 1, 80), sensitive_features=group, **flat(**QUICK)).record.by_group
     other_scale = table(group, np.linspace(0, 9, 80), label).groups[0]
     assert (other_scale.log_loss, other_scale.calibration_error, other_scale.accuracy) == (None, None, None)
     assert other_scale.auc is not None
@@ -164,7 +165,7 @@ def test_decisions_have_no_log_loss_and_no_calibration(tmp_path: Path) -> None:
     group, score, label = rows()
     decided = (score > 0.5).astype(float)
     pl.DataFrame({"g": group, "d": decided, "y": label}).write_parquet(tmp_path / "d.parquet")
-    counted = audit_file(tmp_path / "d.parquet", score="d", group="g", label="y", in_memory_rows=10, **QUICK)
+    counted = audit_file(tmp_path / "d.parquet", score="d", group="g", label="y", **flat(in_memory_rows=10, **QUICK))
     for found in (table(group, decided, label), counted.record.by_group[0]):
         assert not {"log_loss", "calibration_error"} & set(found.gaps)
         for one in found.groups:

@@ -18,11 +18,22 @@ import polars as pl
 import pytest
 
 from benchmarks.differences import SETTINGS, drawn, held, truth
-from metrifair import Audit, AuditDifference, AuditState, DataError, audit, audit_file, audit_table, compare
+from metrifair import (
+    Audit,
+    AuditDifference,
+    AuditOptions,
+    AuditState,
+    DataError,
+    audit,
+    audit_file,
+    audit_table,
+    compare,
+)
 from metrifair.auditing.compare import compared_figures
 from metrifair.auditing.differences import Change, ComparedFigure, adjusted_p_values, change
-from metrifair.auditing.request import AuditOptions, ColumnOptions, CountedOptions, Request
+from metrifair.auditing.request import AuditArguments, Request
 from metrifair.figures.selection_rates import ratio_intervals
+from tests.flat_options import flat
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 0}
 
@@ -45,7 +56,7 @@ def models(
 def test_identical_audits_differ_by_nothing_and_cannot_be_told_apart() -> None:
     group, scores = models(200, (0.7, 0.7))
     label = (np.arange(len(group)) % 3 == 0).astype(int)
-    one = audit(scores["old"], sensitive_features=group, y_true=label, random_state=0, **QUICK)
+    one = audit(label, scores["old"], sensitive_features=group, random_state=0, **flat(**QUICK))
     for found in (compare(one, one), compare(one, one, paired=False)):
         by_group = 8  # AUC, accuracy, log loss and calibration error of two groups
         assert len(found.differences) == len(one.findings) + len(one.decisions) + by_group
@@ -56,7 +67,7 @@ def test_identical_audits_differ_by_nothing_and_cannot_be_told_apart() -> None:
 
 def test_a_planted_improvement_is_found_and_the_way_back_is_worse() -> None:
     group, scores = models(400, (1.0, 0.2))
-    audits = [audit(one, sensitive_features=group, random_state=0, **QUICK) for one in scores.values()]
+    audits = [audit(None, one, sensitive_features=group, random_state=0, **flat(**QUICK)) for one in scores.values()]
     there, back = compare(*audits, paired=True), compare(*audits[::-1], paired=True)
     assert {one.verdict for one in there.differences if one.criterion != "decisions"} == {"better"}
     assert {one.verdict for one in back.differences if one.criterion != "decisions"} == {"worse"}
@@ -72,7 +83,7 @@ def test_what_models_have_in_common_cancels_where_rows_are_at_hand() -> None:
     group, scores = models(300, (0.8, 0.7), common=0.98)
     label = (np.random.default_rng(1).random(len(group)) < scores["old"] ** 2).astype(int)
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "criteria": "statistical_parity", **QUICK}
-    audits = [audit(one, random_state=0, **options) for one in scores.values()]
+    audits = [audit(None, one, random_state=0, **flat(**options)) for one in scores.values()]
     paired, apart = compare(*audits, paired=True), compare(*audits, paired=False)
     assert (paired.record.pairing, apart.record.pairing) == ("rows", "independent")
     told = set()
@@ -88,7 +99,7 @@ def test_ratios_of_rates_are_compared_by_their_rows() -> None:
     group, scores = models(400, (0.9, 0.5), common=0.7, seed=3)
     group = np.where(np.arange(len(group)) % 5 == 0, "c", group)  # who is no part of the smallest ratio
     scores = {name: np.where(group == "c", 0.6 * one + 0.25, one) for name, one in scores.items()}
-    found = audit(scores, sensitive_features=group, random_state=0, reference="a", **QUICK)
+    found = audit(None, scores, sensitive_features=group, random_state=0, **flat(**QUICK)).rates(reference="a").audit
     assert isinstance(found, AuditDifference)
     (ratio,) = (one for one in found.differences if one.metric == "selection_ratio")
     chosen = {name: [one[group == name] >= 0.5 for one in scores.values()] for name in "ab"}
@@ -112,12 +123,13 @@ def test_the_interval_of_a_paired_difference_is_as_wide_as_resampled_rows_say(we
     weight = generator.uniform(0.5, 1.5, len(group)) if weighted else np.ones(len(group))
     given = weight if weighted else None
     found = audit(
+        None,
         scores,
         sensitive_features=group,
         sample_weight=given,
         metrics=["wasserstein", "energy"],
         random_state=0,
-        **QUICK,
+        **flat(**QUICK),
     )
     assert isinstance(found, AuditDifference)
     assert found.record.pairing == "rows"
@@ -145,7 +157,7 @@ def test_what_the_benchmark_takes_for_the_truth_is_that_of_many_rows(name: str) 
     setting = SETTINGS[name]._replace(rows=(30_000, 20_000))
     group, label, scores = drawn(setting, np.random.default_rng(0))
     options: dict[str, Any] = {"threshold": setting.threshold, "resamples": 0, "permutations": 0, "random_state": 0}
-    found = audit(scores[1], sensitive_features=group, y_true=label, criteria="statistical_parity", **options)
+    found = audit(label, scores[1], sensitive_features=group, criteria="statistical_parity", **flat(**options))
     true = truth(setting, 1)
     figures = {(one.metric, *one.groups): one.value for one in compared_figures(found.record).values()}
     for key, value in figures.items():
@@ -189,7 +201,7 @@ def test_the_difference_of_ratios_covers_where_one_model_selects_all_alike() -> 
 def test_models_that_favor_opposite_groups_have_opposite_errors() -> None:
     group, scores = models(400, (0.9, -0.9), common=0.9, seed=5)
     options: dict[str, Any] = {"sensitive_features": group, "threshold": None, "random_state": 0, **QUICK}
-    audits = [audit(one, **options) for one in scores.values()]
+    audits = [audit(None, one, **flat(**options)) for one in scores.values()]
     paired, apart = compare(*audits, paired=True), compare(*audits, paired=False)
     for one, other in zip(paired.differences, apart.differences, strict=True):
         assert one.interval is not None
@@ -200,7 +212,7 @@ def test_models_that_favor_opposite_groups_have_opposite_errors() -> None:
 
 def test_json_files_are_compared_as_different_rows(tmp_path: Path) -> None:
     group, scores = models(200, (0.9, 0.3))
-    audits = [audit(one, sensitive_features=group, random_state=0, **QUICK) for one in scores.values()]
+    audits = [audit(None, one, sensitive_features=group, random_state=0, **flat(**QUICK)) for one in scores.values()]
     files = [tmp_path / "old.json", tmp_path / "new.json"]
     for file, one in zip(files, audits, strict=True):
         one.to_json(file)
@@ -223,7 +235,7 @@ def test_json_files_are_compared_as_different_rows(tmp_path: Path) -> None:
 def test_named_columns_that_are_no_probabilities_are_several_models(library: str) -> None:
     group, scores = models(100, (0.8, 0.2))
     table = {"dict": dict, "pandas": pd.DataFrame, "polars": pl.DataFrame}[library](scores)
-    found = audit(table, sensitive_features=group, random_state=0, **QUICK)
+    found = audit(None, table, sensitive_features=group, random_state=0, **flat(**QUICK))
     assert isinstance(found, AuditDifference)
     assert list(found.audits) == ["old", "new"]
     assert {one.model for one in found.differences} == {"new"}
@@ -234,12 +246,14 @@ def test_named_columns_that_are_no_probabilities_are_several_models(library: str
 
 def test_columns_that_sum_to_one_are_classes_and_others_are_never_cut_to_one() -> None:
     group, scores = models(100, (0.8, 0.2))
-    found = audit({"no": 1 - scores["old"], "yes": scores["old"]}, sensitive_features=group, random_state=0, **QUICK)
+    found = audit(
+        None, {"no": 1 - scores["old"], "yes": scores["old"]}, sensitive_features=group, random_state=0, **flat(**QUICK)
+    )
     assert isinstance(found, Audit)
     with pytest.raises(DataError, match="several models by name"):
-        audit(np.stack(list(scores.values()), 1), sensitive_features=group)
+        audit(None, np.stack(list(scores.values()), 1), sensitive_features=group)
     three = {name: np.stack([one, (1 - one) / 2, (1 - one) / 2], 1) for name, one in scores.items()}
-    assert isinstance(audit(three, sensitive_features=group, random_state=0, **QUICK), AuditDifference)
+    assert isinstance(audit(None, three, sensitive_features=group, random_state=0, **flat(**QUICK)), AuditDifference)
 
 
 def test_files_and_tables_of_several_scores_are_compared_by_the_rows_that_have_all(tmp_path: Path) -> None:
@@ -248,19 +262,19 @@ def test_files_and_tables_of_several_scores_are_compared_by_the_rows_that_have_a
     table = table.with_columns(new=pl.when(pl.col("index") == 3).then(None).otherwise("new"))
     table.write_parquet(tmp_path / "scores.parquet")
     options = {"score": ["old", "new"], "group": "sex", "random_state": 0, **QUICK}
-    held = audit_file(tmp_path / "scores.parquet", **options)
+    held = audit_file(tmp_path / "scores.parquet", **flat(**options))
     assert isinstance(held, AuditDifference)
     assert held.record.pairing == "rows"
     assert {one.record.left_out for one in held.audits.values()} == {1}
-    counted = audit_file(tmp_path / "scores.parquet", in_memory_rows=10, **options)
+    counted = audit_file(tmp_path / "scores.parquet", **flat(in_memory_rows=10, **options))
     assert isinstance(counted, AuditDifference)
     assert counted.record.pairing == "unknown"
     assert "hold for any correlation" in " ".join(counted.summary)
-    elsewhere = audit_table(table.drop_nulls().lazy(), **options)
+    elsewhere = audit_table(table.drop_nulls().lazy(), **flat(**options))
     assert isinstance(elsewhere, AuditDifference)
     assert elsewhere.record.pairing == "rows"
     with pytest.raises(DataError, match="several different ones"):
-        audit_file(tmp_path / "scores.parquet", **(options | {"score": ["old", "old"]}))
+        audit_file(tmp_path / "scores.parquet", **flat(**options | {"score": ["old", "old"]}))
 
 
 def test_scores_of_a_table_are_paired_row_by_row_as_those_of_a_file_are(tmp_path: Path) -> None:
@@ -271,7 +285,10 @@ def test_scores_of_a_table_are_paired_row_by_row_as_those_of_a_file_are(tmp_path
     table.write_parquet(tmp_path / "scores.parquet")
     options: dict[str, Any] = {"group": "sex", "label": "y", "random_state": 0, "threshold": 0.5, **QUICK}
     both: dict[str, Any] = {"score": ["a", "b"], **options}
-    of_file, of_table = audit_file(tmp_path / "scores.parquet", **both), audit_table(table.lazy(), **both)
+    of_file, of_table = (
+        audit_file(tmp_path / "scores.parquet", **flat(**both)),
+        audit_table(table.lazy(), **flat(**both)),
+    )
     assert isinstance(of_file, AuditDifference)
     assert isinstance(of_table, AuditDifference)
     assert of_table.record.pairing == "rows"
@@ -287,7 +304,7 @@ def test_scores_of_a_table_are_paired_row_by_row_as_those_of_a_file_are(tmp_path
     assert len(widths[0]) == 2
     # Opposite scores have opposite errors; paired by rank, theirs would cancel and the interval be far too narrow.
     assert widths[1] == pytest.approx(widths[0], rel=0.3)
-    alone = [audit_table(table, score=name, **options) for name in ("a", "b")]
+    alone = [audit_table(table, score=name, **flat(**options)) for name in ("a", "b")]
     assert compare(*alone).record.pairing == "independent"
     with pytest.raises(DataError, match="paired=True needs the rows"):
         compare(*alone, paired=True)
@@ -296,12 +313,12 @@ def test_scores_of_a_table_are_paired_row_by_row_as_those_of_a_file_are(tmp_path
 def test_rows_that_only_look_alike_are_not_paired_unless_told() -> None:
     group, scores = models(200, (0.5, 0.5))
     options: dict[str, Any] = {"sensitive_features": group, "random_state": 0, **QUICK}
-    strangers = [audit(models(200, (0.5, 0.5), seed=seed)[1]["old"], **options) for seed in (1, 2)]
+    strangers = [audit(None, models(200, (0.5, 0.5), seed=seed)[1]["old"], **flat(**options)) for seed in (1, 2)]
     found = compare(*strangers)
     assert found.record.pairing == "independent"
     assert "paired=True" in " ".join(found.summary)
     assert compare(*strangers, paired=True).record.pairing == "rows"
-    together = audit(scores, **options)
+    together = audit(None, scores, **flat(**options))
     assert isinstance(together, AuditDifference)
     assert compare(*together.audits.values()).record.pairing == "rows"
 
@@ -310,15 +327,15 @@ def test_audits_of_another_positive_label_or_favorable_score_are_refused(tmp_pat
     group, scores = models(100, (0.5, 0.5))
     label = np.arange(len(group)) % 3 % 2
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "random_state": 0, **QUICK}
-    one = audit(scores["old"], **options)
+    one = audit(None, scores["old"], **flat(**options))
     one.to_json(tmp_path / "one.json")
     for argument, value in (("pos_label", 0), ("favorable", "low")):
-        other = audit(scores["new"], **options, **{argument: value})
+        other = audit(None, scores["new"], **flat(**options, **{argument: value}))
         other.to_json(tmp_path / "other.json")
         for both in ((one, other), (tmp_path / "one.json", tmp_path / "other.json")):
             with pytest.raises(DataError, match=f"{argument} is .* audit both with the same value"):
                 compare(*both)
-    boolean = audit(scores["new"], **(options | {"y_true": label == 1}))
+    boolean = audit(None, scores["new"], **flat(**options | {"y_true": label == 1}))
     assert compare(one, boolean).differences
 
 
@@ -327,7 +344,7 @@ def test_groups_match_by_equality_however_a_file_spells_them() -> None:
     names = [np.where(group == "a", one, two) for one, two in ((1, 2), (1.0, 2.0), ("1", "2"))]
     label = np.arange(len(group)) % 2
     audits = [
-        audit(scores["old"], sensitive_features=one, y_true=label.astype(kind), random_state=0, **QUICK)
+        audit(label.astype(kind), scores["old"], sensitive_features=one, random_state=0, **flat(**QUICK))
         for one, kind in zip(names, (int, float, bool), strict=True)
     ]
     by_criterion = [one for one in audits[0].findings if "y=" not in one.within]
@@ -343,7 +360,7 @@ def test_json_of_one_file_is_compared_by_bounds_that_hold_for_any_dependence(tmp
     group, scores = models(200, (0.9, 0.3))
     pl.DataFrame({**scores, "sex": group}).write_csv(tmp_path / "scores.csv")
     for name in scores:
-        audit_file(tmp_path / "scores.csv", score=name, group="sex", random_state=0, **QUICK).to_json(
+        audit_file(tmp_path / "scores.csv", score=name, group="sex", random_state=0, **flat(**QUICK)).to_json(
             tmp_path / f"{name}.json"
         )
     files = tmp_path / "old.json", tmp_path / "new.json"
@@ -360,7 +377,7 @@ def test_figures_by_group_are_compared_by_their_rows() -> None:
     generator = np.random.default_rng(4)
     group, scores = models(300, (0.5, 0.5), common=0.9)
     label = (generator.random(len(group)) < scores["old"]).astype(int)
-    found = audit(scores, sensitive_features=group, y_true=label, random_state=0, **QUICK)
+    found = audit(label, scores, sensitive_features=group, random_state=0, **flat(**QUICK))
     assert isinstance(found, AuditDifference)
     own = {(one.groups[0], one.metric): one for one in found.differences if one.criterion == "by_group"}
     inside = group == "a"
@@ -398,12 +415,12 @@ def test_verdicts_hold_for_all_differences_at_once() -> None:
 
 def test_audits_that_have_nothing_in_common_or_another_confidence_are_refused() -> None:
     group, scores = models(50, (0.8, 0.2))
-    one = audit(scores["old"], sensitive_features=group, metrics="energy", threshold=None, **QUICK)
-    other = audit(scores["old"], sensitive_features=group, metrics="wasserstein", threshold=None, **QUICK)
+    one = audit(None, scores["old"], sensitive_features=group, metrics="energy", threshold=None, **flat(**QUICK))
+    other = audit(None, scores["old"], sensitive_features=group, metrics="wasserstein", threshold=None, **flat(**QUICK))
     with pytest.raises(DataError, match="no finding in common"):
         compare(one, other)
     with pytest.raises(DataError, match=r"confidence is .* with the same value"):
-        compare(one, audit(scores["new"], sensitive_features=group, confidence=0.9, **QUICK))
+        compare(one, audit(None, scores["new"], sensitive_features=group, confidence=0.9, **flat(**QUICK)))
     with pytest.raises(DataError, match="compare takes audits"):
         compare(one, 3)  # type: ignore[arg-type]
 
@@ -413,7 +430,13 @@ def test_groups_whose_scores_are_the_same_in_both_models_are_neither_better_nor_
     group = rng.choice(["a", "b", "c"], 600)
     score = rng.random(600) ** np.select([group == "a", group == "b"], [0.5, 1.0], 1.4)
     other = np.where(group == "c", np.minimum(1.0, score + 0.3), score)
-    found = audit({"old": score, "new": other}, sensitive_features=group, permutations=0, random_state=0)
+    found = audit(
+        None,
+        {"old": score, "new": other},
+        sensitive_features=group,
+        random_state=0,
+        options=AuditOptions(permutations=0),
+    )
     same = [one for one in found.differences if one.groups == ("a", "b") and one.metric in ("kolmogorov", "energy")]
     assert len(same) == 2
     for one in same:
@@ -422,24 +445,20 @@ def test_groups_whose_scores_are_the_same_in_both_models_are_neither_better_nor_
     assert any(one.verdict != "not_distinguishable" for one in found.differences)
 
 
-@pytest.mark.parametrize(
-    ("function", "options", "own"),
-    [
-        (audit, AuditOptions, {"y_pred", "sensitive_features", "y_true", "control_features", "sample_weight"}),
-        (audit_table, ColumnOptions, {"table", "score", "group"}),
-        (AuditState.audit, CountedOptions, {"self"}),
-    ],
-)
-def test_signatures_for_readers_and_for_type_checkers_are_the_same(function: Any, options: Any, own: set[str]) -> None:
+@pytest.mark.parametrize("function", [audit, audit_file, audit_table, AuditState.audit])
+def test_every_audit_has_the_same_arguments_with_the_same_defaults(function: Any) -> None:
     shown = inspect.signature(function).parameters
-    asked = {field.name: field.default for field in dataclasses.fields(Request)}
-    assert set(shown) == own | set(get_type_hints(options))
-    assert {name: one.default for name, one in shown.items() if name in asked}.items() <= asked.items()
-    assert get_type_hints(AuditOptions) == get_type_hints(Request)
+    shared = {field.name: field.default for field in dataclasses.fields(Request)}
+    shared |= {"confidence": None, "continuous": None}  # None: that of options
+    assert len(shown) <= 16
+    assert {name: one.default for name, one in shown.items() if name in shared}.items() <= shared.items()
+    assert set(get_type_hints(AuditArguments)) <= {*shown, "threshold", "favorable_decision"}
 
 
 @pytest.mark.parametrize(("name", "message"), [("metric", "audit()"), ("threshold", "AuditState.audit()")])
 def test_an_option_that_there_is_not_is_refused_as_python_does(name: str, message: str) -> None:
-    ask: Any = AuditState().audit if "State" in message else partial(audit, [0.1, 0.9], sensitive_features=["a", "b"])
+    ask: Any = (
+        AuditState().audit if "State" in message else partial(audit, None, [0.1, 0.9], sensitive_features=["a", "b"])
+    )
     with pytest.raises(TypeError, match=re.escape(f"{message} got an unexpected keyword argument '{name}'")):
         ask(**{name: 0.5})

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from metrifair import Audit, AuditState, DataError, audit, compare, monitor
+from metrifair import Audit, AuditOptions, AuditState, DataError, audit, compare, monitor
 from metrifair.auditing.compare import compared_figures
 from metrifair.auditing.differences import ComparedFigure, change
 from metrifair.auditing.paired import correlations
 from metrifair.auditing.source import AuditResult
 from metrifair.figures.intervals import Interval
+from tests.flat_options import flat, flat_audit
 
 QUICK: dict[str, Any] = {
     "criteria": "statistical_parity",
@@ -42,7 +43,7 @@ def test_pairs_are_the_same_however_groups_are_spelled(kind: type, weighted: boo
 
     def one(score: Any, spell: type) -> Audit:
         given: dict[str, Any] = {"sensitive_features": group.astype(spell), "control_features": strata.astype(spell)}
-        return audit(score, **given, y_true=label, sample_weight=weight, **QUICK)
+        return audit(label, score, sample_weight=weight, **flat(**given, **QUICK))
 
     before, same, other = one(scores[0], int), one(scores[1], int), one(scores[1], kind)
     expected, found = (compare(before, after, paired=True) for after in (same, other))
@@ -63,8 +64,8 @@ def test_the_same_rows_are_pairs_where_text_sorts_otherwise_than_numbers(weighte
     group, scores, label = three()
     weight = np.random.default_rng(1).uniform(0.5, 1.5, 600) if weighted else None
     options: dict[str, Any] = {"sample_weight": weight, **QUICK}
-    before = audit(scores[0], sensitive_features=group, y_true=label, **options)
-    audits = [audit(scores[1], sensitive_features=group.astype(kind), y_true=label, **options) for kind in (int, str)]
+    before = audit(label, scores[0], sensitive_features=group, **flat(**options))
+    audits = [audit(label, scores[1], sensitive_features=group.astype(kind), **flat(**options)) for kind in (int, str)]
     figures = compared_figures(before.record)
     matches = []
     for one in audits:
@@ -81,7 +82,7 @@ def test_the_same_rows_are_pairs_where_text_sorts_otherwise_than_numbers(weighte
     assert (found.record.pairing, found.record.unmatched) == ("rows", 0)
     elsewhere = np.where(np.arange(600) == 7, group[group != group[7]][0], group).astype(str)
     with pytest.raises(DataError, match="the same ones in the same order"):
-        compare(before, audit(scores[1], sensitive_features=elsewhere, y_true=label, **options), paired=True)
+        compare(before, audit(label, scores[1], sensitive_features=elsewhere, **flat(**options)), paired=True)
 
 
 def test_groups_whose_names_mean_the_same_are_compared_each_with_itself() -> None:
@@ -89,15 +90,17 @@ def test_groups_whose_names_mean_the_same_are_compared_each_with_itself() -> Non
     group = generator.choice(["1", "1.0", "True", "2"], 800)
     label = np.arange(800) % 2
     options: dict[str, Any] = {"y_true": label, **QUICK}
-    one = audit(generator.random(800), sensitive_features=group, **options)
+    one = flat_audit(generator.random(800), sensitive_features=group, **options)
     found = compare(one, one)
     by_group = 4 * 4  # AUC, accuracy, log loss and calibration error of four groups
     assert len(found.differences) == len(one.findings) + len(one.decisions) + by_group
     assert found.record.unmatched == 0
     assert {each.difference for each in found.differences} == {0.0}
     # "1.0" could be "1" or "True", so that only "2" and "2.0" match, which nothing else means.
-    several = audit(generator.random(800), sensitive_features=np.where(group == "1.0", "1", group), **options)
-    single = audit(generator.random(800), sensitive_features=np.where(group == "2", "2.0", "1.0"), **options)
+    several = flat_audit(generator.random(800), sensitive_features=np.where(group == "1.0", "1", group), **options)
+    single = audit(
+        None, generator.random(800), sensitive_features=np.where(group == "2", "2.0", "1.0"), **flat(**options)
+    )
     found = compare(several, single)
     assert {each.groups for each in found.differences if each.criterion == "by_group"} == {("2.0",)}
     assert {each.metric for each in found.differences if each.criterion != "by_group"} == {"selection_ratio"}
@@ -114,8 +117,11 @@ def test_intervals_have_no_negative_zero() -> None:
 
 def test_a_series_goes_on_where_a_look_spells_groups_as_text() -> None:
     group, scores, _ = three()
-    looks = {str(kind): AuditState().add(scores[0].round(2), group.astype(kind)) for kind in (int, str)}
-    found = monitor(looks, metrics=["energy"], resamples=30, random_state=0).record.series
+    looks = {
+        str(kind): AuditState().add(None, scores[0].round(2), sensitive_features=group.astype(kind))
+        for kind in (int, str)
+    }
+    found = monitor(looks, metrics=["energy"], random_state=0, options=AuditOptions(resamples=30)).record.series
     first, second = ([one for one in found if one.look == str(kind)] for kind in (int, str))
     assert [(one.groups, one.sizes, one.value) for one in first] == [
         (one.groups, one.sizes, pytest.approx(one.value)) for one in second

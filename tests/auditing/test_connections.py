@@ -15,6 +15,7 @@ from test_audit_file import table
 from metrifair import DataError, audit_table
 from metrifair.auditing.out_of_core.connections import Connected, connected
 from metrifair.errors import MissingExtra
+from tests.flat_options import flat
 
 PASSWORD = "p@ss/w?rd"
 ASK = {"score": "p", "group": "sex", "label": "y", "random_state": 0, "resamples": 0, "permutations": 0}
@@ -33,9 +34,9 @@ def database(tmp_path):
 
 
 def test_a_table_of_a_duckdb_file(database):
-    found = audit_table(connected(f"duckdb:{database}", "scores"), **ASK)
-    assert found.record == audit_table(table(300), **ASK).record
-    assert audit_table(connected(f"duckdb:{database}", "other.more"), **ASK).record.rows < 300
+    found = audit_table(connected(f"duckdb:{database}", "scores"), **flat(**ASK))
+    assert found.record == audit_table(table(300), **flat(**ASK)).record
+    assert audit_table(connected(f"duckdb:{database}", "other.more"), **flat(**ASK)).record.rows < 300
 
 
 @pytest.mark.filterwarnings("ignore:.*infer_string")
@@ -47,8 +48,8 @@ def test_an_address_of_ibis(tmp_path):
     connection.close()
     place = connected(f"sqlite://{tmp_path / 'scores.sqlite'}", "scores")
     for how in ({}, {"in_memory_rows": 10}):
-        found = audit_table(place, **ASK, **how)
-        direct = audit_table(frame, **ASK, **how)
+        found = audit_table(place, **flat(**ASK, **how))
+        direct = audit_table(frame, **flat(**ASK, **how))
         assert [one.value for one in found.findings] == pytest.approx([one.value for one in direct.findings], abs=1e-12)
 
 
@@ -122,7 +123,7 @@ def test_no_password_is_shown_by_an_audit(monkeypatch):
     place = Connected("the table", frame, (PASSWORD,))
     assert PASSWORD not in repr(place)
     with pytest.raises(DataError, match=r"the table cannot be read: .*\*\*\*") as raised:
-        audit_table(place, **ASK)
+        audit_table(place, **flat(**ASK))
     assert PASSWORD not in "".join(traceback.format_exception(raised.value))
 
 
@@ -134,7 +135,7 @@ def ibis_error():
 
 
 def test_reports_name_no_address(database, tmp_path):
-    found = audit_table(connected(f"duckdb:{database}", "scores"), **ASK)
+    found = audit_table(connected(f"duckdb:{database}", "scores"), **flat(**ASK))
     found.to_html(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text() + found.to_json()
     assert str(database) not in text

@@ -19,6 +19,7 @@ from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import ReadOptions
 from metrifair.errors import MetrifairWarning, MissingExtra
+from tests.flat_options import flat
 
 NAMES = {"score": "p", "group": ["sex", "band"], "label": "y", "control": "day", "weight": "w"}
 QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}
@@ -70,7 +71,6 @@ ROW = st.tuples(
     st.sampled_from([0.5, 1.0, 2.25]),
 )
 
-
 DAY = dt.date(2026, 1, 31)
 
 
@@ -81,7 +81,7 @@ def check_every_format(rows: list[tuple[object, ...]]) -> None:
         audits, states = {}, {}
         for kind, (path, options) in written(frame, Path(name)).items():
             named = NAMES if options.get("header", True) else NUMBERED
-            found = audit_file(path, **named, **options, **QUICK)
+            found = audit_file(path, **flat(**named, **options, **QUICK))
             # Nothing but the names of columns may differ.
             text = found.to_frame("polars").write_csv()
             audits[kind] = (text if named is NAMES else renamed(text), found.record.rows, found.record.left_out)
@@ -115,17 +115,29 @@ def test_many_tables_in_every_format(rows):
 
 def refused(path: Path, match: str, **options: object) -> None:
     with pytest.raises(DataError, match=match):
-        audit_file(path, score="p", group="sex", **QUICK, **options)
+        audit_file(path, score="p", group="sex", **flat(**QUICK, **options))
 
 
 def test_what_is_written_otherwise_says_how_to_read_it(tmp_path: Path) -> None:
     path, text = tmp_path / "s.csv", "p;sex\n0,5;Zoë\n0,25;m\n"
     path.write_bytes(text.encode("cp1252"))
-    refused(path, r"s\.csv is not UTF-8 text; pass encoding='cp1252' \(Windows\), or", separator=";")
-    refused(path, "is not ascii text; pass encoding=..., the one in which", separator=";", encoding="ascii")
+    refused(
+        path, r"s\.csv is not UTF-8 text; pass reading=ReadOptions\(encoding='cp1252'\) \(Windows\), or", separator=";"
+    )
+    refused(
+        path,
+        r"is not ascii text; pass reading=ReadOptions\(encoding=...\), the one in which",
+        separator=";",
+        encoding="ascii",
+    )
     refused(path, "encoding must be one that Python knows, such as 'cp1252'.* got 'klingon'", encoding="klingon")
     refused(path, "encoding must be one that Python knows", encoding="base64")
-    refused(path, "score column 'p' must hold numbers, got '0,5'; pass decimal=','", separator=";", encoding="l1")
+    refused(
+        path,
+        r"score column 'p' must hold numbers, got '0,5'; pass reading=ReadOptions\(decimal=','\)",
+        separator=";",
+        encoding="l1",
+    )
     refused(path, "decimal must be one of '.', ',', got ';'", decimal=";")
     path.write_text("p;sex\n0,5;f\n1.234;m\n")
     refused(path, "column 'p' holds '0,5' and '1.234': numbers with a comma and with a point; write all", decimal=",")
@@ -161,10 +173,13 @@ def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path:
     frame = pl.DataFrame({"d": words * 20, "sex": ["f", "f", "m", "N/A"] * 20})
     for path, write in ((tmp_path / "s.csv", "write_csv"), (tmp_path / "s.parquet", "write_parquet")):
         getattr(frame, write)(path)
-        found = audit_file(path, score="d", group="sex", replace={"Approved": 1, "Declined": 0}, missing="N/A")
+        found = audit_file(
+            path, score="d", group="sex", reading=ReadOptions(replace={"Approved": 1, "Declined": 0}, missing="N/A")
+        )
         assert {one.group: one.selection_rate for one in found.decisions[0].rates} == {"f": 0.5, "m": 0.0}
     with pytest.raises(
-        DataError, match=r"got 'Approved'; pass replace=\{'Approved': \.\.\., 'Declined': \.\.\.\} with 1"
+        DataError,
+        match=r"got 'Approved'; pass favorable_decision=\.\.\. with one of these values: 'Approved' \(4",
     ):
         audit_file(tmp_path / "s.csv", score="d", group="sex")
     frame.with_columns(p=pl.lit("43.0%")).write_csv(tmp_path / "s.csv")
@@ -172,7 +187,7 @@ def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path:
     for wrong in (["Approved"], {"N/A": ""}, {}, {1: 2}):
         refused(tmp_path / "s.csv", "replace must map text to what is read in its place", replace=wrong)
     for absent in (None, float("nan")):
-        message = "must not read 'N/A' as .*; pass missing='N/A' instead"
+        message = r"must not read 'N/A' as .*; pass reading=ReadOptions\(missing='N/A'\) instead"
         refused(tmp_path / "s.csv", message, replace={"f": 1, "N/A": absent})
     refused(tmp_path / "s.csv", "replace names 'f' twice", replace={"f": 1, " f ": 0})
 
@@ -185,14 +200,14 @@ def test_nothing_is_left_unreplaced_in_silence(tmp_path: Path) -> None:
     said: dict[str, object] = {"yes": True, "no": False}
     for path, rows in ((path, rows) for path in ("s.csv", "s.parquet") for rows in (10, 100)):
         asked: dict[str, Any] = {"score": "d", "group": "sex", "in_memory_rows": rows}
-        found = audit_file(tmp_path / path, **asked, replace=said | {"f": "women"})
+        found = audit_file(tmp_path / path, **flat(replace=said | {"f": "women"}, **asked))
         assert {one.group for one in found.decisions[0].rates} == {"women", "m"}
         with pytest.warns(MetrifairWarning, match="replace names 'F', 'on', which no cell of the columns that were"):
-            audit_file(tmp_path / path, **asked, replace=said | {"F": "women", "on": 1})
+            audit_file(tmp_path / path, **flat(replace=said | {"F": "women", "on": 1}, **asked))
     for group, old in (("k", "9.0"), ("ok", "False")):
         asked = {"score": "d", "group": group, "continuous": False, "replace": said | {old: "x"}}
         with pytest.raises(DataError, match=f"replace is for text, and names .* which the column '{group}' holds as"):
-            audit_file(tmp_path / "s.parquet", **asked)
+            audit_file(tmp_path / "s.parquet", **flat(**asked))
     with opened(tmp_path / "s.parquet", ReadOptions(replace={"f": "women"})) as source:
         assert source.table()["sex"].to_list() == ["women", "women", "m", "m"] * 10
     with (
@@ -211,24 +226,26 @@ def test_what_is_wrong_with_a_workbook(tmp_path: Path, monkeypatch: pytest.Monke
         frame.write_excel(book, worksheet="first")
         frame.write_excel(book, worksheet="second")
         book.add_worksheet("nothing")
-    refused(path, "has several sheets; pass sheet=..., one of 'first', 'second', 'nothing'")
+    refused(path, r"has several sheets; pass reading=ReadOptions\(sheet=...\), one of 'first', 'second', 'nothing'")
     refused(path, "sheet must be one of 'first', 'second', 'nothing', got 'third'", sheet="third")
     refused(path, "two.xlsx has no columns", sheet="nothing")
-    assert audit_file(path, score="p", group="sex", sheet="second", **QUICK).record.rows == 3
+    assert audit_file(path, score="p", group="sex", **flat(sheet="second", **QUICK)).record.rows == 3
     (tmp_path / "bad.xlsx").write_bytes(path.read_bytes()[:200])
     refused(tmp_path / "bad.xlsx", "bad.xlsx cannot be read as an Excel file: ")
     (tmp_path / "old.xls").write_bytes(b"x")
     refused(tmp_path / "old.xls", "is a spreadsheet of another kind; save it as .xlsx, or its sheet as csv")
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     with pytest.raises(MissingExtra, match=r'reading Excel files needs .*"metrifair\[excel\]"'):
-        audit_file(path, score="p", group="sex", sheet="first")
+        audit_file(path, score="p", group="sex", reading=ReadOptions(sheet="first"))
 
 
 def test_names_that_look_like_mistakes_are_pointed_out() -> None:
-    found = audit([0.1, 0.2, 0.3, 0.4, 0.5], sensitive_features={"sex": ["f", "F ", "m", "NA", "n / a"]}, **QUICK)
+    found = audit(
+        None, [0.1, 0.2, 0.3, 0.4, 0.5], sensitive_features={"sex": ["f", "F ", "m", "NA", "n / a"]}, **flat(**QUICK)
+    )
     told = " ".join(found.note_texts())
     assert "sex: 'NA' is treated as a group. Leave these cells empty if it marks missing values" in told
     assert "sex: 'n / a' is treated as a group" in told
     assert "sex: the groups 'F ' and 'f' differ only in spelling" in told
-    clean = audit([0.1, 0.2, 0.3], sensitive_features={"sex": ["f", "m", None], "n": [1, 1, 2]}, **QUICK)
+    clean = audit(None, [0.1, 0.2, 0.3], sensitive_features={"sex": ["f", "m", None], "n": [1, 1, 2]}, **flat(**QUICK))
     assert not {"name_like_missing", "names_alike"} & {note.kind for note in clean.notes}

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import AuditSeries, AuditState, DataError, monitor
+from metrifair import AuditOptions, AuditSeries, AuditState, DataError, monitor
 
 
 def days(shifts: Sequence[float], rows: int = 150, seed: int = 0) -> dict[str, AuditState]:
@@ -18,12 +18,19 @@ def days(shifts: Sequence[float], rows: int = 150, seed: int = 0) -> dict[str, A
     generator, group, found = np.random.default_rng(seed), np.repeat(["f", "m"], rows), {}
     for number, shift in enumerate(shifts):
         scores = 1 / (1 + np.exp(-generator.normal(size=2 * rows) - shift * (group == "m")))
-        found[f"day {number}"] = AuditState(name=f"day {number}").add(np.round(scores, 3), group)
+        found[f"day {number}"] = AuditState(name=f"day {number}").add(
+            None, np.round(scores, 3), sensitive_features=group
+        )
     return found
 
 
 def series(shifts: Sequence[float], seed: int = 0, **options: object) -> AuditSeries:
-    return monitor(days(shifts, seed=seed, **options), metrics=["wasserstein"], resamples=60, random_state=seed)  # type: ignore[arg-type]
+    return monitor(
+        days(shifts, seed=seed, **options),
+        metrics=["wasserstein"],
+        random_state=seed,
+        options=AuditOptions(resamples=60),
+    )  # type: ignore[arg-type]
 
 
 def test_no_change_gives_no_alarm_over_fifty_looks_and_levels_never_add_up_to_more_than_alpha() -> None:
@@ -60,7 +67,7 @@ def test_intervals_hold_for_all_looks_and_grow_with_their_number() -> None:
 
 def test_a_series_is_written_as_table_json_and_page(tmp_path: Path) -> None:
     states = days([0.3, 0.3, 1.8])
-    found = monitor(states, resamples=60, random_state=0)
+    found = monitor(states, random_state=0, options=AuditOptions(resamples=60))
     found.to_html(tmp_path / "series.html")
     page = (tmp_path / "series.html").read_text()
     assert "day 2" in page
@@ -70,7 +77,7 @@ def test_a_series_is_written_as_table_json_and_page(tmp_path: Path) -> None:
     files = []
     for name, state in states.items():
         files.append(tmp_path / f"{name}.json")
-        state.audit(resamples=60, permutations=0, random_state=0).to_json(files[-1])
+        state.audit(random_state=0, options=AuditOptions(resamples=60, permutations=0)).to_json(files[-1])
     again = monitor(files)
     assert {one.alarm for one in again.alarms} == {one.alarm for one in found.alarms} == {"worse"}
 
@@ -80,23 +87,31 @@ def test_what_cannot_be_monitored_is_refused() -> None:
     with pytest.raises(DataError, match="at least two looks, got 1"):
         monitor([states["day 0"]])
     with pytest.raises(DataError, match=r"made with confidence=0\.9"):
-        monitor({name: one.audit(resamples=20, permutations=0) for name, one in states.items()}, confidence=0.9)
-    other = AuditState().add([0.1, 0.9] * 20, {"age": ["old", "young"] * 20})
+        monitor(
+            {name: one.audit(options=AuditOptions(resamples=20, permutations=0)) for name, one in states.items()},
+            confidence=0.9,
+        )
+    other = AuditState().add(None, [0.1, 0.9] * 20, sensitive_features={"age": ["old", "young"] * 20})
     with pytest.raises(DataError, match="no distance in common"):
-        monitor([other.audit(metrics="energy", resamples=20), other.audit(metrics="wasserstein", resamples=20)])
+        monitor(
+            [
+                other.audit(metrics="energy", options=AuditOptions(resamples=20)),
+                other.audit(metrics="wasserstein", options=AuditOptions(resamples=20)),
+            ]
+        )
 
 
 def groups(sizes: dict[str, int], seed: int, shift: float = 0.0) -> AuditState:
     """A look with groups of these sizes; the scores of "m" are shifted."""
     generator, group = np.random.default_rng(seed), np.repeat(list(sizes), list(sizes.values()))
     scores = 1 / (1 + np.exp(-generator.normal(size=len(group)) - shift * (group == "m")))
-    return AuditState().add(np.round(scores, 3), {"sex": group})
+    return AuditState().add(None, np.round(scores, 3), sensitive_features={"sex": group})
 
 
 def test_a_baseline_pools_looks_until_both_groups_reach_the_minimum_size() -> None:
     looks = {f"day {k}": groups({"f": 200, "m": size}, k) for k, size in enumerate((5, 10, 20, 200))}
     looks["day 4"] = groups({"f": 200, "m": 200}, 4, shift=2.0)
-    found = monitor(looks, metrics="kolmogorov", resamples=60, random_state=0)
+    found = monitor(looks, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=60))
     (baseline,) = found.record.baselines
     assert (baseline.looks, baseline.sizes, baseline.enough) == (["day 0", "day 1", "day 2"], (600, 35), True)
     assert [(one.look, one.alarm) for one in found.record.series] == [
@@ -104,7 +119,11 @@ def test_a_baseline_pools_looks_until_both_groups_reach_the_minimum_size() -> No
         ("day 3", "not_distinguishable"),
         ("day 4", "worse"),
     ]
-    pooled = looks["day 0"].merge(looks["day 1"], looks["day 2"]).audit(metrics="kolmogorov", resamples=0)
+    pooled = (
+        looks["day 0"]
+        .merge(looks["day 1"], looks["day 2"])
+        .audit(metrics="kolmogorov", options=AuditOptions(resamples=0))
+    )
     assert found.record.series[0].value == pooled.findings[0].value
     assert found.record.series[0].sizes == (600, 35)
     assert any("pools several looks" in text and "30 rows" in text for text in found.summary)
@@ -112,7 +131,10 @@ def test_a_baseline_pools_looks_until_both_groups_reach_the_minimum_size() -> No
 
 def test_audits_without_rows_begin_at_the_first_look_that_is_large_enough() -> None:
     looks = {f"day {k}": groups({"f": 200, "m": size}, k) for k, size in enumerate((5, 200, 10, 200))}
-    audits = {name: one.audit(resamples=60, permutations=0, random_state=0) for name, one in looks.items()}
+    audits = {
+        name: one.audit(random_state=0, options=AuditOptions(resamples=60, permutations=0))
+        for name, one in looks.items()
+    }
     found = monitor(audits)
     assert {(tuple(one.looks), tuple(one.untested)) for one in found.record.baselines} == {(("day 1",), ("day 2",))}
     assert {one.look for one in found.record.series} == {"day 1", "day 3"}
@@ -121,7 +143,7 @@ def test_audits_without_rows_begin_at_the_first_look_that_is_large_enough() -> N
 
 def test_a_series_that_never_reaches_the_minimum_size_is_not_called_unchanged() -> None:
     looks = {f"day {k}": groups({"f": 5, "m": 5}, k, shift=5.0 * (k > 0)) for k in range(4)}
-    found = monitor(looks, metrics="kolmogorov", resamples=60, random_state=0)
+    found = monitor(looks, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=60))
     (baseline,) = found.record.baselines
     assert (found.record.series, baseline.enough, baseline.sizes) == ([], False, (20, 20))
     assert "No distance was tested" in found.summary[0]
@@ -131,7 +153,7 @@ def test_a_series_that_never_reaches_the_minimum_size_is_not_called_unchanged() 
 def test_a_group_that_appears_later_begins_a_series_with_its_own_baseline() -> None:
     both, three = {"f": 200, "m": 200}, {"f": 200, "m": 200, "x": 200}
     looks = {"May": groups(both, 0), "June": groups(three, 1), "July": groups(three, 2), "August": groups(both, 3)}
-    found = monitor(looks, metrics="kolmogorov", resamples=60, random_state=0)
+    found = monitor(looks, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=60))
     baselines = {tuple(one.groups): one for one in found.record.baselines}
     assert {key: list(one.looks) for key, one in baselines.items()} == {
         ("f", "m"): ["May"],
@@ -151,7 +173,10 @@ def test_a_group_that_appears_later_begins_a_series_with_its_own_baseline() -> N
 def test_looks_match_groups_by_value() -> None:
     generator = np.random.default_rng(0)
     member, score = generator.random(300) < 0.5, generator.random(300).round(2)
-    looks = [AuditState().add(score, {"member": one}) for one in (member, np.where(member, "true", "false"))]
-    found = monitor(looks, metrics="kolmogorov", resamples=60, random_state=0)
+    looks = [
+        AuditState().add(None, score, sensitive_features={"member": one})
+        for one in (member, np.where(member, "true", "false"))
+    ]
+    found = monitor(looks, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=60))
     assert [one.difference for one in found.record.series] == [0.0, 0.0]
     assert len(found.record.baselines) == 1

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import AuditState, DataError, audit, audit_file, audit_table
-from metrifair.api.audit_result import Audit
+from metrifair import AuditState, DataError, audit_file, audit_table
+from metrifair.api.audit_result import Audit, RateTable
+from tests.flat_options import flat, flat_audit
 
 QUICK: dict[str, Any] = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
 ALL: dict[str, Any] = {**QUICK, "min_group_share": 0, "min_group_size": 1}
@@ -40,7 +41,7 @@ def told(found: Audit) -> dict[str, Any]:
 
 @pytest.mark.parametrize("intersectional", [False, True])
 def test_ll144_by_hand(intersectional: bool) -> None:
-    found = audit(
+    found = flat_audit(
         SCORES,
         sensitive_features={"sex": SEX, "race": RACE},
         standard="ll144",
@@ -63,22 +64,24 @@ def test_ll144_by_hand(intersectional: bool) -> None:
 
 def test_scores_at_the_median_are_not_above_it_and_not_below() -> None:
     scores = [1, 2, 2, 2, 2, 9, 2, 3, 1, 2]
-    high = audit(scores, sensitive_features=list("aaaaabbbbb"), threshold="median", **ALL).decisions[0]
-    low = audit(scores, sensitive_features=list("aaaaabbbbb"), threshold="median", favorable="low", **ALL).decisions[0]
+    high = flat_audit(scores, sensitive_features=list("aaaaabbbbb"), threshold="median", **ALL).decisions[0]
+    low = flat_audit(
+        scores, sensitive_features=list("aaaaabbbbb"), threshold="median", favorable="low", **ALL
+    ).decisions[0]
     assert high.threshold == low.threshold == 2
     assert [rate.selected for rate in high.rates] == [0, 2]
     assert [rate.selected for rate in low.rates] == [1, 1]
 
 
 def test_ll144_takes_decisions_and_a_threshold_where_they_are_given() -> None:
-    decided = audit([0, 1, 1, 1], sensitive_features=list("aabb"), standard="ll144", **ALL).decisions[0]
+    decided = flat_audit([0, 1, 1, 1], sensitive_features=list("aabb"), standard="ll144", **ALL).decisions[0]
     assert (decided.selected_by, decided.selection_ratio) == ("decisions", 0.5)
-    cut = audit(SCORES, sensitive_features=SEX, standard="ll144", threshold=5, **ALL).decisions[0]
+    cut = flat_audit(SCORES, sensitive_features=SEX, standard="ll144", threshold=5, **ALL).decisions[0]
     assert (cut.selected_by, [rate.selected for rate in cut.rates]) == ("threshold", [1, 2])
 
 
 def test_weights_move_the_median() -> None:
-    found = audit(
+    found = flat_audit(
         [1.0, 2.0, 3.0, 4.0],
         sensitive_features=list("abab"),
         sample_weight=[5.0, 1.0, 1.0, 1.0],
@@ -94,7 +97,7 @@ def test_small_categories_and_unknown_ones_are_in_no_ratio() -> None:
     """Of 200 rows 3 are 1.5 %, all of them selected; 7 are unknown."""
     group = ["few"] * 3 + ["a"] * 100 + ["b"] * 90 + [None] * 7
     score = [1] * 3 + [1] * 40 + [0] * 60 + [1] * 45 + [0] * 45 + [1] * 7
-    found = audit(score, sensitive_features=group, standard="four-fifths", **QUICK).decisions[0]
+    found = flat_audit(score, sensitive_features=group, standard="four-fifths", **QUICK).decisions[0]
     rates = {rate.group: rate for rate in found.rates}
     assert (found.reference, found.selection_ratio) == ("b", 0.8)
     assert (rates["few"].selection_rate, rates["few"].ratio, rates["few"].few) == (1.0, None, True)
@@ -102,7 +105,7 @@ def test_small_categories_and_unknown_ones_are_in_no_ratio() -> None:
     assert found.unknown is not None
     assert (found.unknown.size, found.unknown.selection_rate, found.unknown.ratio) == (7, 1.0, None)
     assert rates["a"].shortfall == 10
-    both = audit(score, sensitive_features=group, min_group_share=0, **QUICK).decisions[0]
+    both = flat_audit(score, sensitive_features=group, min_group_share=0, **QUICK).decisions[0]
     assert (both.reference, both.selection_ratio) == ("few", 0.4)
 
 
@@ -111,13 +114,13 @@ def test_credit_by_hand() -> None:
     scores = np.array([*range(1, 11), 1, 1, 2, 2, 3, 3, 4, 4, 5, 5], dtype=float)
     group = ["ref"] * 10 + ["other"] * 10
     options: dict[str, Any] = {"standard": "credit", "reference": "ref", "threshold": 5, **ALL}
-    other, reference = audit(scores, sensitive_features=group, **options).decisions[0].rates
+    other, reference = flat_audit(scores, sensitive_features=group, **options).decisions[0].rates
     assert (other.selected, reference.selected, other.ratio) == (2, 6, 1 / 3)
     assert other.mean_difference == pytest.approx((3 - 5.5) / scores.std())
     assert other.decile_ratios == pytest.approx([8 / 9, 6 / 8, 6 / 8, 4 / 7, 2 / 6, 2 / 6, 0, 0, 0])
     assert reference.decile_ratios == pytest.approx([1.0] * 9)
     assert reference.mean_difference == 0
-    low, _ = audit(scores, sensitive_features=group, **options, favorable="low").decisions[0].rates
+    low, _ = flat_audit(scores, sensitive_features=group, **options, favorable="low").decisions[0].rates
     assert low.selected == 8
     assert low.decile_ratios[0] is None  # nobody of the reference is below 1
     assert low.decile_ratios[1:] == pytest.approx([2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 10 / 6, 10 / 8])
@@ -127,7 +130,7 @@ def test_the_fifth_decile_is_the_median() -> None:
     generator = np.random.default_rng(3)
     scores, group = generator.integers(0, 20, 301), generator.integers(0, 3, 301).astype(str)
     for favorable in ("high", "low"):
-        found = audit(
+        found = flat_audit(
             scores,
             sensitive_features=group,
             standard="credit",
@@ -149,14 +152,14 @@ def test_low_scores_that_are_favorable_are_high_ones_turned_round(seed: int, thr
     label = (generator.random(80) < score).astype(int)
     given: dict[str, Any] = {"sensitive_features": group, "y_true": label, **ALL}
     cut = threshold if threshold == "median" else 1 - threshold
-    low = audit(score, favorable="low", threshold=threshold, **given)
-    high = audit((100 - np.rint(100 * score)) / 100, pos_label=0, threshold=cut, **given)
+    low = flat_audit(score, favorable="low", threshold=threshold, **given)
+    high = flat_audit((100 - np.rint(100 * score)) / 100, pos_label=0, threshold=cut, **given)
     assert [one.rates for one in low.decisions] == [one.rates for one in high.decisions]
     assert low.decisions[0].selection_ratio == high.decisions[0].selection_ratio
     assert [one.within for one in low.findings] == [one.within for one in high.findings]
     assert [one.value for one in low.findings] == pytest.approx([one.value for one in high.findings])
     both = np.stack([1 - score, score], axis=1)  # of two columns, the score is that of the other label
-    assert audit(both, favorable="low", threshold=threshold, **given).decisions == low.decisions
+    assert flat_audit(both, favorable="low", threshold=threshold, **given).decisions == low.decisions
 
 
 def test_it_is_said_which_label_low_scores_are_of() -> None:
@@ -165,17 +168,19 @@ def test_it_is_said_which_label_low_scores_are_of() -> None:
     score, group = generator.random(400), generator.integers(0, 2, 400)
     label = (generator.random(400) < score).astype(int)
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, **ALL}
-    low = audit(score, favorable="low", **options)
+    low = flat_audit(score, favorable="low", **options)
     assert "Positive label: 0 (the first of 0, 1). Pass pos_label=... to change it." in low.note_texts()
     assert not any("(AUC" in text for text in low.note_texts())
-    wrong = audit(score, favorable="low", pos_label=1, **options)
+    wrong = flat_audit(score, favorable="low", pos_label=1, **options)
     assert any("ranks the positive label higher" in text for text in wrong.note_texts())
     risks = [
-        audit(score, favorable=one, criteria="risk_parity", loss="log_loss", **options).worst().value
+        flat_audit(score, favorable=one, criteria="risk_parity", loss="log_loss", **options).worst().value
         for one in ("high", "low")
     ]
     assert risks[0] == risks[1]
-    assert "Below threshold 0.5, " in " ".join(audit(score, favorable="low", **QUICK, sensitive_features=group).summary)
+    assert "Below threshold 0.5, " in " ".join(
+        flat_audit(score, favorable="low", **QUICK, sensitive_features=group).summary
+    )
 
 
 @pytest.fixture(scope="module")
@@ -189,10 +194,10 @@ def rows() -> pl.DataFrame:
 
 
 ENTRIES: dict[str, Callable[[pl.DataFrame, Path, dict[str, Any]], Audit]] = {
-    "a file": lambda rows, path, asked: audit_file(path, **asked),
-    "a file that is counted": lambda rows, path, asked: audit_file(path, in_memory_rows=10, **asked),
-    "a table": lambda rows, path, asked: audit_table(rows, **asked),
-    "a table that is counted": lambda rows, path, asked: audit_table(rows, in_memory_rows=0, **asked),
+    "a file": lambda rows, path, asked: flat_audit(path, audit_file, **asked),
+    "a file that is counted": lambda rows, path, asked: flat_audit(path, audit_file, in_memory_rows=10, **asked),
+    "a table": lambda rows, path, asked: flat_audit(rows, audit_table, **asked),
+    "a table that is counted": lambda rows, path, asked: flat_audit(rows, audit_table, in_memory_rows=0, **asked),
 }
 
 
@@ -204,7 +209,7 @@ def test_every_entry_point_makes_the_same_tables(
     rows.write_parquet(tmp_path / "rows.parquet")
     asked: dict[str, Any] = {"standard": "ll144", "favorable": favorable, **QUICK}
     features = {name: rows[name].to_numpy() for name in ("sex", "race")}
-    expected = audit(rows["p"].to_numpy(), sensitive_features=features, **asked)
+    expected = flat_audit(rows["p"].to_numpy(), sensitive_features=features, **asked)
     found = ENTRIES[entry](rows, tmp_path / "rows.parquet", {"score": "p", "group": ["sex", "race"], **asked})
     assert told(found) == told(expected)
     assert found.decisions[0].threshold == expected.decisions[0].threshold
@@ -215,21 +220,26 @@ def test_every_entry_point_makes_the_same_tables(
 
 def test_a_state_knows_the_median_up_to_a_bin(rows: pl.DataFrame) -> None:
     score = rows["p"].to_numpy()
-    state = AuditState(range=(0, 2)).add(score, rows["sex"].to_numpy())
-    found = state.audit(standard="ll144", **QUICK)
+    state = AuditState(score_range=(0, 2)).add(None, score, sensitive_features=rows["sex"].to_numpy())
+    found = state.audit(**flat(**QUICK)).rates("ll144").audit
     assert not state.exact
     table = found.decisions[0]
     assert table.threshold == pytest.approx(np.median(score), abs=2 * 2 / 2**16)
-    expected = audit(score, sensitive_features=rows["sex"].to_numpy(), standard="ll144", **QUICK).decisions[0]
+    expected = flat_audit(score, sensitive_features=rows["sex"].to_numpy(), standard="ll144", **QUICK).decisions[0]
     for ours, theirs in zip(table.rates, expected.rates, strict=True):
         assert ours.selection_rate == pytest.approx(theirs.selection_rate, abs=2e-3)
-    few = AuditState().add([0.1, 0.2, 0.3, 0.4], list("abab")).audit(standard="ll144", **ALL)
+    few = flat_audit(
+        AuditState().add(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=list("abab")),
+        AuditState.audit,
+        standard="ll144",
+        **ALL,
+    )
     assert (few.decisions[0].threshold, [rate.selected for rate in few.decisions[0].rates]) == (0.25, [1, 1])
     assert not any("median" in text for text in few.note_texts())
 
 
 def test_a_standard_is_about_everyone_also_where_there_are_strata(tmp_path: Path) -> None:
-    found = audit(
+    found = flat_audit(
         SCORES, sensitive_features=RACE, control_features=list("xxxxxyyyyy"), standard="ll144", threshold=3, **ALL
     )
     assert [(one.within, one.standard) for one in found.decisions] == [
@@ -237,7 +247,7 @@ def test_a_standard_is_about_everyone_also_where_there_are_strata(tmp_path: Path
         ("control_features=x", "ll144"),
         ("control_features=y", "ll144"),
     ]
-    apart = audit(  # the smallest ratio is within a stratum
+    apart = flat_audit(  # the smallest ratio is within a stratum
         [0.9, 0.8, 0.1, 0.7, 0.9, 0.2, 0.8, 0.9] * 10,
         sensitive_features=list("aabbaabb") * 10,
         control_features=list("xxxxyyyy") * 10,
@@ -250,7 +260,7 @@ def test_a_standard_is_about_everyone_also_where_there_are_strata(tmp_path: Path
     page = re.sub("(?s)<script.*?</script>", "", (tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "four fifths" not in " ".join(apart.summary) + page
     assert page.count(">By sensitive_features") == 1
-    absent = audit(
+    absent = flat_audit(
         [1, 0, 1, 0],
         sensitive_features=list("abcb"),
         control_features=list("xxyy"),
@@ -261,14 +271,14 @@ def test_a_standard_is_about_everyone_also_where_there_are_strata(tmp_path: Path
 
 
 def test_the_table_of_rates_and_json_hold_everything() -> None:
-    found = audit(
+    found = flat_audit(
         [0.2, 0.8, 0.4, 0.9, 0.6, 0.1],
         sensitive_features=["a", "a", "b", "b", "b", None],
         standard="credit",
         reference="b",
         **ALL,
     )
-    frame = found.rates_to_frame("polars")
+    frame = RateTable(found).to_frame("polars")
     assert frame["group"].to_list() == ["a", "b", "unknown"]
     assert frame["ratio"].to_list() == [0.75, 1.0, None]
     assert frame["rows"].to_list() == [2, 3, 1]
@@ -313,10 +323,10 @@ def test_the_table_of_rates_and_json_hold_everything() -> None:
 )
 def test_what_cannot_be_meant_is_refused(asked: dict[str, Any], words: str) -> None:
     with pytest.raises(DataError) as raised:
-        audit(SCORES, sensitive_features={"sex": SEX}, **{**ALL, **asked})
+        flat_audit(SCORES, sensitive_features={"sex": SEX}, **{**ALL, **asked})
     assert words in str(raised.value)
 
 
 def test_a_standard_needs_one_score() -> None:
     with pytest.raises(DataError, match="needs one score for each row"):
-        audit(np.full((4, 3), 1 / 3), sensitive_features=list("aabb"), standard="ll144", **ALL)
+        flat_audit(np.full((4, 3), 1 / 3), sensitive_features=list("aabb"), standard="ll144", **ALL)

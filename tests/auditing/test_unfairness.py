@@ -20,6 +20,7 @@ from sklearn.metrics import make_scorer
 from metrifair import audit, unfairness
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
+from tests.flat_options import flat
 
 RANDOM = np.random.default_rng(21)
 N = 240
@@ -359,7 +360,8 @@ MANY = [
     ({"y_pred": [0.1, np.inf, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
     (
         {"y_pred": list("yesyes")},
-        "y_pred must hold numbers, got text such as 'y'; write decisions as 1 and 0, as y_pred == 'y' does",
+        "y_pred must hold numbers; its values are 'y' (2), 'e' (2), 's' (2); write the favorable decision as 1 and "
+        "others as 0, or pass favorable_decision=... to audit",
     ),
     (
         {"y_pred": np.zeros((6, 2, 2))},
@@ -539,4 +541,4 @@ def test_scores_may_have_a_gradient() -> None:
     plain = score.detach().numpy()
     assert unfairness(sex, score, sensitive_features=sex) == unfairness(sex, plain, sensitive_features=sex)
     quick = {"sensitive_features": sex, "resamples": 0, "permutations": 0, "random_state": 0}
-    assert audit(score, **quick).worst().value == audit(plain, **quick).worst().value
+    assert audit(None, score, **flat(**quick)).worst().value == audit(None, plain, **flat(**quick)).worst().value

@@ -13,7 +13,7 @@ from audits import bare_finding, demo_record, many_findings
 from frontiers import HOSTILE, demo_view
 from realaudits import AUDITS, audited
 
-from metrifair import audit
+from metrifair import AuditOptions, audit
 from metrifair.auditing.records import Note
 from metrifair.figures.intervals import Interval
 from metrifair.report.audit.charts import step_of
@@ -483,7 +483,14 @@ def test_bands_stand_along_a_number(opened, contrast, scheme):
     generator = np.random.default_rng(0)
     age = generator.integers(18, 90, 800).astype(float)
     score = np.clip(generator.normal(0.5, 0.15, 800) - 0.2 * (age > 60), 0, 1).round(3)
-    found = audit(score, sensitive_features={BOLD: age}, continuous=True, random_state=0, resamples=0, permutations=99)
+    found = audit(
+        None,
+        score,
+        sensitive_features={BOLD: age},
+        continuous=True,
+        random_state=0,
+        options=AuditOptions(resamples=0, permutations=99),
+    )
     (along,) = found.record.along
     page = opened(audit_html(found.record), color_scheme=scheme)
     section = page.locator("#along")
@@ -575,8 +582,16 @@ def test_the_tables_of_rates_fit_the_page_and_are_printed(opened, width, scheme)
     """They need no script, stay inside the page, can be scrolled by keyboard, and no line covers another."""
     generator = np.random.default_rng(0)
     people = {"sex": generator.choice(["women", "men"], 900), "race": generator.choice(list("abcd"), 900)}
-    found = audit(
-        generator.random(900), sensitive_features=people, standard="ll144", resamples=0, permutations=0, random_state=0
+    found = (
+        audit(
+            None,
+            generator.random(900),
+            sensitive_features=people,
+            random_state=0,
+            options=AuditOptions(resamples=0, permutations=0),
+        )
+        .rates("ll144")
+        .audit
     )
     page = opened(audit_html(found.record), viewport={"width": width, "height": 900}, color_scheme=scheme)
     section = page.locator("#ratios")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair import AuditDifference, AuditState, audit, monitor
+from metrifair import AuditDifference, AuditOptions, AuditState, audit, monitor
 from metrifair.report.audit.page import audit_html
 from metrifair.support.provenance import Provenance
 from metrifair.wording.compare import VERDICTS
@@ -34,7 +34,11 @@ def found() -> AuditDifference:
     }
     label = (generator.random(len(group)) < scores["old"]).astype(int)
     compared = audit(
-        scores, sensitive_features={"sex": group}, y_true=label, resamples=60, permutations=0, random_state=0
+        label,
+        scores,
+        sensitive_features={"sex": group},
+        random_state=0,
+        options=AuditOptions(resamples=60, permutations=0),
     )
     assert isinstance(compared, AuditDifference)
     return compared
@@ -111,8 +115,8 @@ def test_a_series_has_a_chart_for_each_distance(opened: Any, tmp_path: Path) -> 
     for day in range(9):
         shift = 0.3 if day < 6 else 1.8
         scores = 1 / (1 + np.exp(-generator.normal(size=300) - shift * (group == "m")))
-        states[f"day {day}"] = AuditState().add(np.round(scores, 2), {"sex": group})
-    series = monitor(states, resamples=60, random_state=0)
+        states[f"day {day}"] = AuditState().add(None, np.round(scores, 2), sensitive_features={"sex": group})
+    series = monitor(states, random_state=0, options=AuditOptions(resamples=60))
     series.to_html(tmp_path / "page.html")
     page = shown(opened, (tmp_path / "page.html").read_text(), "series")
     assert page.locator(".charts .plot").count() == 3
@@ -125,8 +129,12 @@ def test_a_series_has_a_chart_for_each_distance(opened: Any, tmp_path: Path) -> 
 def test_a_printed_table_of_credit_holds_all_its_figures(opened: Any) -> None:
     generator, group = np.random.default_rng(2), np.repeat(["f", "m", "x"], [300, 400, 80])
     scores = generator.random(780) ** np.where(group == "f", 1.5, 1.0)
-    found = audit(
-        scores, sensitive_features=group, standard="credit", reference="m", resamples=60, permutations=0, random_state=0
+    found = (
+        audit(
+            None, scores, sensitive_features=group, random_state=0, options=AuditOptions(resamples=60, permutations=0)
+        )
+        .rates("credit", reference="m")
+        .audit
     )
     page = opened(audit_html(found.record, title="Credit"))
     text = printed(page, found.provenance)

@@ -16,10 +16,11 @@ import polars as pl
 import pytest
 from refusals import left_behind, refusal
 
-from metrifair import audit, audit_file
+from metrifair import AuditOptions, audit, audit_file
 from metrifair.cli.audit import metrics_asked
 from metrifair.cli.rules import Limit, broken
 from metrifair.errors import DataError
+from tests.flat_options import flat
 
 N = 160
 ASKED = ("--score", "p", "--group", "sex", "--label", "y")
@@ -77,7 +78,11 @@ def test_constant_scores_are_named_on_the_terminal_in_json_and_on_the_page(
     assert "the results are the same for everyone." in page
     assert 'class="remark constant"' in page
     counted = audit_file(
-        tmp_path / "scores.csv", score="p", group="sex", in_memory_rows=10, resamples=0, random_state=0
+        tmp_path / "scores.csv",
+        score="p",
+        group="sex",
+        random_state=0,
+        options=AuditOptions(in_memory_rows=10, resamples=0),
     )
     assert "constant_scores" in [note.kind for note in counted.notes]
     done = call("audit", tmp_path / "scores.csv", *ASKED, "--threshold", "0.8")
@@ -101,7 +106,7 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
 
     def noted(path: str, **given: Any) -> Any:
         asked.update(given, path=path)
-        return audit_file(path, **given)
+        return audit_file(path, **flat(**given))
 
     monkeypatch.setattr("metrifair.api.audit_file.audit_file", noted)
     arguments = [
@@ -244,7 +249,7 @@ def test_the_exit_code_is_one_where_a_limit_is_broken(scores: Path, call: Any, l
 
 
 def test_a_value_at_the_limit_keeps_it(table: pl.DataFrame) -> None:
-    found = audit(table["p"], sensitive_features=table["sex"], random_state=0)
+    found = audit(None, table["p"], sensitive_features=table["sex"], random_state=0)
     worst = found.worst("kolmogorov").value
     assert broken(found.record, [Limit("kolmogorov", worst)]) == []
     assert broken(found.record, [Limit("kolmogorov", np.nextafter(worst, 0))]) == []  # rounding breaks no limit
@@ -472,7 +477,7 @@ def test_a_disk_that_fills_up_leaves_no_part_of_a_report(scores: Path, tmp_path:
 def test_a_limit_where_nothing_is_compared_does_not_blame_the_threshold() -> None:
     """Each stratum holds one group."""
     options = {"sensitive_features": list("aabb"), "control_features": list("nnss"), "random_state": 0}
-    record = audit([0.1, 0.4, 0.6, 0.9], **options).record
+    record = audit(None, [0.1, 0.4, 0.6, 0.9], **flat(**options)).record
     assert not record.findings
     for metric in ("kolmogorov", "selection_difference"):
         with pytest.raises(DataError, match=f"--fail-above {metric}: nothing could be compared"):

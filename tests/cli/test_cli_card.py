@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from metrifair import FairClassifier, audit, frontier, load
+from metrifair import AuditOptions, FairClassifier, audit, frontier, load
 
 RNG = np.random.default_rng(1)
 SEX = RNG.integers(2, size=300)
@@ -26,7 +26,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model.save(found / "a.metrifair")
     front.save(found / "front.metrifair")
     scores = model.predict_proba(X)[:, 1]
-    audit(scores, sensitive_features={"sex": SEX}, y_true=Y, resamples=20, permutations=10).to_json(found / "a.json")
+    audit(Y, scores, sensitive_features={"sex": SEX}, options=AuditOptions(resamples=20, permutations=10)).to_json(
+        found / "a.json"
+    )
     return found
 
 

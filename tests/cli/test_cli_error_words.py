@@ -21,6 +21,7 @@ from metrifair import AuditState, audit, audit_file, audit_table
 from metrifair.cli import main
 from metrifair.cli.option_names import _OPTIONS, _PLACEHOLDERS, _RENAMED, OPTION_NAMES
 from metrifair.errors import DataError, MetrifairWarning, Remedy, remedy_text
+from tests.flat_options import flat
 
 _ROWS = 60
 _SCORES = np.linspace(0.01, 0.99, _ROWS).round(3)
@@ -184,7 +185,7 @@ def test_python_names_the_parameter_and_the_command_line_its_option(
     case = CASES[name]
     arguments = {"score": "p", "group": "sex"} | case.arguments
     with pytest.raises(DataError) as caught:
-        audit_file(folder / case.file, **arguments)
+        audit_file(folder / case.file, **flat(**arguments))
     text = str(caught.value)
     assert case.names in text
     assert "--" not in text
@@ -208,7 +209,7 @@ def _python_spellings(line: str) -> list[str]:
 
 def test_a_range_that_does_not_hold_the_scores(folder: Path, call: Callable[..., Result]) -> None:
     with pytest.raises(DataError, match=r"pass range=\.\.\. that holds all scores"):
-        AuditState(range=(0, 0.5)).add(_SCORES, _TABLE["sex"])
+        AuditState(score_range=(0, 0.5)).add(None, _SCORES, sensitive_features=_TABLE["sex"])
     given = ["--score", "p", "--group", "sex", "--output", folder / "a.state"]
     line = refusal(call("count", folder / "people.csv", *given, "--range", 0, 0.5))
     assert "use --range LOW HIGH that holds all scores" in line
@@ -238,7 +239,7 @@ def test_warnings_have_the_same_parts(folder: Path, call: Callable[..., Result])
     arguments: dict[str, Any] = {"score": "p", "group": "age", "replace": {"nobody": "0"}}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        audit_file(folder / "people.csv", **arguments)
+        audit_file(folder / "people.csv", **flat(**arguments))
     messages = [str(one.message) for one in caught if issubclass(one.category, MetrifairWarning)]
     assert any("pass continuous=['age'] if that is right, or pass continuous=False" in one for one in messages)
     assert any(one.startswith("replace names 'nobody'") for one in messages)

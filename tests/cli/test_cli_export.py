@@ -50,7 +50,7 @@ def test_pipelines_and_plain_models_are_exported_and_other_files_refused(tmp_pat
     np.testing.assert_allclose(pl.read_csv(said)["prediction"].to_numpy(), found, atol=1e-9)
     FairRegressor(0.0, model="linear").fit([[1.0], [2.0], [4.0]], [1.0, 2.0, 4.0]).save(path)
     assert "Inputs: 'X' double" in call("export", path, "--output", graph).output
-    AuditState(range=(0, 1)).add([0.1, 0.2, 0.7, 0.9], ["a", "b", "a", "b"]).save(path)
+    AuditState(score_range=(0, 1)).add(None, [0.1, 0.2, 0.7, 0.9], sensitive_features=["a", "b", "a", "b"]).save(path)
     said = refusal(call("export", path, "--output", graph))
     expected = (
         f"{str(path)!r} holds a AuditState, which cannot be exported; pass a model, such as metrifair train writes"

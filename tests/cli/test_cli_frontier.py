@@ -50,7 +50,7 @@ def test_held_out_predictions_hold_what_an_audit_asks_for(csv: Path, tmp_path: P
     point = figures["chosen"]
     assert (table["hired"] == table["prediction"]).mean() == pytest.approx(point["accuracy"])
     assert roc_auc_score(table["hired"] == "yes", table["probability"]) == pytest.approx(point["more"]["auc"])
-    found = audit(table["probability"], sensitive_features=table["sex"], metrics=["kolmogorov"])
+    found = audit(None, table["probability"], sensitive_features=table["sex"], metrics=["kolmogorov"])
     assert found.findings[0].value == pytest.approx(point["unfairness"])
     assert "(200 rows that the model has not seen)" in done.output
     assert "Audit them: metrifair audit" in done.output

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from experiments.populations import Example1, Normal, normal_distances
-from metrifair import audit, energy_distance, unfairness
+from metrifair import AuditOptions, audit, energy_distance, unfairness
 from metrifair.datasets.synthetic import OffsetRegression
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
@@ -654,7 +654,13 @@ def test_at_an_exact_tie_the_decision_is_for(pos_label: int | None) -> None:
     assert (model.predict_proba(X) == 0.5).all()
     assert (model.predict(X) == (1 if pos_label is None else pos_label)).all()
     positive = 1 if pos_label is None else pos_label
-    found = audit(model.predict_proba(X)[:, positive], sensitive_features=A, y_true=Y, pos_label=pos_label, resamples=0)
+    found = audit(
+        Y,
+        model.predict_proba(X)[:, positive],
+        sensitive_features=A,
+        pos_label=pos_label,
+        options=AuditOptions(resamples=0),
+    )
     assert [rates.selection_rate for rates in found.decisions[0].rates] == [1.0, 1.0]
 
 

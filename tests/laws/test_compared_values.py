@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from metrifair import Audit, AuditDifference, AuditState, DataError, audit, audit_file, compare
+from tests.flat_options import flat
 
 N = 400
 QUICK: dict[str, Any] = {"metrics": ["kolmogorov"], "resamples": 20, "permutations": 0, "random_state": 0}
@@ -50,12 +51,11 @@ def spelled(flag: np.ndarray, values: tuple[Any, Any]) -> np.ndarray:
 
 def in_memory(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Audit:
     return audit(
+        columns["y"],
         SCORE,
         sensitive_features={"member": columns["member"]},
-        y_true=columns["y"],
         control_features={"region": columns["region"]} if "region" in columns else None,
-        **QUICK,
-        **options,
+        **flat(**QUICK, **options),
     )
 
 
@@ -69,7 +69,7 @@ def in_file(columns: dict[str, np.ndarray], folder: Path, ending: str, **options
     )
     table.write_csv(path) if ending == "csv" else table.write_parquet(path)
     control = "region" if "region" in columns else None
-    return audit_file(path, score="score", group="member", label="y", control=control, **QUICK, **options)
+    return audit_file(path, score="score", group="member", label="y", control=control, **flat(**QUICK, **options))
 
 
 def in_csv(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Audit:
@@ -87,8 +87,10 @@ def out_of_core(columns: dict[str, np.ndarray], folder: Path, **options: Any) ->
 def in_state(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Audit:
     threshold = {"threshold": options.pop("threshold")} if "threshold" in options else {}
     control = {"region": columns["region"]} if "region" in columns else None
-    state = AuditState(**threshold).add(SCORE, {"member": columns["member"]}, columns["y"], control_features=control)
-    return state.audit(**QUICK, **options)
+    state = AuditState(**threshold).add(
+        columns["y"], SCORE, sensitive_features={"member": columns["member"]}, control_features=control
+    )
+    return state.audit(**flat(**QUICK, **options))
 
 
 def in_json(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Path:
@@ -142,14 +144,14 @@ def test_intersections_match_part_by_part(spelling: str) -> None:
         {"old": values, "sex": sex} for values, sex in ((FLAG.astype(int), SEX), (spelled(FLAG, FLAGS[spelling]), SEX))
     ]
     before, after = (
-        audit(SCORE, sensitive_features=part, y_true=LABEL, intersectional=True, **QUICK) for part in parts
+        audit(LABEL, SCORE, sensitive_features=part, intersectional=True, **flat(**QUICK)) for part in parts
     )
     check_equal(compare(before, after, paired=False))
 
 
 def test_rows_pair_by_value() -> None:
-    before = audit(SCORE, sensitive_features=FLAG, y_true=LABEL.astype(int), **QUICK)
-    after = audit(SCORE, sensitive_features=spelled(FLAG, ("false", "true")), y_true=LABEL, **QUICK)
+    before = audit(LABEL.astype(int), SCORE, sensitive_features=FLAG, **flat(**QUICK))
+    after = audit(LABEL, SCORE, sensitive_features=spelled(FLAG, ("false", "true")), **flat(**QUICK))
     found = compare(before, after, paired=True)
     assert found.record.pairing == "rows"
     check_equal(found)
@@ -157,8 +159,8 @@ def test_rows_pair_by_value() -> None:
 
 def test_values_that_match_several_groups_are_not_compared() -> None:
     several = np.where(FLAG, "true", np.where(STRATUM, "True", "false"))
-    before = audit(SCORE, sensitive_features=several, **QUICK)
-    after = audit(SCORE, sensitive_features=FLAG, **QUICK)
+    before = audit(None, SCORE, sensitive_features=several, **flat(**QUICK))
+    after = audit(None, SCORE, sensitive_features=FLAG, **flat(**QUICK))
     found = compare(before, after)
     assert {one.metric for one in found.differences} == {"selection_ratio"}  # of all groups
     assert found.record.unmatched == len(before.findings) + len(after.findings)
@@ -195,7 +197,7 @@ def test_settings_that_change_a_figure_are_refused_by_name(setting: str, entry: 
 
 def test_the_minimum_group_size_is_refused_where_it_moves_the_cuts_of_a_number() -> None:
     options: dict[str, Any] = {"sensitive_features": {"age": np.arange(N) % 97}, "continuous": True, **QUICK}
-    small, large = (audit(SCORE, **options, min_group_size=size) for size in (10, 120))
+    small, large = (audit(None, SCORE, **flat(min_group_size=size, **options)) for size in (10, 120))
     with pytest.raises(DataError, match="min_group_size"):
         compare(small, large)
 
@@ -213,7 +215,7 @@ def test_the_minimum_group_size_is_refused_where_it_moves_the_cuts_of_a_number()
 )
 def test_settings_that_change_no_figure_are_compared(options: dict[str, Any], tmp_path: Path) -> None:
     columns = {"member": BASE["member"], "y": BASE["y"]}
-    after = audit(SCORE, sensitive_features={"member": FLAG}, y_true=LABEL, **(QUICK | options))
+    after = audit(LABEL, SCORE, sensitive_features={"member": FLAG}, **flat(**QUICK | options))
     check_equal(compare(in_memory(columns, tmp_path), after))
 
 
@@ -221,8 +223,10 @@ def test_decisions_compare_with_scores_at_any_threshold_that_selects_them() -> N
     decided = (SCORE >= 0.7).astype(int)
     options: dict[str, Any] = {"sensitive_features": FLAG, **QUICK}
     for threshold in (0.5, 0.7):
-        found = audit({"score": SCORE, "decision": decided}, threshold=threshold, **options)
+        found = audit(None, {"score": SCORE, "decision": decided}, threshold=threshold, **flat(**options))
         assert isinstance(found, AuditDifference)
-        assert compare(audit(SCORE, threshold=threshold, **options), audit(decided, **options)).differences
+        assert compare(
+            audit(None, SCORE, threshold=threshold, **flat(**options)), audit(None, decided, **flat(**options))
+        ).differences
     with pytest.raises(DataError, match="threshold"):
-        compare(audit(decided, **options), audit(decided, threshold="median", **options))
+        compare(audit(None, decided, **flat(**options)), audit(None, decided, threshold="median", **flat(**options)))

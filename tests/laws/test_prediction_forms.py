@@ -14,6 +14,7 @@ import pytest
 
 from metrifair import Audit, AuditDifference, AuditState, audit, audit_file, audit_table, unfairness
 from metrifair.errors import DataError
+from tests.flat_options import flat
 
 GENERATOR = np.random.default_rng(3)
 N = 600
@@ -36,8 +37,8 @@ TABLES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "a dict": dict}
 def test_probability_columns_are_matched_to_labels_by_name(table: Any, order: tuple[str, str]) -> None:
     columns = {"yes": PROBABILITY, "no": 1 - PROBABILITY}
     given = table({name: columns[name] for name in order})
-    expected = audit(PROBABILITY, sensitive_features=GROUP, y_true=LABEL, **QUICK)
-    found = audit(given, sensitive_features=GROUP, y_true=LABEL, **QUICK)
+    expected = audit(LABEL, PROBABILITY, sensitive_features=GROUP, **flat(**QUICK))
+    found = audit(LABEL, given, sensitive_features=GROUP, **flat(**QUICK))
     assert auc(found) == auc(expected) > 0.9
     assert [one.value for one in found.findings] == [one.value for one in expected.findings]
 
@@ -48,9 +49,9 @@ def test_probabilities_of_three_classes_are_matched_by_name(order: tuple[str, ..
     columns = dict(zip("abc", shares.T, strict=True))
     y_true = np.array(list("abc"))[GENERATOR.integers(3, size=N)]
     given = pd.DataFrame({name: columns[name] for name in order})
-    found = audit(given, sensitive_features=GROUP, y_true=y_true, criteria="statistical_parity", **QUICK)
+    found = audit(y_true, given, sensitive_features=GROUP, criteria="statistical_parity", **flat(**QUICK))
     classes = {one.within for one in found.record.distributions}
-    expected = audit(shares, sensitive_features=GROUP, y_true=y_true, criteria="statistical_parity", **QUICK)
+    expected = audit(y_true, shares, sensitive_features=GROUP, criteria="statistical_parity", **flat(**QUICK))
     assert [(one.within, one.value) for one in found.findings] == [(one.within, one.value) for one in expected.findings]
     assert classes == {"p(a)", "p(b)", "p(c)"}
     log_loss = [
@@ -65,23 +66,23 @@ def test_text_names_numbers_and_booleans(labels: np.ndarray) -> None:
     given = {"1": PROBABILITY, "0": 1 - PROBABILITY}
     if labels.dtype.kind == "U":
         given = {"true": PROBABILITY, "false": 1 - PROBABILITY}
-    assert auc(audit(given, sensitive_features=GROUP, y_true=labels, **QUICK)) > 0.9
+    assert auc(audit(labels, given, sensitive_features=GROUP, **flat(**QUICK))) > 0.9
 
 
 def test_the_positive_label_is_the_column_of_its_name() -> None:
     given = {"yes": PROBABILITY, "no": 1 - PROBABILITY}
-    found = audit(given, sensitive_features=GROUP, y_true=LABEL, pos_label="no", **QUICK)
-    expected = audit(1 - PROBABILITY, sensitive_features=GROUP, y_true=LABEL, pos_label="no", **QUICK)
+    found = audit(LABEL, given, sensitive_features=GROUP, pos_label="no", **flat(**QUICK))
+    expected = audit(LABEL, 1 - PROBABILITY, sensitive_features=GROUP, pos_label="no", **flat(**QUICK))
     assert auc(found) == auc(expected) > 0.9
 
 
 def test_states_match_columns_by_name_in_every_batch() -> None:
-    expected = AuditState().add(PROBABILITY, GROUP, LABEL).audit(**QUICK)
+    expected = AuditState().add(LABEL, PROBABILITY, sensitive_features=GROUP).audit(**flat(**QUICK))
     state = AuditState()
     for label in ("yes", "no"):  # a batch may lack a label
         rows = label == LABEL
-        state.add({"yes": PROBABILITY[rows], "no": 1 - PROBABILITY[rows]}, GROUP[rows], LABEL[rows])
-    assert [one.value for one in state.audit(**QUICK).findings] == [one.value for one in expected.findings]
+        state.add(LABEL[rows], {"yes": PROBABILITY[rows], "no": 1 - PROBABILITY[rows]}, sensitive_features=GROUP[rows])
+    assert [one.value for one in state.audit(**flat(**QUICK)).findings] == [one.value for one in expected.findings]
 
 
 def test_names_that_are_no_labels_are_an_error() -> None:
@@ -92,25 +93,25 @@ def test_names_that_are_no_labels_are_an_error() -> None:
         "in ascending order"
     )
     with pytest.raises(DataError) as error:
-        audit(given, sensitive_features=GROUP, y_true=LABEL, **QUICK)
+        audit(LABEL, given, sensitive_features=GROUP, **flat(**QUICK))
     assert str(error.value) == message
 
 
 def test_columns_named_after_the_labels_are_one_model_and_never_several() -> None:
     with pytest.raises(DataError, match="rows do not sum to 1"):
-        audit({"yes": PROBABILITY, "no": PROBABILITY}, sensitive_features=GROUP, y_true=LABEL, **QUICK)
-    several = audit({"old": PROBABILITY, "new": PROBABILITY}, sensitive_features=GROUP, y_true=LABEL, **QUICK)
+        audit(LABEL, {"yes": PROBABILITY, "no": PROBABILITY}, sensitive_features=GROUP, **flat(**QUICK))
+    several = audit(LABEL, {"old": PROBABILITY, "new": PROBABILITY}, sensitive_features=GROUP, **flat(**QUICK))
     assert isinstance(several, AuditDifference)
 
 
 def test_columns_that_a_library_numbered_are_taken_by_position() -> None:
     both = np.stack([1 - PROBABILITY, PROBABILITY], 1)
     for given in (pd.DataFrame(both), pl.DataFrame(both)):
-        assert auc(audit(given, sensitive_features=GROUP, y_true=LABEL, **QUICK)) > 0.9
+        assert auc(audit(LABEL, given, sensitive_features=GROUP, **flat(**QUICK))) > 0.9
 
 
 def test_a_single_column_is_the_score_whatever_its_name() -> None:
-    found = audit(pd.DataFrame({"no": PROBABILITY}), sensitive_features=GROUP, y_true=LABEL, **QUICK)
+    found = audit(LABEL, pd.DataFrame({"no": PROBABILITY}), sensitive_features=GROUP, **flat(**QUICK))
     assert auc(found) > 0.9
 
 
@@ -141,10 +142,10 @@ def at_or_above(threshold: float, favorable: str) -> list[int]:
 def test_scores_at_the_threshold_are_selected_in_every_precision(threshold: float, favorable: str) -> None:
     asked = {**QUICK, "favorable": favorable}
     for name, score in PRECISIONS.items():
-        found = audit(score, sensitive_features=GROUP, threshold=threshold, **asked)
+        found = audit(None, score, sensitive_features=GROUP, threshold=threshold, **flat(**asked))
         assert selected(found) == at_or_above(threshold, favorable), name
-        state = AuditState(threshold=threshold).add(score, GROUP)
-        assert selected(state.audit(**asked)) == at_or_above(threshold, favorable), name
+        state = AuditState(threshold=threshold).add(None, score, sensitive_features=GROUP)
+        assert selected(state.audit(**flat(**asked))) == at_or_above(threshold, favorable), name
 
 
 @pytest.mark.parametrize("rows", [N, 0], ids=["in memory", "out of core"])
@@ -154,9 +155,9 @@ def test_files_and_tables_of_float32_select_the_same_rows(tmp_path: Path, thresh
     table.write_csv(tmp_path / "scores.csv")
     table.write_parquet(tmp_path / "scores.parquet")
     asked: dict[str, Any] = {"score": "p", "group": "group", "threshold": threshold, "in_memory_rows": rows, **QUICK}
-    found = {name: audit_file(tmp_path / f"scores.{name}", **asked) for name in ("csv", "parquet")}
+    found = {name: audit_file(tmp_path / f"scores.{name}", **flat(**asked)) for name in ("csv", "parquet")}
     with duckdb.connect() as connection:
         connection.register("rows", table.to_arrow())
-        found["DuckDB"] = audit_table(connection.sql('SELECT p::FLOAT AS p, "group" FROM rows'), **asked)
-        found["polars"] = audit_table(table.lazy(), **asked)
+        found["DuckDB"] = audit_table(connection.sql('SELECT p::FLOAT AS p, "group" FROM rows'), **flat(**asked))
+        found["polars"] = audit_table(table.lazy(), **flat(**asked))
     assert {name: selected(one) for name, one in found.items()} == dict.fromkeys(found, at_or_above(threshold, "high"))

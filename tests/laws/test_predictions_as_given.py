@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 
 from metrifair import Audit, AuditState, DataError, audit, audit_file, audit_table, unfairness
+from tests.flat_options import flat
 
 GENERATOR = np.random.default_rng(3)
 N = 400
@@ -45,12 +46,12 @@ def selected(result: Audit) -> dict[str, int | None]:
 
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_a_score_at_the_threshold_is_selected_in_every_type_of_number(kind: str) -> None:
-    result = audit(NUMBERS[kind](), sensitive_features=GROUP, threshold=THRESHOLD / 100, **QUICK)
+    result = audit(None, NUMBERS[kind](), sensitive_features=GROUP, threshold=THRESHOLD / 100, **flat(**QUICK))
     assert selected(result) == SELECTED
 
 
 def test_integer_scores_are_compared_with_an_integer_threshold() -> None:
-    result = audit(HUNDREDTHS, sensitive_features=GROUP, threshold=THRESHOLD, **QUICK)
+    result = audit(None, HUNDREDTHS, sensitive_features=GROUP, threshold=THRESHOLD, **flat(**QUICK))
     assert selected(result) == SELECTED
 
 
@@ -67,7 +68,7 @@ def test_a_score_at_the_threshold_is_selected_from_files(
     path = tmp_path / f"scores.{ending}"
     frame(dtype).write_csv(path) if ending == "csv" else frame(dtype).write_parquet(path)
     columns = {"score": "p", "group": "sex", "threshold": THRESHOLD / 100}
-    assert selected(audit_file(path, in_memory_rows=in_memory_rows, **columns, **QUICK)) == SELECTED
+    assert selected(audit_file(path, **flat(in_memory_rows=in_memory_rows, **columns, **QUICK))) == SELECTED
 
 
 @pytest.mark.parametrize("in_memory_rows", [10_000, 0])
@@ -75,13 +76,13 @@ def test_a_score_at_the_threshold_is_selected_from_files(
 def test_a_score_at_the_threshold_is_selected_from_tables(dtype: Any, in_memory_rows: int) -> None:
     rows = frame(dtype)
     columns = {"score": "p", "group": "sex", "threshold": THRESHOLD / 100, "in_memory_rows": in_memory_rows}
-    assert selected(audit_table(rows.lazy(), **columns, **QUICK)) == SELECTED
-    assert selected(audit_table(duckdb.sql("select * from rows"), **columns, **QUICK)) == SELECTED
+    assert selected(audit_table(rows.lazy(), **flat(**columns, **QUICK))) == SELECTED
+    assert selected(audit_table(duckdb.sql("select * from rows"), **flat(**columns, **QUICK))) == SELECTED
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_a_score_at_the_threshold_is_selected_from_states(kind: str) -> None:
-    state = AuditState(threshold=THRESHOLD / 100).add(NUMBERS[kind](), GROUP)
+    state = AuditState(threshold=THRESHOLD / 100).add(None, NUMBERS[kind](), sensitive_features=GROUP)
     assert selected(state.audit(random_state=0)) == SELECTED
 
 
@@ -101,7 +102,7 @@ def kolmogorov(score: np.ndarray) -> float:
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
 def test_named_columns_are_matched_to_classes_by_name(library: Any, order: tuple[str, ...]) -> None:
     table = library({name: PROBABILITY[name] for name in order})
-    result = audit(table, y_true=LABEL, sensitive_features=GROUP, criteria="statistical_parity", **QUICK)
+    result = audit(LABEL, table, sensitive_features=GROUP, criteria="statistical_parity", **flat(**QUICK))
     distances = [one.value for one in result.findings if one.metric == "kolmogorov"]
     assert distances == pytest.approx([kolmogorov(PROBABILITY[name]) for name in CLASSES], abs=1e-12)
     given = {"sensitive_features": GROUP, "metric": "kolmogorov"}
@@ -113,14 +114,16 @@ def test_the_positive_class_is_found_among_two_named_columns(order: tuple[str, s
     positive = HUNDREDTHS > 50
     score = {"yes": HUNDREDTHS / 100, "no": 1 - HUNDREDTHS / 100}
     label = np.where(positive, "yes", "no")
-    result = audit(pd.DataFrame({name: score[name] for name in order}), y_true=label, sensitive_features=GROUP, **QUICK)
+    result = audit(
+        label, pd.DataFrame({name: score[name] for name in order}), sensitive_features=GROUP, **flat(**QUICK)
+    )
     assert [group.auc.value for group in result.record.by_group[0].groups if group.auc is not None] == [1.0, 1.0]
 
 
 def test_columns_named_by_no_class_are_refused() -> None:
     table = pd.DataFrame({"x": PROBABILITY["a"], "y": PROBABILITY["b"], "z": PROBABILITY["c"]})
     with pytest.raises(DataError, match="'a'"):
-        audit(table, y_true=LABEL, sensitive_features=GROUP, **QUICK)
+        audit(LABEL, table, sensitive_features=GROUP, **flat(**QUICK))
 
 
 @pytest.mark.parametrize("name", ["p", "no", "anything"])
@@ -128,5 +131,5 @@ def test_a_single_column_is_the_score_whatever_its_name(name: str) -> None:
     score = HUNDREDTHS / 100
     label = np.where(HUNDREDTHS > 50, "yes", "no")
     for table in (pd.DataFrame({name: score}), pl.DataFrame({name: score})):
-        result = audit(table, y_true=label, sensitive_features=GROUP, **QUICK)
+        result = audit(label, table, sensitive_features=GROUP, **flat(**QUICK))
         assert [group.auc.value for group in result.record.by_group[0].groups if group.auc is not None] == [1.0, 1.0]

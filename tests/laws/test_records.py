@@ -14,6 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from metrifair import AuditState, audit, audit_file, compare, frontier, monitor
+from tests.flat_options import flat
 
 # Names of sets, bands and intersections join the user's names and values by these.
 JOINTS = {"x"}
@@ -31,22 +32,22 @@ QUICK: dict[str, Any] = {"resamples": 20, "permutations": 19, "random_state": 0}
 
 
 def _state() -> Any:
-    return AuditState().add(SCORE, {"sex": SEX}, LABEL).audit(**QUICK)
+    return AuditState().add(LABEL, SCORE, sensitive_features={"sex": SEX}).audit(**flat(**QUICK))
 
 
 def _file(folder: Path, **options: Any) -> Any:
     table = pl.DataFrame({"p": SCORE, "sex": SEX, "age": AGE, "y": LABEL, "w": 1 + LABEL})
     table.write_parquet(folder / "scores.parquet")
-    return audit_file(folder / "scores.parquet", score="p", label="y", **options, **QUICK)
+    return audit_file(folder / "scores.parquet", score="p", label="y", **flat(**options, **QUICK))
 
 
 def _several(**options: Any) -> Any:
-    return audit({"old": SCORE, "new": SCORE**2}, sensitive_features={"sex": SEX}, **options, **QUICK)
+    return audit(None, {"old": SCORE, "new": SCORE**2}, sensitive_features={"sex": SEX}, **flat(**options, **QUICK))
 
 
 def _classes() -> Any:
     probabilities = RANDOM.dirichlet([1, 1, 1], ROWS)
-    return audit(probabilities, sensitive_features={"sex": SEX}, y_true=REGION, **QUICK)
+    return audit(REGION, probabilities, sensitive_features={"sex": SEX}, **flat(**QUICK))
 
 
 def _frontier() -> Any:
@@ -55,19 +56,25 @@ def _frontier() -> Any:
 
 
 RESULTS: dict[str, Callable[[Path], Any]] = {
-    "groups": lambda _: audit(SCORE, sensitive_features={"sex": SEX, "region": REGION}, y_true=LABEL, **QUICK),
-    "strata": lambda _: audit(SCORE, sensitive_features={"sex": SEX}, control_features={"region": REGION}, **QUICK),
-    "rest": lambda _: audit(SCORE, sensitive_features={"region": REGION}, contrast="rest", **QUICK),
-    "independence": lambda _: audit(SCORE, sensitive_features={"r": REGION}, contrast="independence", **QUICK),
-    "intersection": lambda _: audit(
-        SCORE, sensitive_features={"sex": SEX, "region": REGION}, intersectional=True, **QUICK
+    "groups": lambda _: audit(LABEL, SCORE, sensitive_features={"sex": SEX, "region": REGION}, **flat(**QUICK)),
+    "strata": lambda _: audit(
+        None, SCORE, sensitive_features={"sex": SEX}, control_features={"region": REGION}, **flat(**QUICK)
     ),
-    "numbers": lambda _: audit(SCORE, sensitive_features={"age": AGE}, y_true=LABEL, continuous=["age"], **QUICK),
-    "standard": lambda _: audit(SCORE, sensitive_features={"sex": SEX, "region": REGION}, standard="ll144", **QUICK),
-    "weights": lambda _: audit(SCORE, sensitive_features={"sex": SEX}, sample_weight=1 + LABEL, **QUICK),
-    "scores": lambda _: audit(100 * SCORE - 7, sensitive_features=[*SEX[:-9], *["NA"] * 9], **QUICK),
-    "constant": lambda _: audit(np.full(ROWS, 0.3), sensitive_features={"sex": SEX}, y_true=SEX, **QUICK),
-    "training": lambda _: audit(SCORE, sensitive_features={"sex": SEX}, y_true=LABEL, vc_dimension=3, **QUICK),
+    "rest": lambda _: audit(None, SCORE, sensitive_features={"region": REGION}, **flat(contrast="rest", **QUICK)),
+    "independence": lambda _: audit(
+        None, SCORE, sensitive_features={"r": REGION}, **flat(contrast="independence", **QUICK)
+    ),
+    "intersection": lambda _: audit(
+        None, SCORE, sensitive_features={"sex": SEX, "region": REGION}, intersectional=True, **flat(**QUICK)
+    ),
+    "numbers": lambda _: audit(LABEL, SCORE, sensitive_features={"age": AGE}, continuous=["age"], **flat(**QUICK)),
+    "standard": lambda _: (
+        audit(None, SCORE, sensitive_features={"sex": SEX, "region": REGION}, **flat(**QUICK)).rates("ll144").audit
+    ),
+    "weights": lambda _: audit(None, SCORE, sensitive_features={"sex": SEX}, sample_weight=1 + LABEL, **flat(**QUICK)),
+    "scores": lambda _: audit(None, 100 * SCORE - 7, sensitive_features=[*SEX[:-9], *["NA"] * 9], **flat(**QUICK)),
+    "constant": lambda _: audit(SEX, np.full(ROWS, 0.3), sensitive_features={"sex": SEX}, **flat(**QUICK)),
+    "training": lambda _: audit(LABEL, SCORE, sensitive_features={"sex": SEX}, **flat(vc_dimension=3, **QUICK)),
     "classes": lambda _: _classes(),
     "state": lambda _: _state(),
     "file": lambda folder: _file(folder, group="sex", weight="w"),

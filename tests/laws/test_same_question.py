@@ -23,6 +23,7 @@ from metrifair import audit, audit_file, frontier, unfairness
 from metrifair.cli.app import main
 from metrifair.nn import UnfairnessPenalty
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, EQUALIZED_ODDS, PREDICTIVE_EQUALITY, Criterion
+from tests.flat_options import flat
 
 GENERATOR = np.random.default_rng(7)
 N = 600
@@ -169,7 +170,12 @@ def test_unfairness(case: Case, metric: str) -> None:
 @every_metric
 def test_audit(case: Case, metric: str) -> None:
     found = audit(
-        case.y_pred, **case.given, criteria=case.criterion, metrics=metric, resamples=0, permutations=0, random_state=0
+        None,
+        case.y_pred,
+        criteria=case.criterion,
+        metrics=metric,
+        random_state=0,
+        **flat(resamples=0, permutations=0, **case.given),
     )
     values = [finding.value for finding in found.findings]
     assert sorted(values) == pytest.approx(sorted(case.compared(metric)), abs=1e-12)
@@ -192,14 +198,10 @@ def test_audit_file(case: Case, metric: str, held: int, tmp_path: Path) -> None:
         path,
         score="score",
         group=list(groups),
-        **roles,
-        **given,
         criteria=case.criterion,
         metrics=metric,
-        resamples=0,
-        permutations=0,
         random_state=0,
-        in_memory_rows=held,
+        **flat(resamples=0, permutations=0, in_memory_rows=held, **roles, **given),
     )
     values = sorted(finding.value for finding in found.findings)
     assert values == pytest.approx(sorted(case.compared(metric)), abs=1e-12 if held > N else 1e-5)
@@ -287,7 +289,7 @@ def test_the_four_fifths_ratio_is_of_the_positive_label(positive: str, tmp_path:
     score = SCORE if positive == "approved" else 1 - SCORE
     decided = score >= 0.5
     rates = [decided[code == SEX].mean() for code in (0, 1)]
-    audited = audit(score, **SEX_TABLE, y_true=TEXT, pos_label=positive, resamples=0, permutations=0, random_state=0)
+    audited = audit(TEXT, score, pos_label=positive, random_state=0, **flat(resamples=0, permutations=0, **SEX_TABLE))
     assert audited.decisions[0].selection_ratio == pytest.approx(min(rates) / max(rates))
     model = ToldClassifier(pos_label=positive)
     model.classes_ = np.unique(TEXT)
@@ -316,7 +318,7 @@ def test_train_predict_and_audit_speak_of_one_label(positive: str, tmp_path: Pat
     # The probability is that of the label that was called positive.
     assert probability[positive == TEXT].mean() > probability[positive != TEXT].mean()
     quick = {"resamples": 0, "permutations": 0, "random_state": 0}
-    audited = audit(probability, **SEX_TABLE, y_true=TEXT, pos_label=positive, **quick)
+    audited = audit(TEXT, probability, pos_label=positive, **flat(**SEX_TABLE, **quick))
     reported = json.loads(Path(figures).read_text())["more"]["four_fifths"]  # of the rows kept apart, not of all
     assert reported == pytest.approx(audited.decisions[0].selection_ratio, abs=0.25)
 
@@ -330,14 +332,14 @@ def test_demographic_parity_is_statistical_parity_everywhere(tmp_path: Path) -> 
     own, other = (
         (
             unfairness(TEXT, SCORE, **SEX_TABLE, criterion=name),
-            audit(SCORE, **SEX_TABLE, y_true=TEXT, criteria=name, **quick).findings,
-            audit_file(tmp_path / "scores.csv", **columns, criteria=name, **quick).findings,
+            audit(TEXT, SCORE, criteria=name, **flat(**SEX_TABLE, **quick)).findings,
+            audit_file(tmp_path / "scores.csv", criteria=name, **flat(**columns, **quick)).findings,
             UnfairnessPenalty(name)(torch.as_tensor(SCORE), torch.as_tensor(SEX)).item(),
         )
         for name in names
     )
     assert own == other
-    assert len(audit(SCORE, **SEX_TABLE, criteria=names, metrics="energy", **quick).findings) == 1
+    assert len(audit(None, SCORE, criteria=names, metrics="energy", **flat(**SEX_TABLE, **quick)).findings) == 1
     arguments = [f"--{option}={column}" for option, column in columns.items()]
     shown = [
         CliRunner(env={"SOURCE_DATE_EPOCH": "0"}).invoke(

@@ -20,6 +20,7 @@ from metrifair.metrics.registry import METRICS, Integral, MetricFacts, trained_o
 from metrifair.nn import UnfairnessPenalty
 from metrifair.wording.findings import finding_meaning
 from metrifair.wording.metrics import METRIC_WORDS, MetricWords
+from tests.flat_options import flat
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
@@ -48,6 +49,7 @@ WORDS = MetricWords(
     "The third root of the cubed difference between the shares below a score, added up over all scores.",
     "The cubed gap between {first} and {second} adds up to the cube of {value}.",
 )
+
 BARE = MetricFacts(lambda pair: cubic(line.merged(pair)))
 
 
@@ -99,7 +101,7 @@ def test_it_is_trained_on(metric: str) -> None:
 
 @pytest.mark.parametrize("metric", ["cubic", "bare"])
 def test_it_is_audited_and_reported(metric: str, tmp_path: Path) -> None:
-    found = audit(SCORE, sensitive_features=GROUP, y_true=LABEL, metrics=metric, **QUICK)
+    found = audit(LABEL, SCORE, sensitive_features=GROUP, metrics=metric, **flat(**QUICK))
     finding = found.worst(metric, criterion="statistical_parity")
     assert finding.value == pytest.approx(expected())
     assert finding.unbiased is None
@@ -118,7 +120,7 @@ def test_it_is_audited_and_reported(metric: str, tmp_path: Path) -> None:
 
 
 def test_it_is_certified() -> None:
-    finding = audit(SCORE, sensitive_features=GROUP, metrics="cubic", **QUICK).worst("cubic")
+    finding = audit(None, SCORE, sensitive_features=GROUP, metrics="cubic", **flat(**QUICK)).worst("cubic")
     radius = dkw_radius(90) + dkw_radius(110)
     assert finding.certified == certified_distance("cubic", finding.value, radius, width=1.0)
     assert finding.certified == pytest.approx(expected() + radius)
@@ -126,7 +128,9 @@ def test_it_is_certified() -> None:
 
 
 def test_it_is_streamed(file: Path) -> None:
-    found = audit_file(file, score="p", group="sex", metrics="cubic", in_memory_rows=20, tolerance=1e-6, **QUICK)
+    found = audit_file(
+        file, score="p", group="sex", metrics="cubic", **flat(in_memory_rows=20, precision=1e-6, **QUICK)
+    )
     finding = found.worst("cubic")
     assert finding.bracket.low - 1e-12 <= expected() <= finding.bracket.high + 1e-12  # added up in another order
     assert finding.bracket.high - finding.bracket.low <= 1e-6
@@ -134,10 +138,10 @@ def test_it_is_streamed(file: Path) -> None:
 
 
 def test_without_brackets_a_large_file_is_refused(file: Path) -> None:
-    held = audit_file(file, score="p", group="sex", metrics="bare", **QUICK)
+    held = audit_file(file, score="p", group="sex", metrics="bare", **flat(**QUICK))
     assert held.worst("bare").value == pytest.approx(expected())
     with pytest.raises(DataError, match=r"metrics must be one of .*'cubic' or a smaller file, got 'bare'"):
-        audit_file(file, score="p", group="sex", metrics="bare", in_memory_rows=20, **QUICK)
+        audit_file(file, score="p", group="sex", metrics="bare", **flat(in_memory_rows=20, **QUICK))
 
 
 def test_its_witness_shows_it() -> None:

@@ -25,6 +25,7 @@ from metrifair import (
     witness,
 )
 from metrifair.metrics import median_distance, sliced_energy_distance
+from tests.flat_options import flat
 
 LARGE = 1.7e308
 LONG = 2**53 + 1
@@ -158,7 +159,9 @@ def test_a_witness_beyond_all_floats_is_refused(metric: str) -> None:
     )
 
 
-@pytest.mark.parametrize("measure", [unfairness, lambda _, scores, **given: audit(scores, **given, random_state=0)])
+@pytest.mark.parametrize(
+    "measure", [unfairness, lambda _, scores, **given: audit(None, scores, random_state=0, **flat(**given))]
+)
 def test_neither_unfairness_nor_an_audit_is_infinite(measure: Callable) -> None:
     """The energy distance is twice the distance of the two scores."""
     options = {"metric": "energy"} if measure is unfairness else {"metrics": "energy", "resamples": 0}

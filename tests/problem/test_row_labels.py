@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from metrifair import FairClassifier, FairLGBMClassifier, audit, frontier, unfairness
+from metrifair import AuditOptions, FairClassifier, FairLGBMClassifier, audit, frontier, unfairness
 from metrifair.baselines.kamiran import ReweighingClassifier
 from metrifair.baselines.xian import XianPostprocessor
 from metrifair.errors import DataError
@@ -25,7 +25,7 @@ _A = pd.Series(np.where(np.arange(_N) % 4 < 2, "a", "b"), index=_LABELS)
 
 TAKERS: dict[str, Any] = {
     "unfairness": lambda y, a: unfairness(y, _X["u"], sensitive_features=a),
-    "audit": lambda y, a: audit(_X["u"], y_true=y, sensitive_features=a, resamples=0, permutations=0),
+    "audit": lambda y, a: audit(y, _X["u"], sensitive_features=a, options=AuditOptions(resamples=0, permutations=0)),
     "fit": lambda y, a: FairClassifier(epochs=1, random_state=0).fit(_X, y, sensitive_features=a),
     "partial_fit": lambda y, a: FairClassifier().partial_fit(_X, y, sensitive_features=a),
     "frontier": lambda y, a: frontier(

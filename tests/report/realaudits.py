@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from metrifair import datasets
 from metrifair.api.audit import audit
 from metrifair.errors import MissingExtra
+from tests.flat_options import flat
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 FEW = {"resamples": 50, "permutations": 49, "random_state": 0}
@@ -26,13 +27,13 @@ def mortgage():
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(data.X.iloc[train], data.y.iloc[train])
     score = model.predict_proba(data.X.iloc[test])[:, 1]
     groups, labels = data.sensitive_features.iloc[test], data.y.iloc[test]
-    return audit(score, sensitive_features=groups, y_true=labels, **FEW)
+    return audit(labels, score, sensitive_features=groups, **flat(**FEW))
 
 
 def hostile():
     draw = np.random.default_rng(0)
     groups = np.array([HOSTILE, "<!--", "plain"])[draw.integers(0, 3, 300)]
-    return audit(draw.random(300), sensitive_features=groups, control_features=groups[::-1], **FEW)
+    return audit(None, draw.random(300), sensitive_features=groups, control_features=groups[::-1], **flat(**FEW))
 
 
 def incomes():
@@ -40,7 +41,9 @@ def incomes():
     draw = np.random.default_rng(1)
     groups = np.array(["f", "m", None], dtype=object)[draw.choice(3, 500, p=[0.5, 0.4, 0.1])]
     score = 50_000 + 9_000 * draw.standard_normal(500) + 4_000 * (groups == "m")
-    return audit(score, sensitive_features=groups, sample_weight=draw.random(500), threshold=50_000.0, **FEW)
+    return audit(
+        None, score, sensitive_features=groups, sample_weight=draw.random(500), threshold=50_000.0, **flat(**FEW)
+    )
 
 
 def losses():
@@ -50,7 +53,7 @@ def losses():
     score = draw.random(400) ** np.where(groups == "a", 1.0, 2.0)
     truth = (draw.random(400) < score).astype(int)
     criteria = ["statistical_parity", "risk_parity"]
-    return audit(score, sensitive_features=groups, y_true=truth, criteria=criteria, loss="squared_error", **FEW)
+    return audit(truth, score, sensitive_features=groups, criteria=criteria, **flat(loss="squared_error", **FEW))
 
 
 AUDITS = {"mortgage": mortgage, "hostile": hostile, "incomes": incomes, "losses": losses}

@@ -7,21 +7,23 @@ import numpy as np
 import pytest
 from pages import outside_references
 
-from metrifair import audit
 from metrifair.figures.intervals import Interval
 from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.rates import rates_section
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier_view import FrontierView
+from tests.flat_options import flat_audit
 
 QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
 
 
-def record(standard, **changes):
+def record(standard, about=None, **changes):
     """200 of a, 100 of b, 2 of c (under 2 %), 20 of d (few), 8 unknown."""
     group = ["a"] * 200 + ["b"] * 100 + ["c"] * 2 + ["d"] * 20 + [None] * 8
     score = [0.9] * 120 + [0.2] * 80 + [0.9] * 30 + [0.2] * 70 + [0.9] * 2 + [0.9] * 6 + [0.2] * 14 + [0.9] * 8
-    return audit(score, sensitive_features={"team": group}, standard=standard, **{**QUICK, **changes}).record
+    options = {**QUICK, **changes}
+    found = flat_audit(score, sensitive_features={"team": group}, standard=standard, **options).record
+    return replace(found, provenance=found.provenance.described(None, about))
 
 
 def text_of(markup):
@@ -123,4 +125,4 @@ def test_tables_of_very_many_groups_are_cut_and_say_so():
 
 
 def test_without_decisions_there_is_no_section():
-    assert rates_section(audit([1.0, 3.0, 2.0, 5.0], sensitive_features=list("aabb"), **QUICK).record) == ""
+    assert rates_section(flat_audit([1.0, 3.0, 2.0, 5.0], sensitive_features=list("aabb"), **QUICK).record) == ""

@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from forging import ODD, described
 
 from metrifair import (
+    AuditOptions,
     AuditState,
     BarycenterPostprocessor,
     FairClassifier,
@@ -111,8 +112,10 @@ def models() -> dict[str, Any]:
         "decisions without groups": ThresholdPostprocessor(
             linear, folds=1, needs_group=False, criterion="equal_opportunity"
         ).fit(X, VALUE > 1, **groups),
-        "state": AuditState(range=(-99, 99), threshold=1.0, name="a").add(VALUE, GROUP, three),
-        "state of weights": AuditState(range=(-99, 99), threshold=1.0).add(VALUE, GROUP, sample_weight=1 + VALUE**2),
+        "state": AuditState(score_range=(-99, 99), threshold=1.0, name="a").add(three, VALUE, sensitive_features=GROUP),
+        "state of weights": AuditState(score_range=(-99, 99), threshold=1.0).add(
+            None, VALUE, sensitive_features=GROUP, sample_weight=1 + VALUE**2
+        ),
         "frontier": frontier(FairClassifier(**QUICK), X, VALUE > 1, strengths=[0, 1], **groups),
         "frontier of families": frontier(
             [linear, BarycenterPostprocessor(linear, folds=1)], X, VALUE > 1, strengths=[1], tolerances=[0.5], **groups
@@ -352,7 +355,7 @@ def use(model: Any) -> None:
     if isinstance(model, AuditState):
         with contextlib.suppress(DataError), warnings.catch_warnings():  # as where nobody is left to compare
             warnings.simplefilter("ignore", MetrifairWarning)  # the same rows count twice
-            found = model.merge(model).audit(resamples=0, permutations=0, random_state=0)
+            found = model.merge(model).audit(random_state=0, options=AuditOptions(resamples=0, permutations=0))
             assert all(one.bracket.low <= one.value <= one.bracket.high for one in found.findings if one.bracket)
             rates = [rate.selection_rate for one in found.decisions for rate in one.rates]
             assert all(0 <= rate <= 1 + 1e-6 for rate in rates), rates

@@ -323,7 +323,7 @@ def test_the_four_fifths_ratio_is_that_of_the_positive_class(positive: str) -> N
     *_, test = parts(y=hired)
     model, point = front.models[0], front.points[0]
     score = model.predict_proba(X[test])[:, int(positive == "yes")]
-    found = audit(score, sensitive_features=A[test], y_true=hired[test], pos_label=positive)
+    found = audit(hired[test], score, sensitive_features=A[test], pos_label=positive)
     assert point.more["four_fifths"] == pytest.approx(found.decisions[0].selection_ratio)
     assert point.unfairness == pytest.approx(unfairness(hired[test], score, sensitive_features=A[test]))
     assert point.more["auc"] == pytest.approx(roc_auc_score(hired[test] == positive, score))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
-from metrifair import audit
+from metrifair import AuditOptions, audit
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, STATISTICAL_PARITY
 from metrifair.tradeoff.evaluate import evaluate_model
 from metrifair.tradeoff.split import HeldOut, data_set, with_common_comparisons
@@ -62,7 +62,13 @@ def test_groups_of_few_rows_are_in_no_headline_and_in_the_table() -> None:
     score = np.where(town == "c", 0.999 - 0.001 * SCORE, SCORE)
     part = with_common_comparisons(*parts(LABEL, {"town": town}))
     found = evaluate_model(Told(score), *part, strength=1.0, seed=0)
-    audited = audit(score[200:], sensitive_features={"town": town[200:]}, metrics=["kolmogorov"], resamples=0)
+    audited = audit(
+        None,
+        score[200:],
+        sensitive_features={"town": town[200:]},
+        metrics=["kolmogorov"],
+        options=AuditOptions(resamples=0),
+    )
     apart = {one.enough: one.value for one in sorted(audited.findings, key=lambda one: one.value)}
     assert found.point.unfairness == pytest.approx(apart[True])
     assert found.with_small is not None

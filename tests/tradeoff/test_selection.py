@@ -246,7 +246,7 @@ def test_held_out_predictions_are_those_of_the_test_rows_and_can_be_audited(fron
     assert (table["label"] == Y[rows]).all()
     assert (table["sensitive_features"] == A[rows]).all()
     assert table["probability"].to_numpy() == pytest.approx(model.predict_proba(X[rows])[:, 1])
-    found = audit(table["probability"], sensitive_features=table["sensitive_features"], metrics=["kolmogorov"])
+    found = audit(None, table["probability"], sensitive_features=table["sensitive_features"], metrics=["kolmogorov"])
     assert front.chosen is not None
     assert found.findings[0].value == pytest.approx(front.chosen.unfairness)
 

@@ -18,9 +18,9 @@ data = datasets.load("mortgage")
 train, test = data.split(0)
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(data.X.iloc[train], data.y.iloc[train])
 found = audit(
+    data.y.iloc[test],
     model.predict_proba(data.X.iloc[test]),
     sensitive_features=data.sensitive_features.iloc[test],
-    y_true=data.y.iloc[test],
     metrics=["kolmogorov"],
     random_state=0,
 )

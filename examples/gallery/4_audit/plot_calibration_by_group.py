@@ -10,14 +10,14 @@ group, with intervals.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import audit
+from metrifair import AuditOptions, audit
 
 generator = np.random.default_rng(0)
 group = generator.choice(["a", "b"], 6000)
 score = generator.beta(2, 2, 6000)
 truth = np.where(group == "a", score, 0.25 + 0.45 * score)  # of group b scores say too much
 y = (generator.random(6000) < truth).astype(int)
-found = audit(score, sensitive_features=group, y_true=y, resamples=100, permutations=0, random_state=0)
+found = audit(y, score, sensitive_features=group, random_state=0, options=AuditOptions(resamples=100, permutations=0))
 
 figure, axes = plt.subplots(figsize=(5.6, 4.8))
 for color, figures in zip(("#0072b2", "#d55e00"), found.record.by_group[0].groups, strict=True):

@@ -10,7 +10,7 @@ differences at once.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import audit
+from metrifair import AuditOptions, audit
 
 generator = np.random.default_rng(0)
 group = generator.choice(["a", "b"], 1500)
@@ -20,12 +20,12 @@ in_use = 1 / (1 + np.exp(-(1.5 * skill + 0.5 * (group == "b"))))
 proposed = 1 / (1 + np.exp(-(1.5 * skill + 0.3 * (group == "b") + generator.normal(0, 0.2, 1500))))
 
 both = audit(
+    y,
     {"in use": in_use, "proposed": proposed},
     sensitive_features=group,
-    y_true=y,
     metrics=["kolmogorov", "wasserstein"],
-    permutations=0,
     random_state=0,
+    options=AuditOptions(permutations=0),
 )
 print("\n".join(both.summary))
 

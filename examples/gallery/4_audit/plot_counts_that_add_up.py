@@ -9,19 +9,19 @@ of all rows together: exact for rates, in a bracket of less than 0.001 for the d
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import AuditState, unfairness
+from metrifair import AuditOptions, AuditState, unfairness
 
 generator = np.random.default_rng(0)
 sites, everyone = [], []
 for name, size, gap in (("Bern", 4000, 0.02), ("Chur", 900, 0.10), ("Genf", 6500, 0.05)):
     sex = generator.choice(["f", "m"], size)
     score = np.clip(generator.normal(0.5 + gap * (sex == "m"), 0.15), 0, 1)
-    sites.append(AuditState(name=name).add(score, {"sex": sex}))
+    sites.append(AuditState(name=name).add(None, score, sensitive_features={"sex": sex}))
     everyone.append((score, sex))
 
 merged = sites[0].merge(sites[1]).merge(sites[2])
-quick = {"resamples": 0, "permutations": 0, "random_state": 0, "metrics": "kolmogorov"}
-found = [state.audit(**quick).worst() for state in [*sites, merged]]
+quick = AuditOptions(resamples=0, permutations=0)
+found = [state.audit(metrics="kolmogorov", options=quick).worst() for state in [*sites, merged]]
 score, sex = (np.concatenate(column) for column in zip(*everyone, strict=True))
 
 figure, axes = plt.subplots(figsize=(7.2, 3.2))

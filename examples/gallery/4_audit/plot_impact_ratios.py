@@ -2,7 +2,7 @@
 Impact ratios with their uncertainty
 ====================================
 
-Rules on hiring and lending look at the rate of each category divided by the highest. ``standard="four-fifths"``
+Rules on hiring and lending look at the rate of each category divided by the highest. ``rates("four-fifths")``
 computes the table: rates with Wilson's intervals, ratios, Fisher's exact p-value, and how many more selections would
 close the gap. A category of few people has a wide interval, and one of less than 2 % of the rows is left out of the
 ratios.
@@ -16,10 +16,7 @@ from metrifair import audit
 generator = np.random.default_rng(0)
 race = generator.choice(["A", "B", "C", "D", "E"], 2500, p=[0.5, 0.25, 0.2, 0.04, 0.01])
 score = np.clip(generator.beta(4, 4, 2500) - 0.06 * (race == "B") - 0.09 * (race == "D"), 0, 1)
-found = audit(
-    score, sensitive_features=race, standard="four-fifths", threshold=0.5, resamples=0, permutations=0, random_state=0
-)
-table = found.decisions[0]
+table = audit(None, score, sensitive_features=race, threshold=0.5, random_state=0).rates("four-fifths").tables[0]
 
 figure, axes = plt.subplots(figsize=(7.2, 3.2))
 for row, rate in enumerate(table.rates):

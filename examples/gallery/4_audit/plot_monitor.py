@@ -10,7 +10,7 @@ false alarm is at most 5 %.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import AuditState, monitor
+from metrifair import AuditOptions, AuditState, monitor
 
 generator = np.random.default_rng(2)
 months = {}
@@ -18,8 +18,8 @@ for number, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", 
     sex = generator.choice(["f", "m"], 3000)
     gap = 0.03 if number < 4 else 0.03 + 0.02 * (number - 3)  # from May on something is different
     score = np.clip(generator.normal(0.5 + gap * (sex == "m"), 0.15), 0, 1)
-    months[name] = AuditState(name=name).add(score, {"sex": sex})
-series = monitor(months, metrics="kolmogorov", resamples=200, random_state=0)
+    months[name] = AuditState(name=name).add(None, score, sensitive_features={"sex": sex})
+series = monitor(months, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=200))
 
 figure, axes = plt.subplots()
 for one in series.record.series:

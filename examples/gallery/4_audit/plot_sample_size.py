@@ -10,7 +10,7 @@ of the number of rows.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import audit
+from metrifair import AuditOptions, audit
 
 generator = np.random.default_rng(0)
 sizes = [100, 300, 1000, 3000, 10_000, 30_000, 100_000]
@@ -18,7 +18,13 @@ group = generator.integers(2, size=max(sizes))
 score = generator.beta(4 + 0.6 * group, 4)
 
 found = [
-    audit(score[:n], sensitive_features=group[:n], metrics="kolmogorov", resamples=0, permutations=0).worst()
+    audit(
+        None,
+        score[:n],
+        sensitive_features=group[:n],
+        metrics="kolmogorov",
+        options=AuditOptions(resamples=0, permutations=0),
+    ).worst()
     for n in sizes
 ]
 figure, axes = plt.subplots()

@@ -29,6 +29,7 @@ from metrifair.support.arrays import Floats
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 _LISTED = 4  # values that an error lists
+_LOOKED_AT = 100  # rows that show whether predictions are text
 ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
 
@@ -110,16 +111,17 @@ def _score_columns(y_pred: Table) -> list[Column]:
             argument="y_pred",
             remedy="pass an array or a data frame",
         )
-    parts = [array_of("y_pred", column) for column in columns("y_pred", y_pred).values()]
-    if not parts:
+    given = list(columns("y_pred", y_pred).values())
+    if not given:
         raise DataError("y_pred has no columns; pass a prediction for each row")
-    if len(parts) == 1 and parts[0].dtype.kind in "OSU" and any(isinstance(value, str) for value in parts[0]):
+    text = next((column for column in given if any(isinstance(value, str) for value in column[:_LOOKED_AT])), None)
+    if text is not None:
         raise DataError(
-            f"must hold numbers; its values are {_value_counts(parts[0])}",
+            f"must hold numbers; its values are {_value_counts(text)}",
             argument="y_pred",
-            remedy=Remedy("favorable_decision", detail=", the value that is favorable"),
+            remedy=["write the favorable decision as 1 and others as 0", Remedy("favorable_decision", detail=" to audit")],
         )
-    return parts
+    return [array_of("y_pred", column) for column in given]
 
 
 def _column_names(y_pred: Table) -> list[object] | None:

@@ -115,10 +115,7 @@ def array_of(name: str, values: Any) -> Column:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             what = "text" if isinstance(array.flat[0], str) else f"{array.dtype} values"
-            hint = (
-                f"; write decisions as 1 and 0, as y_pred == {_first(array)} does" if name.startswith("y_pred") else ""
-            )
-            raise DataError(f"{name} must hold numbers, got {what} such as {_first(array)}{hint}") from None
+            raise DataError(f"{name} must hold numbers, got {what} such as {_first(array)}") from None
     return array
 
 
