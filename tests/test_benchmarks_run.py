@@ -20,7 +20,14 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 """Sizes that are constants of their module."""
 
-SLOW = ("cells", "defaults", "distributed", "files", "numbers")  # processes of their own, real data, dcor's compiler
+SLOW = (
+    "cells",
+    "defaults",
+    "distributed",
+    "files",
+    "numbers",
+    "peers",
+)  # processes of their own, real data, dcor's compiler
 
 
 @pytest.mark.parametrize(

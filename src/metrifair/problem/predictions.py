@@ -119,7 +119,10 @@ def _score_columns(y_pred: Table) -> list[Column]:
         raise DataError(
             f"must hold numbers; its values are {_value_counts(text)}",
             argument="y_pred",
-            remedy=["write the favorable decision as 1 and others as 0", Remedy("favorable_decision", detail=" to audit")],
+            remedy=[
+                "write the favorable decision as 1 and others as 0",
+                Remedy("favorable_decision", detail=" to audit"),
+            ],
         )
     return [array_of("y_pred", column) for column in given]
 

@@ -120,9 +120,10 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
             )
         whole = text.filter((column.abs() >= EXACT).fill_null(value=False)).str.extract(r"^([+-]?\d+)$", 1)
         check_exact(f"the {role} column {name!r}", np.array(list(map(int, whole.drop_nulls())), dtype=object))
-    elif column.dtype.is_integer() and max(column.max() or 0, -(column.min() or 0)) > EXACT:
-        check_exact(f"the {role} column {name!r}", np.array(column.drop_nulls().to_list(), dtype=object))
-    column = column.cast(pl.Float64)
+    given, column = column, column.cast(pl.Float64)
+    if given.dtype.is_integer():
+        long = given.filter((column.abs() >= EXACT).fill_null(value=False))
+        check_exact(f"the {role} column {name!r}", np.array(long.to_list(), dtype=object))
     values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
     return values
 
@@ -395,7 +396,7 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
     return rows
 
 
-def check_range(name: str, kind: Any, scores: Iterable[float | None]) -> None:
+def check_range(name: str, kind: Any, scores: Iterable[Any]) -> None:
     """Raise a DataError for integer scores between these ends that were cast to floating-point numbers and rounded."""
     if kind.is_integer() and max((abs(end) for end in scores if end is not None), default=0.0) >= EXACT:
         raise DataError(
