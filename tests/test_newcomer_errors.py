@@ -30,7 +30,7 @@ from metrifair import (
 from metrifair.baselines import ZafarClassifier
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, TooFewSamples
 from metrifair.wording.notes import note_text, note_topic
-from tests.flat_options import flat
+from tests.flat_options import flat, flat_audit
 
 _X = np.random.default_rng(0).normal(size=(40, 2))
 _Y = np.arange(40) % 2
@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "decisions as words": (
         lambda: audit(None, np.where(_Y == 1, "yes", "no"), sensitive_features=_A),
         DataError,
-        "y_pred must hold numbers, got text such as 'no'; write decisions as 1 and 0",
+        "y_pred must hold numbers; its values are 'no' .*; write the favorable decision as 1",
     ),
     "text in the X of a booster": (
         lambda: FairXGBClassifier(n_jobs=1).fit(_RAW, _Y, sensitive_features=_A),
@@ -74,7 +74,11 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         DataError,
         "y holds missing values; leave these rows out",
     ),
-    "an audit of no column": (lambda: audit(None, {}, sensitive_features=_A), DataError, "y_pred has no columns"),
+    "an audit of no column": (
+        lambda: audit(None, {}, sensitive_features=_A),
+        DataError,
+        "y_pred is a dict, which holds the",
+    ),
     "a monitor of nothing": (lambda: monitor(None), DataError, "states must be a sequence or dict"),  # type: ignore[arg-type]
     "text in the X of a frontier": (
         lambda: frontier(FairRegressor(), _RAW, _X[:, 1], sensitive_features=_A),
@@ -138,7 +142,7 @@ def test_the_pipeline_that_the_error_names_works() -> None:
 
 
 def _labels(**given: Any) -> list[str]:
-    found = audit(None, given.pop("score", _Y / 2), sensitive_features=_A, **flat(resamples=0, permutations=0, **given))
+    found = flat_audit(given.pop("score", _Y / 2), sensitive_features=_A, resamples=0, permutations=0, **given)
     return [note_text(note) for note in found.notes if note_topic(note) == "labels"]
 
 

@@ -1,6 +1,6 @@
 __version__: str
 
-from . import baselines, datasets, errors, metrics, nn
+from . import baselines, datasets, metrics, nn
 from .api.audit import audit
 from .api.audit_file import audit_file
 from .api.audit_result import Audit
@@ -11,7 +11,6 @@ from .api.loading import load, save
 from .api.model_card import to_card
 from .api.monitor import AuditSeries, monitor
 from .api.state import AuditState
-from .auditing.contributions import gap_contributions
 from .auditing.out_of_core.formats import ReadOptions
 from .auditing.request import AuditOptions
 from .auditing.unfairness import unfairness
@@ -20,7 +19,6 @@ from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from .encoding.encoder import TableEncoder
 from .errors import DataError
 from .estimators import FairClassifier, FairRegressor
-from .estimators.table_model import TableModel
 from .metrics.dependence import distance_correlation, distance_covariance, energy_dependence
 from .metrics.distances import (
     cramer_distance,
@@ -54,7 +52,6 @@ __all__ = [
     "Frontier",
     "ReadOptions",
     "TableEncoder",
-    "TableModel",
     "ThresholdPostprocessor",
     "audit",
     "audit_file",
@@ -69,9 +66,7 @@ __all__ = [
     "distances",
     "energy_dependence",
     "energy_distance",
-    "errors",
     "frontier",
-    "gap_contributions",
     "kolmogorov_distance",
     "load",
     "lp_distance",

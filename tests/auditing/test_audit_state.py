@@ -20,7 +20,7 @@ from metrifair.auditing.out_of_core.bins import StateGrid
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.errors import ModelFileError
 from metrifair.saving.modelfile import from_bytes, to_bytes
-from tests.flat_options import flat
+from tests.flat_options import flat, flat_audit
 
 QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}
 KEYS = {"sensitive_features": ["sex", "region"], "y_true": "y", "control_features": "age"}
@@ -94,7 +94,7 @@ def test_the_audit_of_states_is_that_of_all_rows_within_its_brackets(atoms, weig
     frame = table(900)
     parts = [added(AuditState(), part, weight=weight, keys=keys) for part in (frame[:200], frame[200:])]
     given = {name: frame.select(KEYS[name]) for name in keys}
-    exact = audit(None, frame["p"], sample_weight=frame["w"] if weight else None, **flat(**given, **QUICK))
+    exact = flat_audit(frame["p"], sample_weight=frame["w"] if weight else None, **given, **QUICK)
     found = parts[0].merge(parts[1]).audit(**flat(**QUICK))
     assert (found.record.rows, found.record.left_out) == (exact.record.rows, exact.record.left_out)
     assert len(found.findings) == len(exact.findings) > 0
@@ -146,7 +146,7 @@ def test_states_that_differ_say_how(tmp_path):
     for other, match in (
         (
             AuditState(score_range=(0, 2)),
-            r"^range must be equal in .* merged, got \(0.0, 1.0\) and \(0.0, 2.0\); count the rows",
+            r"^score_range must be equal in .* merged, got \(0.0, 1.0\) and \(0.0, 2.0\); count the rows",
         ),
         (AuditState(threshold=0.3), "^threshold must be equal in .* merged, got auto and 0.3"),
         (AuditState("equal_opportunity"), "^criteria must be equal in states that are merged"),
@@ -162,7 +162,7 @@ def test_states_that_differ_say_how(tmp_path):
     for call, match in (
         (
             lambda: AuditState().add(None, [1.5], sensitive_features=["f"]),
-            "the score 1.5 lies beyond the range from 0 to 1; pass range=...",
+            "the score 1.5 lies beyond the range from 0 to 1; pass score_range=...",
         ),
         (lambda: AuditState(score_range=(1, 0)), "range must be two finite numbers, the lower one first"),
         (lambda: AuditState(score_range=1), "range must be two numbers, lowest and highest, got 1"),

@@ -163,7 +163,7 @@ def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeyp
 
 def test_a_table_with_scores_beyond_the_range_is_not_counted():
     roles = Roles.named(score="p", group="sex")
-    with pytest.raises(DataError, match=r"the score 1\.5 lies beyond the range from 0 to 1; pass range="):
+    with pytest.raises(DataError, match=r"the score 1\.5 lies beyond the range from 0 to 1; pass score_range="):
         count_table(AuditState(), Connected("the table", pl.DataFrame({"p": [1.5], "sex": ["f"]})), roles)
 
 

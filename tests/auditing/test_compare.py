@@ -33,7 +33,7 @@ from metrifair.auditing.compare import compared_figures
 from metrifair.auditing.differences import Change, ComparedFigure, adjusted_p_values, change
 from metrifair.auditing.request import AuditArguments, Request
 from metrifair.figures.selection_rates import ratio_intervals
-from tests.flat_options import flat
+from tests.flat_options import flat, flat_audit
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 0}
 
@@ -83,7 +83,7 @@ def test_what_models_have_in_common_cancels_where_rows_are_at_hand() -> None:
     group, scores = models(300, (0.8, 0.7), common=0.98)
     label = (np.random.default_rng(1).random(len(group)) < scores["old"] ** 2).astype(int)
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "criteria": "statistical_parity", **QUICK}
-    audits = [audit(None, one, random_state=0, **flat(**options)) for one in scores.values()]
+    audits = [flat_audit(one, random_state=0, **options) for one in scores.values()]
     paired, apart = compare(*audits, paired=True), compare(*audits, paired=False)
     assert (paired.record.pairing, apart.record.pairing) == ("rows", "independent")
     told = set()
@@ -99,8 +99,8 @@ def test_ratios_of_rates_are_compared_by_their_rows() -> None:
     group, scores = models(400, (0.9, 0.5), common=0.7, seed=3)
     group = np.where(np.arange(len(group)) % 5 == 0, "c", group)  # who is no part of the smallest ratio
     scores = {name: np.where(group == "c", 0.6 * one + 0.25, one) for name, one in scores.items()}
-    found = audit(None, scores, sensitive_features=group, random_state=0, **flat(**QUICK)).rates(reference="a").audit
-    assert isinstance(found, AuditDifference)
+    audits = audit(None, scores, sensitive_features=group, random_state=0, **flat(**QUICK)).audits.values()
+    found = compare(*(one.rates(reference="a").audit for one in audits))
     (ratio,) = (one for one in found.differences if one.metric == "selection_ratio")
     chosen = {name: [one[group == name] >= 0.5 for one in scores.values()] for name in "ab"}
     generator, drawn = np.random.default_rng(1), []
@@ -231,27 +231,31 @@ def test_json_files_are_compared_as_different_rows(tmp_path: Path) -> None:
         compare(tmp_path / "none.json", files[0])
 
 
-@pytest.mark.parametrize("library", ["dict", "pandas", "polars"])
-def test_named_columns_that_are_no_probabilities_are_several_models(library: str) -> None:
+@pytest.mark.parametrize("column", [np.array, pd.Series, pl.Series])
+def test_a_dict_is_several_models_whatever_it_holds(column: Any) -> None:
     group, scores = models(100, (0.8, 0.2))
-    table = {"dict": dict, "pandas": pd.DataFrame, "polars": pl.DataFrame}[library](scores)
-    found = audit(None, table, sensitive_features=group, random_state=0, **flat(**QUICK))
+    given = {name: column(one) for name, one in scores.items()}
+    found = audit(None, given, sensitive_features=group, random_state=0, **flat(**QUICK))
     assert isinstance(found, AuditDifference)
     assert list(found.audits) == ["old", "new"]
     assert {one.model for one in found.differences} == {"new"}
-    kind = {"dict": pl.DataFrame, "pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+    kind = pd.DataFrame if column is pd.Series else pl.DataFrame
     assert isinstance(found.to_frame(), kind)
     assert isinstance(found.audits["old"].to_frame(), kind)
 
 
-def test_columns_that_sum_to_one_are_classes_and_others_are_never_cut_to_one() -> None:
+def test_a_table_is_one_model_whose_columns_are_classes() -> None:
     group, scores = models(100, (0.8, 0.2))
-    found = audit(
-        None, {"no": 1 - scores["old"], "yes": scores["old"]}, sensitive_features=group, random_state=0, **flat(**QUICK)
-    )
-    assert isinstance(found, Audit)
-    with pytest.raises(DataError, match="several models by name"):
+    pair = {"no": 1 - scores["old"], "yes": scores["old"]}
+    for table in (pd.DataFrame, pl.DataFrame):
+        assert isinstance(audit(None, table(pair), sensitive_features=group, random_state=0, **flat(**QUICK)), Audit)
+        with pytest.raises(DataError, match="a dict of several models"):
+            audit(None, table(scores), sensitive_features=group)
+    assert isinstance(audit(None, pair, sensitive_features=group, random_state=0, **flat(**QUICK)), AuditDifference)
+    with pytest.raises(DataError, match="a dict of several models"):
         audit(None, np.stack(list(scores.values()), 1), sensitive_features=group)
+    with pytest.raises(DataError, match="y_pred is a dict, which holds the predictions of several models, and has 1"):
+        audit(None, {"old": scores["old"]}, sensitive_features=group)
     three = {name: np.stack([one, (1 - one) / 2, (1 - one) / 2], 1) for name, one in scores.items()}
     assert isinstance(audit(None, three, sensitive_features=group, random_state=0, **flat(**QUICK)), AuditDifference)
 
@@ -327,15 +331,15 @@ def test_audits_of_another_positive_label_or_favorable_score_are_refused(tmp_pat
     group, scores = models(100, (0.5, 0.5))
     label = np.arange(len(group)) % 3 % 2
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "random_state": 0, **QUICK}
-    one = audit(None, scores["old"], **flat(**options))
+    one = flat_audit(scores["old"], **options)
     one.to_json(tmp_path / "one.json")
     for argument, value in (("pos_label", 0), ("favorable", "low")):
-        other = audit(None, scores["new"], **flat(**options, **{argument: value}))
+        other = flat_audit(scores["new"], **options, **{argument: value})
         other.to_json(tmp_path / "other.json")
         for both in ((one, other), (tmp_path / "one.json", tmp_path / "other.json")):
             with pytest.raises(DataError, match=f"{argument} is .* audit both with the same value"):
                 compare(*both)
-    boolean = audit(None, scores["new"], **flat(**options | {"y_true": label == 1}))
+    boolean = flat_audit(scores["new"], **options | {"y_true": label == 1})
     assert compare(one, boolean).differences
 
 

@@ -98,9 +98,7 @@ def test_groups_whose_names_mean_the_same_are_compared_each_with_itself() -> Non
     assert {each.difference for each in found.differences} == {0.0}
     # "1.0" could be "1" or "True", so that only "2" and "2.0" match, which nothing else means.
     several = flat_audit(generator.random(800), sensitive_features=np.where(group == "1.0", "1", group), **options)
-    single = audit(
-        None, generator.random(800), sensitive_features=np.where(group == "2", "2.0", "1.0"), **flat(**options)
-    )
+    single = flat_audit(generator.random(800), sensitive_features=np.where(group == "2", "2.0", "1.0"), **options)
     found = compare(several, single)
     assert {each.groups for each in found.differences if each.criterion == "by_group"} == {("2.0",)}
     assert {each.metric for each in found.differences if each.criterion != "by_group"} == {"selection_ratio"}

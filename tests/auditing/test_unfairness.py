@@ -360,8 +360,10 @@ MANY = [
     ({"y_pred": [0.1, np.inf, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
     (
         {"y_pred": list("yesyes")},
-        "y_pred must hold numbers; its values are 'y' (2), 'e' (2), 's' (2); write the favorable decision as 1 and "
-        "others as 0, or pass favorable_decision=... to audit",
+        (
+            "y_pred must hold numbers; its values are 'y' (2), 'e' (2), 's' (2); write the favorable decision as 1 and "
+            "others as 0, or pass favorable_decision=... to audit"
+        ),
     ),
     (
         {"y_pred": np.zeros((6, 2, 2))},

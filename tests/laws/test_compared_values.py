@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from metrifair import Audit, AuditDifference, AuditState, DataError, audit, audit_file, compare
-from tests.flat_options import flat
+from tests.flat_options import flat, flat_audit
 
 N = 400
 QUICK: dict[str, Any] = {"metrics": ["kolmogorov"], "resamples": 20, "permutations": 0, "random_state": 0}
@@ -50,12 +50,13 @@ def spelled(flag: np.ndarray, values: tuple[Any, Any]) -> np.ndarray:
 
 
 def in_memory(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Audit:
-    return audit(
-        columns["y"],
+    return flat_audit(
         SCORE,
+        y_true=columns["y"],
         sensitive_features={"member": columns["member"]},
         control_features={"region": columns["region"]} if "region" in columns else None,
-        **flat(**QUICK, **options),
+        **QUICK,
+        **options,
     )
 
 
@@ -69,7 +70,8 @@ def in_file(columns: dict[str, np.ndarray], folder: Path, ending: str, **options
     )
     table.write_csv(path) if ending == "csv" else table.write_parquet(path)
     control = "region" if "region" in columns else None
-    return audit_file(path, score="score", group="member", label="y", control=control, **flat(**QUICK, **options))
+    columns_read = {"score": "score", "group": "member", "label": "y", "control": control}
+    return flat_audit(path, audit_file, **columns_read, **QUICK, **options)
 
 
 def in_csv(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Audit:
@@ -90,7 +92,7 @@ def in_state(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Au
     state = AuditState(**threshold).add(
         columns["y"], SCORE, sensitive_features={"member": columns["member"]}, control_features=control
     )
-    return state.audit(**flat(**QUICK, **options))
+    return flat_audit(state, AuditState.audit, **QUICK, **options)
 
 
 def in_json(columns: dict[str, np.ndarray], folder: Path, **options: Any) -> Path:
@@ -215,7 +217,7 @@ def test_the_minimum_group_size_is_refused_where_it_moves_the_cuts_of_a_number()
 )
 def test_settings_that_change_no_figure_are_compared(options: dict[str, Any], tmp_path: Path) -> None:
     columns = {"member": BASE["member"], "y": BASE["y"]}
-    after = audit(LABEL, SCORE, sensitive_features={"member": FLAG}, **flat(**QUICK | options))
+    after = flat_audit(SCORE, y_true=LABEL, sensitive_features={"member": FLAG}, **QUICK | options)
     check_equal(compare(in_memory(columns, tmp_path), after))
 
 

@@ -29,7 +29,7 @@ def auc(found: Audit) -> float:
     return float(found.record.by_group[0].groups[0].auc.value)
 
 
-TABLES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "a dict": dict}
+TABLES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
@@ -66,11 +66,11 @@ def test_text_names_numbers_and_booleans(labels: np.ndarray) -> None:
     given = {"1": PROBABILITY, "0": 1 - PROBABILITY}
     if labels.dtype.kind == "U":
         given = {"true": PROBABILITY, "false": 1 - PROBABILITY}
-    assert auc(audit(labels, given, sensitive_features=GROUP, **flat(**QUICK))) > 0.9
+    assert auc(audit(labels, pd.DataFrame(given), sensitive_features=GROUP, **flat(**QUICK))) > 0.9
 
 
 def test_the_positive_label_is_the_column_of_its_name() -> None:
-    given = {"yes": PROBABILITY, "no": 1 - PROBABILITY}
+    given = pl.DataFrame({"yes": PROBABILITY, "no": 1 - PROBABILITY})
     found = audit(LABEL, given, sensitive_features=GROUP, pos_label="no", **flat(**QUICK))
     expected = audit(LABEL, 1 - PROBABILITY, sensitive_features=GROUP, pos_label="no", **flat(**QUICK))
     assert auc(found) == auc(expected) > 0.9
@@ -81,7 +81,8 @@ def test_states_match_columns_by_name_in_every_batch() -> None:
     state = AuditState()
     for label in ("yes", "no"):  # a batch may lack a label
         rows = label == LABEL
-        state.add(LABEL[rows], {"yes": PROBABILITY[rows], "no": 1 - PROBABILITY[rows]}, sensitive_features=GROUP[rows])
+        given = pd.DataFrame({"yes": PROBABILITY[rows], "no": 1 - PROBABILITY[rows]})
+        state.add(LABEL[rows], given, sensitive_features=GROUP[rows])
     assert [one.value for one in state.audit(**flat(**QUICK)).findings] == [one.value for one in expected.findings]
 
 
@@ -97,11 +98,15 @@ def test_names_that_are_no_labels_are_an_error() -> None:
     assert str(error.value) == message
 
 
-def test_columns_named_after_the_labels_are_one_model_and_never_several() -> None:
+def test_a_table_is_one_model_and_a_dict_several_whatever_they_hold() -> None:
+    columns = {"yes": PROBABILITY, "no": PROBABILITY}
     with pytest.raises(DataError, match="rows do not sum to 1"):
-        audit(LABEL, {"yes": PROBABILITY, "no": PROBABILITY}, sensitive_features=GROUP, **flat(**QUICK))
-    several = audit(LABEL, {"old": PROBABILITY, "new": PROBABILITY}, sensitive_features=GROUP, **flat(**QUICK))
-    assert isinstance(several, AuditDifference)
+        audit(LABEL, pd.DataFrame(columns), sensitive_features=GROUP, **flat(**QUICK))
+    for several in (columns, {"yes": PROBABILITY, "no": 1 - PROBABILITY}):
+        assert isinstance(audit(LABEL, several, sensitive_features=GROUP, **flat(**QUICK)), AuditDifference)
+    for refuse in (unfairness, AuditState().add):
+        with pytest.raises(DataError, match="y_pred must be the predictions of one model, not a dict"):
+            refuse(LABEL, columns, sensitive_features=GROUP)
 
 
 def test_columns_that_a_library_numbered_are_taken_by_position() -> None:

@@ -57,6 +57,9 @@ def _frontier() -> Any:
 
 RESULTS: dict[str, Callable[[Path], Any]] = {
     "groups": lambda _: audit(LABEL, SCORE, sensitive_features={"sex": SEX, "region": REGION}, **flat(**QUICK)),
+    "metrics": lambda _: audit(
+        LABEL, SCORE, sensitive_features={"sex": SEX, "region": REGION}, **flat(**QUICK)
+    ).by_group({"share": lambda y_true, y_pred: (y_true == y_pred).mean()}),
     "strata": lambda _: audit(
         None, SCORE, sensitive_features={"sex": SEX}, control_features={"region": REGION}, **flat(**QUICK)
     ),

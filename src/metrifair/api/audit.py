@@ -20,7 +20,7 @@ from metrifair.problem.tables import Table, library_of
 from metrifair.support.checks import seed_of
 
 
-class _Arguments(AuditArguments, total=False):
+class _RowArguments(AuditArguments, total=False):
     sensitive_features: Required[Table]
     control_features: Table | None
     sample_weight: Table | None
@@ -29,9 +29,9 @@ class _Arguments(AuditArguments, total=False):
 
 
 @overload
-def audit(y_true: Table | None, y_pred: Mapping[str, Table], **others: Unpack[_Arguments]) -> AuditDifference: ...
+def audit(y_true: Table | None, y_pred: Mapping[str, Table], **others: Unpack[_RowArguments]) -> AuditDifference: ...
 @overload
-def audit(y_true: Table | None, y_pred: Table, **others: Unpack[_Arguments]) -> Audit: ...
+def audit(y_true: Table | None, y_pred: Table, **others: Unpack[_RowArguments]) -> Audit: ...
 def audit(
     y_true: Table | None,
     y_pred: Table | Mapping[str, Table],

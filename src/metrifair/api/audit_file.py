@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
-class _Arguments(AuditArguments, total=False):
+class _FileArguments(AuditArguments, total=False):
     group: Required[str | Sequence[str]]
     label: str | None
     control: str | Sequence[str] | None
@@ -38,9 +38,11 @@ class _Arguments(AuditArguments, total=False):
 
 
 @overload
-def audit_file(path: PathLike, *, score: str, **others: Unpack[_Arguments]) -> Audit: ...
+def audit_file(path: PathLike, *, score: str, **others: Unpack[_FileArguments]) -> Audit: ...
 @overload
-def audit_file(path: PathLike, *, score: Sequence[str], **others: Unpack[_Arguments]) -> Audit | AuditDifference: ...
+def audit_file(
+    path: PathLike, *, score: Sequence[str], **others: Unpack[_FileArguments]
+) -> Audit | AuditDifference: ...
 @as_in(audit)
 def audit_file(
     path: PathLike,

@@ -9,7 +9,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import narwhals.stable.v2 as nw
+import numpy as np
 
+from metrifair.api.group_metrics import GroupMetrics
+from metrifair.auditing.group_metrics import Metric, PredictionKind, audited_by_group, metrics_by_group
 from metrifair.auditing.ranking import headline_finding, worst_finding
 from metrifair.auditing.record import record_of_rates
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
@@ -322,6 +325,56 @@ compute them.
         record = record_of_rates(self.record, self.rows.sample, request)
         return RateTable(replace(self, record=record, rows=self.rows._replace(request=request)))
 
+    def by_group(
+        self, metrics: Mapping[str, Metric] | None = None, *, y_pred: PredictionKind = "decisions"
+    ) -> GroupMetrics:
+        """Compute metrics by group: your own, or those that every audit has.
+
+        Each metric is computed on the rows of each group, within each stratum of ``control_features``. Rows with a
+        missing group are counted and left out. The confidence interval is a percentile bootstrap of the group's rows,
+        with ``resamples`` and ``confidence`` of the audit. Groups of fewer than 5 rows have no interval.
+
+        Parameters
+        ----------
+        metrics : dict of str to callable, default=None
+            Functions ``metric(y_true, y_pred)`` that return a number, by name, such as ``{"f1": f1_score}``. An audit
+            with weights passes ``sample_weight=`` too. By default the figures that every audit computes.
+        y_pred : {"decisions", "scores"}, default="decisions"
+            What metrics receive as ``y_pred``. Labels in ``y_true`` are 1 (positive) and 0. Decisions are 1 (favorable)
+            and 0; scores come with 1 for the label that high scores predict. Three or more labels are passed as they
+            are, with the most probable label or all probabilities. A numeric target comes with the predictions.
+
+        Returns
+        -------
+        GroupMetrics
+            Values, intervals, differences and ratios. ``to_frame()`` has one row for each metric and group. A value is
+            missing where the metric is undefined, because the group lacks a label or the metric divides by zero.
+
+        Raises
+        ------
+        DataError
+            If the audit has no ``y_true`` or no decisions, if its rows are not in memory, if a metric does not take
+            the weights of the audit, or if a metric raises an error.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> result = audit([0, 1, 0, 1], [0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> by_group = result.by_group({"accuracy": lambda y_true, y_pred: (y_true == y_pred).mean()})
+        >>> by_group.to_frame("pandas")[["group", "rows", "value"]].values.tolist()
+        [['a', 2, 1.0], ['b', 2, 0.5]]
+        """
+        if metrics is None:
+            return GroupMetrics(audited_by_group(self.record), self.library)
+        if self.rows is None or not self.rows.ordered:
+            raise DataError(
+                "need rows in memory, and this audit has none: it is of counts, of a file read out of core, or a copy",
+                argument="metrics",
+                remedy="audit arrays, or a file with a larger in_memory_rows",
+            )
+        generator = np.random.default_rng(self.provenance.seed)
+        return GroupMetrics(metrics_by_group(self.rows, metrics, y_pred, generator), self.library)
+
     def to_json(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -382,6 +435,7 @@ compute them.
         title: str | None = None,
         about: Mapping[str, str] | None = None,
         frontier: Viewable | FrontierView | None = None,
+        by_group: GroupMetrics | Mapping[str, Metric] | None = None,
     ) -> None:
         """Write the audit as one HTML page that needs nothing but a browser.
 
@@ -395,6 +449,8 @@ compute them.
             Metadata shown in the report, such as the date and source of the data.
         frontier : Frontier or FrontierView, default=None
             Adds what fairer models would cost: a ``Frontier``, or its ``view()``.
+        by_group : GroupMetrics or dict of str to callable, default=None
+            Adds a section with metrics by group: what ``by_group`` returned, or the metrics to pass to it.
 
         Raises
         ------
@@ -414,7 +470,10 @@ compute them.
         view = None if frontier is None else _view_of(frontier)
         record = replace(self.record, provenance=self.provenance.described(title, about))
         title = record.provenance.title or "Fairness audit"
-        write_html(path, audit_html(record, title=title, frontier=view))
+        if by_group is not None and not isinstance(by_group, GroupMetrics):
+            by_group = self.by_group(by_group)
+        tables = () if by_group is None else by_group.record
+        write_html(path, audit_html(record, title=title, frontier=view, group_metrics=tables))
 
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
@@ -478,7 +537,9 @@ class RateTable:
     --------
     >>> from metrifair import audit
     >>> audit(None, [0, 1, 1, 1], sensitive_features=list("aabb"), random_state=0).rates("ll144")
-    group, everyone: The lowest rate is 0.5 of the highest.
+    sensitive_features, everyone: Smallest impact ratio 0.500 (0.072 to 1.000).
+      a: 2 rows, selection rate 50.0%, impact ratio 0.500
+      b: 2 rows, selection rate 100.0%, impact ratio 1.000
     """
 
     audit: Audit
@@ -553,9 +614,8 @@ class RateTable:
             lines.append(f"{table.attribute}, {table.within}: {ratio_text(table, self.audit.record.settings)}")
             for rate in table.rates:
                 ratio = "excluded" if rate.left_out else figure_text(rate.ratio)
-                lines.append(
-                    f"  {rate.group}: {rate.size:,} rows, rate {percent_text(rate.selection_rate)}, ratio {ratio}"
-                )
+                rows, selected = count_text(rate.size, "row"), percent_text(rate.selection_rate)
+                lines.append(f"  {rate.group}: {rows}, selection rate {selected}, impact ratio {ratio}")
         return "\n".join(lines) or "no decisions: pass threshold=... to audit"
 
     def _repr_html_(self) -> str:

@@ -4,9 +4,9 @@ of a table or file counted into an audit state."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Required, Unpack, overload
+from typing import TYPE_CHECKING, Any, Required, Unpack, overload
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -46,8 +46,11 @@ from metrifair.support.checks import seed_of
 from metrifair.support.provenance import source_files
 from metrifair.support.signatures import as_in
 
+if TYPE_CHECKING:
+    import polars as pl
 
-class _Arguments(AuditArguments, total=False):
+
+class _TableArguments(AuditArguments, total=False):
     group: Required[str | Sequence[str]]
     label: str | None
     control: str | Sequence[str] | None
@@ -56,9 +59,9 @@ class _Arguments(AuditArguments, total=False):
 
 
 @overload
-def audit_table(table: Any, *, score: str, **others: Unpack[_Arguments]) -> Audit: ...
+def audit_table(table: Any, *, score: str, **others: Unpack[_TableArguments]) -> Audit: ...
 @overload
-def audit_table(table: Any, *, score: Sequence[str], **others: Unpack[_Arguments]) -> Audit | AuditDifference: ...
+def audit_table(table: Any, *, score: Sequence[str], **others: Unpack[_TableArguments]) -> Audit | AuditDifference: ...
 @as_in(audit, audit_file)
 def audit_table(
     table: Any,
@@ -149,14 +152,7 @@ def audit_table(
         raise DataError(f"{place.name} has no rows")
     # All scores in one answer: each in an order of its own would pair the scores of different rows.
     in_memory = first.all_rows() if first.rows <= request.in_memory_rows else None
-    if in_memory is not None:
-        for roles in roles_by_name.values():
-            check_favorable(roles, float((in_memory[roles.score] == 1).sum()))
-    if len(scores) > 1 and favorable_decision is None:
-        if in_memory is not None:
-            check_models(in_memory, scores)
-        elif first.sum_to_one(ROUNDING):
-            raise not_models(scores)
+    _check_scores(first, in_memory, roles_by_name)
     audits = {}
     for name, roles in roles_by_name.items():
         binned: AuditSource = BinnedSource(rows[name])
@@ -169,6 +165,19 @@ def audit_table(
         result = result.with_provenance(audit_table, arguments, **origin)
         audits[name] = Audit(result.record, result.rows, library)
     return one_or_compared(audits)
+
+
+def _check_scores(rows: TableRows, in_memory: pl.DataFrame | None, roles_by_name: Mapping[str, Roles]) -> None:
+    """Raise a DataError unless the columns hold the favorable decision, or scores that are not one model's classes."""
+    for roles in roles_by_name.values() if in_memory is not None else ():
+        check_favorable(roles, float((in_memory[roles.score] == 1).sum()))
+    scores = [name for name, roles in roles_by_name.items() if roles.favorable_decision is None]
+    if len(scores) < 2:
+        return
+    if in_memory is not None:
+        check_models(in_memory, scores)
+    elif rows.sum_to_one(ROUNDING):
+        raise not_models(scores)
 
 
 def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, options: ReadOptions = AS_USUAL) -> None:

@@ -50,8 +50,8 @@ class AuditSeries:
     Examples
     --------
     >>> from metrifair import AuditState
-    >>> days = [AuditState(name=name).add([0.2, 0.8] * 50, list("fm") * 50) for name in ("Monday", "Tuesday")]
-    >>> monitor(days, random_state=0).alarms
+    >>> day = AuditState().add(None, [0.2, 0.8] * 50, sensitive_features=list("fm") * 50)
+    >>> monitor({"Monday": day, "Tuesday": day}, random_state=0).alarms
     []
     """
 

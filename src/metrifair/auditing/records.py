@@ -182,6 +182,28 @@ class ByGroup:
 
 
 @dataclass(frozen=True)
+class GroupMeasures:
+    """Measures of one group by the names of their metrics; None where a metric is undefined for the group."""
+
+    group: str
+    size: int  # rows
+    measures: Mapping[str, Measure | None]
+
+
+@dataclass(frozen=True)
+class MeasuresByGroup:
+    """Measures of the groups of one attribute within one set, and how they differ."""
+
+    attribute: str
+    within: str
+    groups: Sequence[GroupMeasures]
+    differences: Mapping[str, float | None]  # largest value less the smallest; None: fewer than two values
+    ratios: Mapping[str, float | None]  # smallest value divided by the largest; None: negative values, or only zeros
+    missing: int | None = None  # rows with a missing group; None: not counted
+    conditions: Conditions = ()
+
+
+@dataclass(frozen=True)
 class AuditSettings:
     """The settings of an audit that change its figures: two audits compare only where these agree."""
 

@@ -49,6 +49,7 @@ class AuditSample:
     rows: Integers | None = None  # in each unit; None: one
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
+    weight_exponent: int = 0  # ``weight`` times 2 to this power is the weight that the user passed
     left_out: Mapping[str, int] = field(default_factory=dict)  # rows that could not be used at all, by why
     levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
     crossed: Problem | None = None  # by each attribute and by their intersection; None: there is one attribute

@@ -109,14 +109,15 @@ class MemorySource:
         problem, crossed = _interpreted(given, request)
         scored = problem_of_scores(problem, request.favorable)
         prediction, classes, precision = predictions_of(self.y_pred, scored, pos_label=request.pos_label)
-        weight, order = problem.weight, None
+        weight, order, exponent = problem.weight, None, 0
         if weight is not None:
             # Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed
             # over. Multiplying by a power of two changes no ratio of weights, and keeps sums from overflowing.
             scores = [prediction] if prediction.ndim == 1 else list(prediction.T)
             others = [one for one in (problem.labels, problem.strata) if one is not None]
             order = np.lexsort([*others, *problem.groups.T, *scores, weight])
-            weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))[order]
+            exponent = int(np.frexp(weight.max())[1])
+            weight = np.ldexp(weight, -exponent)[order]
             problem, prediction = replace(problem.take(order), weight=weight), prediction[order]
             crossed = None if crossed is None else replace(crossed.take(order), weight=weight)
         selected = np.zeros(len(prediction))
@@ -130,6 +131,7 @@ class MemorySource:
             selected,
             weight=weight,
             weighted=weight is not None,
+            weight_exponent=exponent,
             left_out=self.left_out,
             crossed=crossed,
             favorable=request.favorable,

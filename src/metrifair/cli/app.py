@@ -81,7 +81,7 @@ def _discard_output() -> None:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="metrifair")
 def main() -> None:
-    """Train and audit predictors whose scores are distributed alike across demographic groups.
+    """Train and audit predictors whose score distributions are close across demographic groups.
 
-    Exit codes: 0 done, 1 found unfair (--fail-above and its kin, --fail-worse), 2 input that cannot be used.
+    Exit codes: 0 success, 1 a limit such as --fail-above is broken, 2 invalid input.
     """

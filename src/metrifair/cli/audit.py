@@ -13,6 +13,7 @@ import click
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
 from metrifair.auditing.out_of_core.files import matching, opened
 from metrifair.cli import options, rules
+from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.errors import DataError
 
@@ -32,20 +33,21 @@ measure_options = options.together(
         "metrics",
         multiple=True,
         callback=options.known(options.METRIC_NAMES),
-        help=f"{options.METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
+        help=f"Distance between score distributions: {options.METRICS_HELP}. Repeatable.  [default: kolmogorov, "
+        "wasserstein, energy]",
     ),
     options.CONTRAST,
     click.option(
         "--confidence",
         type=options.Number(0, 1, min_open=True, max_open=True),
         default=0.95,
-        help="Of intervals and certificates.",
+        help="Confidence level of intervals and certified bounds.",
     ),
     click.option(
         "--min-group-size",
         type=click.IntRange(1),
         default=30,
-        help="Groups of fewer rows are too small to tell: listed apart, never the headline.",
+        help="Minimum group size. Smaller groups are reported separately and excluded from the headline.",
     ),
 )
 """How groups are compared."""
@@ -62,7 +64,7 @@ class Written(NamedTuple):
 output_options = options.together(
     options.HTML,
     options.JSON,
-    options.table_option("--output", "the table of what was found"),
+    options.table_option("--output", "the table of findings"),
     options.gathered("written", Written, Written._fields),
 )
 """The files to write; the command gets all of them as ``written``."""
@@ -71,11 +73,11 @@ result_options = options.together(*rules.limit_options, options.report_about, ou
 """What is made of the findings: what ``hand_over`` takes."""
 
 
-@click.command(short_help="How unfair are the scores in a file, and for whom?")
+@click.command(cls=SectionedCommand, short_help="Measure the gaps between groups in a file of scores.")
 @click.argument("file")
 @options.column(
     "--score",
-    "The score of each row: a probability, or any number. Repeat it to compare models with the first.",
+    "Column with the scores: probabilities, or any numbers. Repeat it to compare several models with the first.",
     several=True,
     required=True,
 )
@@ -98,7 +100,7 @@ result_options = options.together(*rules.limit_options, options.report_about, ou
 @options.choice(
     "--loss",
     ["log_loss", "squared_error", "absolute_error", "huber"],
-    "What risk_parity compares.",
+    "The loss that the criterion risk_parity compares between groups.",
     optional=True,
 )
 @measure_options
@@ -113,12 +115,13 @@ result_options = options.together(*rules.limit_options, options.report_about, ou
 @click.option(
     "--max-groups",
     type=click.IntRange(2, 10_000),
-    help="Groups that a column may have.  [default: 1000, with two rows each on average if there are more than 30]",
+    help="Maximum number of groups in a column.  [default: 1000; above 30, only with two rows per group on average]",
 )
 @click.option(
     "--vc-dimension",
     type=click.IntRange(1),
-    help="Where these rows trained the model: of its class, d + 1 for a linear model of d columns.",
+    help="VC dimension of the model class (d + 1 for a linear model of d columns). Set it if these rows trained the "
+    "model.",
 )
 @options.file_options
 @options.TABLE
@@ -138,12 +141,14 @@ def audit_command(
     table: str | None,
     **asked: Any,
 ) -> None:
-    """Measure how far apart the scores of groups are in FILE, a table with one row for each person.
+    """Measure the gaps between the score distributions of groups in FILE, a table with one row for each person.
 
-    FILE is csv, tsv, parquet, arrow, ndjson or Excel, a pattern such as 'scores-*.parquet', or - for standard input; it
-    may be larger than the memory. Or it is a database, which counts its own rows: duckdb:scores.db, or an address that
-    Ibis connects to, such as postgres://me@host/db; --table names the table. The exit code is 1 if a limit
-    of --fail-above (values), --fail-certain-above (lower bounds) or --fail-below (ratios) is broken.
+    FILE is csv, tsv, parquet, arrow, ndjson or Excel, a pattern such as 'scores-*.parquet', or - for standard input. It
+    may be larger than memory. FILE can also be a database, such as duckdb:scores.db, or an address that Ibis connects
+    to, such as postgres://me@host/db. The database counts its own rows; --table names the table.
+
+    The exit code is 1 if the audit breaks a limit of --fail-above, --fail-certain-above, --fail-below or
+    --fail-certain-below.
 
     \b
     Examples:

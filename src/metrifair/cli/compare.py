@@ -19,16 +19,19 @@ from metrifair.cli.audit import (
     with_origin,
     write_asked,
 )
+from metrifair.cli.help_sections import SectionedCommand
 
 _CHANGED = 1  # the exit code
 
 
-@click.command(short_help="What got better or worse between two audits?")
+@click.command(cls=SectionedCommand, short_help="Compare two audits: what got better or worse.")
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE AFTER...")
 @options.report_about
 @output_options
-@click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a figure is worse than in the first.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling, where counts are.")
+@click.option(
+    "--fail-worse", is_flag=True, help="Exit with code 1 if a figure is significantly worse than in the first audit."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the resampling of counts.")
 @click.pass_context
 def compare_command(
     ctx: click.Context,
@@ -40,10 +43,10 @@ def compare_command(
     fail_worse: bool,
     seed: int,
 ) -> None:
-    """Compare audits, which metrifair audit --json wrote (or counts of metrifair count), with the first of them.
+    """Compare audits with the first of them. The files come from metrifair audit --json or metrifair count.
 
-    Such files hold no rows, so their rows are taken for different ones, as those of two periods are. Two models on the
-    same rows are told apart better together: metrifair audit FILE --score a --score b.
+    These files contain no rows. The comparison treats the rows of two files as different, as in two periods. To compare
+    two models on the same rows, audit them together: metrifair audit FILE --score a --score b.
 
     \b
     Example:
@@ -101,13 +104,13 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     return {names[place]: one for place, one in enumerate(found)}
 
 
-@click.command(short_help="Have distances changed over time?")
+@click.command(cls=SectionedCommand, short_help="Monitor distances between groups over time.")
 @click.argument("files", nargs=-1, required=True)
 @options.criteria_option("as counted")
 @measure_options
 @options.report_about
 @output_options
-@click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a distance has grown.")
+@click.option("--fail-worse", is_flag=True, help="Exit with code 1 if a distance has grown significantly.")
 @options.SEED
 @click.pass_context
 def monitor_command(
@@ -120,10 +123,10 @@ def monitor_command(
     fail_worse: bool,
     **asked: Any,
 ) -> None:
-    """Compare each of FILES, counts of metrifair count in the order of time, with the first of them.
+    """Compare each of FILES with the first. FILES are counts of metrifair count, in the order of time.
 
-    The test holds for repeated looks: with no change, the chance of any false alarm is at most 5% (1 - confidence), in
-    however many files. JSON of metrifair audit is taken too.
+    The test allows for repeated looks. Without any change, the probability of a false alarm is at most 5% (1 -
+    confidence), for any number of files. FILES can also be JSON files of metrifair audit.
 
     \b
     Example:

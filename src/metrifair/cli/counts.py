@@ -18,12 +18,13 @@ from metrifair.cli.audit import (
     result_options,
     table_at,
 )
+from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.rules import Rates, by_standard, rate_options
 
 
-@click.command(short_help="Count the scores in a file, for audits of many files together.")
+@click.command(cls=SectionedCommand, short_help="Count the scores in a file, to audit many files together.")
 @click.argument("file")
-@options.column("--score", "The score of each row: a probability, or any number.", required=True)
+@options.column("--score", "Column with the scores: probabilities, or any numbers.", required=True)
 @options.GROUP
 @options.CUTS
 @options.LABEL
@@ -44,8 +45,13 @@ from metrifair.cli.rules import Rates, by_standard, rate_options
 )
 @options.FAVORABLE_DECISION
 @options.criteria_option("all that the columns allow")
-@click.option("--name", default="", help="Of what is counted, such as a day or a site.")
-@click.option("--min-group-size", type=click.IntRange(1), default=1, help="Withhold cells of fewer rows.")
+@click.option("--name", default="", help="Name of the counted rows, such as a day or a site.")
+@click.option(
+    "--min-group-size",
+    type=click.IntRange(1),
+    default=1,
+    help="Minimum number of rows in a cell. Smaller cells are not written.",
+)
 @click.option("--output", type=options.Output(), required=True, help="File for the counts.")
 @options.file_options
 @options.TABLE
@@ -63,11 +69,10 @@ def count_command(
     table: str | None,
     **columns: Any,
 ) -> None:
-    """Count the scores in FILE by group, label and bin. No row is kept, and counts of many files add up.
+    """Count the scores in FILE by group, label and bin. The output contains no rows; counts of many files add up.
 
-    FILE is read as by audit; a database (duckdb:scores.db, postgres://me@host/db) counts its own rows. The counts tell
-    how many rows each cell has, and the smallest and largest score of each bin; of up to 4,096 distinct scores they
-    tell each.
+    FILE is a file or a database, as for audit. The output has the number of rows in each cell, and the smallest and
+    largest score in each bin. Up to 4,096 distinct scores are written one by one.
 
     \b
     Example:
@@ -95,7 +100,7 @@ def count_command(
     say(out, f"{kept!r}; {kept.left_out:,} rows left out.", f"Counts: {output}")
 
 
-@click.command(short_help="Add up the counts of several files, and audit all of them together.")
+@click.command(cls=SectionedCommand, short_help="Merge the counts of several files and audit them together.")
 @click.argument("files", nargs=-1, required=True)
 @options.POSITIVE
 @options.criteria_option("as counted")
@@ -103,8 +108,8 @@ def count_command(
 @measure_options
 @rate_options
 @result_options
-@click.option("--save", "save_to", type=options.Output(), help="File for all counts together.")
-@click.option("--max-groups", type=click.IntRange(2, 10_000), help="Groups that a column may have.")
+@click.option("--save", "save_to", type=options.Output(), help="File for the merged counts.")
+@click.option("--max-groups", type=click.IntRange(2, 10_000), help="Maximum number of groups in a column.")
 @options.SEED
 @click.pass_context
 def merge_command(
@@ -119,7 +124,7 @@ def merge_command(
     save_to: Path | None,
     **asked: Any,
 ) -> None:
-    """Add up the counts in FILES, which metrifair count wrote, and audit all rows together.
+    """Merge the counts in FILES, the output of metrifair count, and audit all rows together.
 
     \b
     Example:

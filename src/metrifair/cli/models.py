@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Output, check_paths, file_options
 from metrifair.errors import DataError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from metrifair.estimators.table_model import TableModel
 
 
-@click.command(short_help="Apply a model to a file.")
+@click.command(cls=SectionedCommand, short_help="Apply a model to a file.")
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("file")
 @click.option(
@@ -31,17 +32,19 @@ if TYPE_CHECKING:
     "ids",
     multiple=True,
     metavar="COLUMN",
-    help="Column of FILE to copy next to the predictions. Repeatable.  [default: those of train, or row numbers]",
+    help="Column of FILE to copy next to the predictions. Repeatable.  [default: the --id columns of train, or row "
+    "numbers]",
 )
 @file_options
 def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], reading: ReadOptions) -> None:
-    """Write what MODEL, made by train or frontier or saved from Python, predicts for the rows of FILE.
+    """Predict the rows of FILE with MODEL, a file written by train, by frontier or from Python.
 
-    FILE must have the columns that the model was trained on, with values of the same kind, in any order. The output
-    has one row for each row of FILE: its ids, the prediction and, for classes, the probability; of two classes, that of
-    the one that counts as a yes. A threshold that train chose is part of the model, and decides here too.
+    FILE must have the columns that the model was trained on, in any order. The output has one row for each row of FILE:
+    ids, the prediction and, for classes, the probability. With two classes it is the probability of the positive label.
+    A threshold that train chose is part of the model and applies here too.
 
-    Rows that the model was trained on look better than new ones will: audit what train --held-out writes, or new rows.
+    Do not audit predictions of the training rows: they look better than those of new rows. Audit the output of train
+    --held-out, or new rows.
 
     \b
     Example:

@@ -214,7 +214,7 @@ def criteria_option(default: str) -> Option:
         "criteria",
         multiple=True,
         callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-        help=f"{CRITERIA_HELP}. Repeatable.  [default: {default}]",
+        help=f"Fairness criterion: {CRITERIA_HELP}. Repeatable.  [default: {default}]",
     )
 
 
@@ -243,11 +243,16 @@ def gathered(name: str, kind: Callable[..., Any], options: Iterable[str]) -> Opt
     return decorate
 
 
-GROUP = column("--group", "The groups, or a number. Repeat it for several.", several=True, required=True)
+GROUP = column(
+    "--group",
+    "Column with the groups, or with a numeric attribute such as age. Repeatable.",
+    several=True,
+    required=True,
+)
 CONTINUOUS = column(
     "--continuous",
-    "Groups that are a number, such as an age; none: each value is a group. Repeatable.  [default: columns of more "
-    "than 20 different numbers]",
+    "Column of --group that is a numeric attribute, such as age; none treats each value as a group. Repeatable.  "
+    "[default: columns with more than 20 different numbers]",
     several=True,
 )
 CUTS = click.option(
@@ -255,20 +260,24 @@ CUTS = click.option(
     type=parse_cuts,
     multiple=True,
     metavar="COLUMN=NUMBERS",
-    help="Make groups of a number: age=25,60 are ≤25, (25,60] and >60. Repeatable.",
+    help="Cut a numeric column into groups: age=25,60 makes ≤25, (25,60] and >60. Repeatable.",
 )
-LABEL = column("--label", "What came true; many criteria need it.")
-POSITIVE = click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
-CONTROL = column("--control", "Compare within each of its values. Repeatable.", several=True)
-WEIGHT = column("--weight", "How often each row counts.")
-TABLE = click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
-SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling.")
-JSON = click.option("--json", "json_to", type=Output(stdout=True), help="File for all figures; - is standard output.")
-HTML = click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on.")
+LABEL = column("--label", "Column with the true outcomes. Error rates and most criteria need it.")
+POSITIVE = click.option(
+    "--positive", metavar="CLASS", help="The positive label.  [default: the last in ascending order]"
+)
+CONTROL = column("--control", "Column with strata. Groups are compared within each stratum. Repeatable.", several=True)
+WEIGHT = column("--weight", "Column with the weights of the rows.")
+TABLE = click.option("--table", metavar="NAME", help="The table to audit, if FILE is a database.")
+SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the resampling.")
+JSON = click.option(
+    "--json", "json_to", type=Output(stdout=True), help="File for all results as JSON; - is standard output."
+)
+HTML = click.option("--html", type=Output(".html", ".htm"), help="File for the report, one HTML page.")
 CONTRAST = choice(
     "--contrast",
     ["pairs", "rest", "independence"],
-    "Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
+    "Compare all pairs of groups, compare each group with the rest, or measure how much scores depend on the group.",
 )
 
 
@@ -288,7 +297,7 @@ about_options = together(
     pair_option(
         "--about",
         "KEY=VALUE",
-        "Metadata shown in the report, such as 'source=payroll'. Repeatable.",
+        "Metadata shown in the report, such as 'source=payroll'.",
         example="date=September 2026",
         split=str.partition,
     ),
@@ -314,30 +323,32 @@ def _reading(
 
 
 file_options = together(
-    click.option("--separator", metavar="SIGN", help="What stands between columns of a csv file, such as ';'."),
+    click.option("--separator", metavar="SIGN", help="Character between the columns of a csv file, such as ';'."),
     choice(
         "--format",
         ["csv", "tsv", "parquet", "arrow", "ndjson", "excel"],
-        "What FILE is, where its name does not say it.",
+        "Format of FILE, if its name does not show it.",
         optional=True,
     ),
     choice(
-        "--decimal", [".", ","], "The decimal sign of numbers; with a comma the separator of csv is ';' unless told."
+        "--decimal", [".", ","], "Decimal sign of numbers. With a comma, the default separator of csv files is ';'."
     ),
-    click.option("--encoding", metavar="NAME", help="Of a text file, such as cp1252 or utf-16.  [default: UTF-8]"),
-    click.option("--no-header", is_flag=True, help="FILE names no columns: 1, 2, ..."),
-    click.option("--day-first", is_flag=True, help="Dates are written as 31.12.2026 or 31/12/2026."),
-    click.option("--sheet", metavar="NAME", help="Of an Excel file with several."),
+    click.option(
+        "--encoding", metavar="NAME", help="Encoding of a text file, such as cp1252 or utf-16.  [default: UTF-8]"
+    ),
+    click.option("--no-header", is_flag=True, help="FILE has no row of column names. The columns are called 1, 2, ..."),
+    click.option("--day-first", is_flag=True, help="Read dates as 31.12.2026 or 31/12/2026."),
+    click.option("--sheet", metavar="NAME", help="Sheet of an Excel file, if it has several."),
     click.option(
         "--missing",
         multiple=True,
         metavar="VALUE[,VALUE...]",
-        help="What stands for a missing value besides an empty cell, such as N/A,unknown,-9. Repeatable.",
+        help="Values to read as missing, besides empty cells, such as N/A,unknown,-9. Repeatable.",
     ),
     pair_option(
         "--replace",
         "OLD=NEW",
-        "Read NEW where a cell holds OLD: Approved=1 and Declined=0 read decisions.",
+        "Read cells with the value OLD as NEW, such as Approved=1.",
         example="Approved=1",
         split=str.rpartition,
     ),

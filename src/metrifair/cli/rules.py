@@ -88,13 +88,16 @@ limit_options = [
         type=Limited(kind),
         expose_value=False,
         callback=lambda ctx, _param, value: ctx.meta.setdefault(_KEPT, []).extend(value),
-        help=f"Exit with code 1 where {what}, such as {kind.metric}={kind.value:g}. Repeatable.",
+        help=f"Exit with code 1 if {what}, such as {kind.metric}={kind.value:g}. Repeatable.",
     )
     for kind, what in (
-        (Limit("kolmogorov", 0.1), "a distance is larger"),
-        (Limit("kolmogorov", 0.1, certain=True), "the lower bound of a distance, all at once, is larger"),
-        (Limit("selection_ratio", 0.8, above=False), "a ratio is smaller"),
-        (Limit("selection_ratio", 0.8, above=False, certain=True), "the upper bound of a ratio is smaller"),
+        (Limit("kolmogorov", 0.1), "a distance, or a difference between rates, exceeds this value"),
+        (Limit("kolmogorov", 0.1, certain=True), "the lower end of a joint confidence interval exceeds this value"),
+        (Limit("selection_ratio", 0.8, above=False), "a ratio is below this value"),
+        (
+            Limit("selection_ratio", 0.8, above=False, certain=True),
+            "the upper end of a confidence interval of a ratio is below this value",
+        ),
     )
 ]
 """What makes an audit fail; ``limits_of`` has all of them."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.options import HTML, JSON, STANDARD_OUTPUT, Number, Output, check_paths, gathered, table_option
 from metrifair.cli.training_options import (
     FAMILIES,
@@ -28,36 +29,45 @@ if TYPE_CHECKING:
     from metrifair.estimators.table_model import TableModel
 
 
-@click.command(short_help="Train a fair model on a file.")
+@click.command(cls=SectionedCommand, short_help="Train a fair model on a file.")
 @training_options
-@click.option("--strength", type=Number(0), default=1.0, help="Weight of the unfairness.")
+@click.option(
+    "--strength",
+    type=Number(0),
+    default=1.0,
+    help="Penalty strength: the weight of unfairness in the training objective.",
+)
 @click.option(
     "--test",
     type=Number(0, 1, max_open=True),
     default=0.25,
-    help="Share of the rows that is kept apart, to measure what the model reaches; 0: none, and no figures.",
+    help="Share of held-out rows, on which the model is evaluated. 0 trains on all rows and reports no figures.",
 )
-@table_option("--held-out", "predictions of the rows kept apart, to be audited")
-@click.option("--refit", is_flag=True, help="Train the model that is kept again, on all rows.")
-@click.option("--threshold", type=Number(0, 1), help="Decide for --positive from this probability on.  [default: 0.5]")
+@table_option("--held-out", "predictions of the held-out rows, to be audited")
+@click.option("--refit", is_flag=True, help="Train the model that is written again, on all rows.")
+@click.option(
+    "--threshold", type=Number(0, 1), help="Predict the positive label at or above this probability.  [default: 0.5]"
+)
 @click.option(
     "--choose-threshold",
     "rule",
     type=click.Choice(["accuracy", "cost", "parity"]),
-    help="Choose it: most right decisions, least cost, or the least gap between groups at no less balanced accuracy.",
+    help="Choose the threshold with the highest accuracy, the lowest cost, or the smallest gap between groups without "
+    "loss of balanced accuracy.",
 )
 @click.option(
     "--cost",
     "costs",
     type=parse_costs,
     metavar="COSTS",
-    help="For --choose-threshold cost: what each decision costs at each label, '0,1;5,0' where a missed yes costs 5.",
+    help="Costs for --choose-threshold cost: one row for each label, one column for each decision. '0,1;5,0' sets the "
+    "cost of a false negative to 5.",
 )
 @click.option(
     "--validation",
     type=Number(0, 1, min_open=True, max_open=True),
     default=0.25,
-    help="Share of the rows on which --choose-threshold chooses; they are kept apart from the others.",
+    help="Share of validation rows, on which --choose-threshold chooses the threshold.",
 )
 @gathered("asked", Training, Training._fields)
 @click.option("--output", type=Output(), help="File for the model, such as model.metrifair.")
@@ -74,10 +84,10 @@ def train_command(
     output: Path | None,
     json_to: Path | None,
 ) -> None:
-    """Train a fair model on FILE (csv, tsv, parquet, arrow, ndjson or Excel), and measure it on rows kept apart.
+    """Train a fair model on FILE (csv, tsv, parquet, arrow, ndjson or Excel), and evaluate it on held-out rows.
 
-    Text, dates and missing values are taken as they are. The columns with the groups are used to train, not to predict.
-    Rows are kept apart with the same mix of groups and labels.
+    The model encodes text, dates and missing values itself. It uses the groups for training, not for prediction. The
+    held-out rows have the same mix of groups and labels as the training rows.
 
     \b
     Example: train, and audit rows that the model never saw
@@ -112,45 +122,53 @@ def train_command(
         write_json(told, json_to)
 
 
-@click.command(short_help="What does fairness cost? Train, compare and choose.")
+@click.command(
+    cls=SectionedCommand, short_help="Train the trade-off between accuracy and fairness, and choose a model."
+)
 @training_options
 @click.option(
     "--strengths",
     type=parse_strengths,
     metavar="NUMBERS",
-    help="Such as 0,0.1,1,10, or auto to add some where the curve bends.  [default: 0 and 24 up to a million]",
+    help="Penalty strengths, such as 0,0.1,1,10. auto adds strengths where the curve bends.  [default: 0 and 24 "
+    "values up to a million]",
 )
 @click.option(
     "--families",
     type=parse_families,
     metavar="NAMES",
-    help=f"Several models on one frontier, such as mlp,linear,barycenter: {', '.join(FAMILIES)}. barycenter and "
-    "threshold process --model without a penalty, and need the group at prediction.  [default: --model alone]",
+    help=f"Model families on one frontier, such as mlp,linear,barycenter; from {', '.join(FAMILIES)}. barycenter and "
+    "threshold post-process --model and need the group at prediction.  [default: --model alone]",
 )
-@click.option("--seeds", type=click.IntRange(1, 100), default=1, help="Models of each strength.")
+@click.option("--seeds", type=click.IntRange(1, 100), default=1, help="Number of models for each strength.")
 @click.option(
     "--utility",
-    help="What makes a model good: accuracy, balanced_accuracy, auc, log_loss, brier; of numbers r2, "
-    "mean_absolute_error, mean_squared_error; or a scorer of scikit-learn.  [default: accuracy, or r2]",
+    help="Utility of a model: accuracy, balanced_accuracy, auc, log_loss or brier; r2, mean_absolute_error or "
+    "mean_squared_error for a numeric label; or the name of a scikit-learn scorer.  [default: accuracy, or r2]",
 )
 @click.option(
     "--cost",
     type=parse_costs,
     metavar="COSTS",
-    help="Instead: what each decision costs at each label, '0,1;5,0' where a missed yes costs 5.",
+    help="Costs in place of --utility: one row for each label, one column for each decision. '0,1;5,0' sets the cost "
+    "of a false negative to 5.",
 )
 @click.option(
     "--max-unfairness",
     type=Number(0, 1),
-    help="Choose the best model whose unfairness (Kolmogorov distance of the scores) is at most this.",
+    help="Unfairness limit. Choose the best model whose Kolmogorov distance between groups is at most this.",
 )
 @click.option("--without-group", is_flag=True, help="Choose only among models that need no group at prediction.")
-@click.option("--certified", is_flag=True, help="With --max-unfairness: this limit must be proven to be kept.")
-@click.option("--output", type=Output(), help="File for the chosen model; needs --max-unfairness.")
+@click.option(
+    "--certified",
+    is_flag=True,
+    help="Choose only among models whose certified upper bound is at most --max-unfairness.",
+)
+@click.option("--output", type=Output(), help="File for the chosen model. It requires --max-unfairness.")
 @click.option(
     "--refit/--no-refit",
     default=None,
-    help="Train the model that is kept again, on all rows.  [default: --refit, but not with --certified]",
+    help="Train the chosen model again, on all rows.  [default: --refit, but not with --certified]",
 )
 @table_option("--held-out", "the chosen model's predictions of the test rows, to be audited")
 @gathered("choice", Choice, Choice._fields)
@@ -171,10 +189,11 @@ def frontier_command(
     html: Path | None,
     json_to: Path | None,
 ) -> None:
-    """Train models of many strengths on FILE at once, show what fairness costs, and choose one of them.
+    """Train models with many penalty strengths on FILE, show what fairness costs, and choose a model.
 
-    Half of the rows train, a quarter chooses, and the last quarter tells what the models reach; all with the same mix
-    of groups and labels. The model that is kept is trained again on all rows: its figures are those of the first fit.
+    Half of the rows are training rows, a quarter validation rows, and a quarter test rows. All parts have the same mix
+    of groups and labels. The chosen model is trained again on all rows; its reported figures are those of the first
+    fit.
 
     \b
     Example: choose a model, and audit rows that it never saw
@@ -183,7 +202,7 @@ def frontier_command(
       metrifair audit held-out.csv --score probability --group sex --label income
 
     \b
-    Example: what knowing the group at prediction would give
+    Example: compare with post-processing, which needs the group at prediction
       metrifair frontier people.csv --label income --group sex --families mlp,linear,barycenter --html report.html
     """
     if cost is not None and utility is not None:

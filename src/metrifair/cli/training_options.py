@@ -142,52 +142,60 @@ class Choice(NamedTuple):
 
 training_options = options.together(
     click.argument("file"),
-    options.column("--label", "What is to be predicted.", required=True),
+    options.column("--label", "Column to predict.", required=True),
     options.GROUP,
     options.CONTINUOUS,
     options.CUTS,
-    options.column("--control", "Be fair within each of its values. Repeatable.", several=True),
+    options.column(
+        "--control", "Column with strata. Groups are compared within each stratum. Repeatable.", several=True
+    ),
     options.WEIGHT,
     click.option(
         "--criterion",
         default="statistical_parity",
         callback=options.known(options.CRITERION_NAMES, options.OTHER_CRITERION_NAMES),
-        help=f"What is compared: {options.CRITERIA_HELP}.",
+        help=f"Fairness criterion: {options.CRITERIA_HELP}.",
     ),
     click.option(
         "--metric",
         default="energy",
         callback=options.known(options.METRIC_NAMES),
-        help=f"How it is compared: {options.METRICS_HELP}.",
+        help=f"Distance between score distributions: {options.METRICS_HELP}.",
     ),
     options.CONTRAST,
     options.choice(
         "--combine",
         ["mean", "sum"],
-        "The penalty is the mean over pairs of groups and values of --control, or their sum.",
+        "Penalize the mean or the sum over pairs of groups and strata.",
     ),
     options.choice(
         "--estimate",
         ["rows", "population", "batch"],
-        "What batches estimate: the distance of the training rows, of the population, or their own.",
+        "The distance that a batch estimates: of the training rows, of the population, or of the batch itself.",
     ),
-    options.choice("--model", ["mlp", "linear", "lightgbm", "xgboost"], "What is trained; mlp is a network."),
-    options.column("--ignore", "Not a feature. Repeatable.", several=True),
-    options.column("--keep", "A feature even though it is the label in other words. Repeatable.", several=True),
+    options.choice("--model", ["mlp", "linear", "lightgbm", "xgboost"], "Model to train; mlp is a neural network."),
+    options.column("--ignore", "Column that is not a feature. Repeatable.", several=True),
+    options.column("--keep", "Column to use as a feature although it encodes the label. Repeatable.", several=True),
     click.option(
-        "--id", "ids", multiple=True, metavar="COLUMN", help="Tells rows apart; predict copies it. Repeatable."
+        "--id",
+        "ids",
+        multiple=True,
+        metavar="COLUMN",
+        help="Column that identifies rows. predict copies it to its output. Repeatable.",
     ),
-    click.option("--use-group", is_flag=True, help="Take the columns with the groups as features too."),
+    click.option("--use-group", is_flag=True, help="Use the --group columns as features too."),
     click.option(
         "--classification/--regression",
         "classification",
         default=None,
-        help="Whether the label is a class or a number.  [default: a number, if it takes more than 20 values]",
+        help="Predict a class or a number.  [default: a number, if the label has more than 20 different numbers]",
     ),
     options.POSITIVE,
     options.about_options,
     options.file_options,
-    click.option("--seed", type=click.IntRange(0), default=0, help="Of split, weights and batches."),
+    click.option(
+        "--seed", type=click.IntRange(0), default=0, help="Seed of the split, the initial weights and the batches."
+    ),
     options.gathered("options", TrainingOptions, [field.name for field in fields(TrainingOptions)]),
 )
 """The file and what is learned from it; the command gets all of it as ``options``."""

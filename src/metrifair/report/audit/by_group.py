@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metrifair.auditing.records import AlongNumber, AuditRecord, ByGroup, Finding, GroupFigures, Measure
+from metrifair.auditing.records import (
+    AlongNumber,
+    AuditRecord,
+    ByGroup,
+    Finding,
+    GroupFigures,
+    Measure,
+    MeasuresByGroup,
+)
 from metrifair.figures.intervals import FEWEST
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
@@ -91,6 +99,35 @@ def _reliability(one: GroupFigures, at: int) -> Line:
 def _chart(found: ByGroup, name: str, lines: Sequence[Line], unit: Axis, titles: tuple[str, str]) -> Markup:
     about = f"{name} of {found.attribute}, {found.within}"
     return line_chart(about, unit, unit, lines, x_title=titles[0], y_title=titles[1], diagonal=True)
+
+
+_MOST_ROWS = 100  # of a table of metrics
+
+
+def group_metrics_section(tables: Sequence[MeasuresByGroup]) -> Markup:
+    """A table of metrics with intervals for each attribute and stratum."""
+    if not tables:
+        return Markup("")
+    more = len(tables) - _MOST_TABLES
+    elsewhere = f" {more:,} more tables are not shown; to_frame() has them." if more > 0 else ""
+    hint = element("p", f"Small figures are bootstrap intervals of single values.{elsewhere}", class_="hint")
+    return card("group-metrics", "Metrics by group", hint, *map(_metrics_table, tables[:_MOST_TABLES]))
+
+
+def _metrics_table(table: MeasuresByGroup) -> Markup:
+    names, where = list(table.differences), f"{table.attribute}, {table.within}"
+    rows = [
+        table_row(one.group, [f"{one.size:,}", *(_cell(one.measures[name]) for name in names)])
+        for one in table.groups[:_MOST_ROWS]
+    ]
+    for heading, values in (("Largest difference", table.differences), ("Smallest ratio", table.ratios)):
+        rows.append(table_row(heading, ["", *(number_text(values[name]) for name in names)], class_="total"))
+    hidden, missing = len(table.groups) - _MOST_ROWS, table.missing or 0
+    counts = {"more groups are not shown": hidden, "rows with a missing group are left out": missing}
+    remarks = [element("p", f"{count:,} {text}.", class_="hint") for text, count in counts.items() if count > 0]
+    body = element("table", table_head(["Group", "Rows", *names]), element("tbody", *rows), class_="figures")
+    region = table_region(body, "scroll inside", aria_label=f"Metrics by group: {where}")
+    return joined(element("h3", where), region, *remarks)
 
 
 _MOST_ALONG = 12  # sets that are drawn, to keep pages small

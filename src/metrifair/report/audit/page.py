@@ -9,9 +9,9 @@ from string import Template
 from typing import Any, TypeVar
 
 from metrifair.auditing.ranking import most_certain_first
-from metrifair.auditing.records import AuditRecord, Finding
+from metrifair.auditing.records import AuditRecord, Finding, MeasuresByGroup
 from metrifair.metrics.registry import METRICS
-from metrifair.report.audit.by_group import along_section, by_group_section
+from metrifair.report.audit.by_group import along_section, by_group_section, group_metrics_section
 from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
 from metrifair.report.audit.rates import rates_section
 from metrifair.report.charts import axis, axis_json
@@ -73,6 +73,7 @@ def audit_html(
     *,
     title: str = "Audit of scores",
     frontier: FrontierView | None = None,
+    group_metrics: Sequence[MeasuresByGroup] = (),
     most_bytes: int = _MOST_BYTES,
 ) -> str:
     """The report on an audit: a page that needs nothing but a browser.
@@ -86,7 +87,7 @@ def audit_html(
     """
     sections = {
         "along": along_section(record),
-        "bygroup": by_group_section(record.by_group),
+        "bygroup": joined(by_group_section(record.by_group), group_metrics_section(group_metrics)),
         "ratios": rates_section(record, frontier=frontier),
     }
     added = []
