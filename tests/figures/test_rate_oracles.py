@@ -122,3 +122,10 @@ def test_each_end_misses_the_truth_as_often_as_the_other(shares: tuple[float, fl
         found = interval_of(selected, np.array(sizes), 0, "1")
         missed += [truth < found.low, truth > found.high]
     assert (missed / repeats <= 0.04).all(), missed / repeats
+
+
+def test_two_rows_are_the_fewest_of_an_interval() -> None:
+    """Jeffreys' posterior of two rows is wide and still one; of a single row no interval is given."""
+    found = [ratio_intervals(np.array([[n - 1.0, 1.0], [5.0, 10.0]]), [0.75, 1.0], confidence=0.95)[1] for n in (1, 2)]
+    assert found[0] is None
+    assert ends(found[1]) == pytest.approx(expected(np.array([[1.0, 1.0], [5.0, 10.0]]), None)[1])
