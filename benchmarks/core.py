@@ -78,7 +78,7 @@ def training_step() -> list[Claim]:
     x, y = torch.randn(512, 100, generator=generator), (torch.rand(512, generator=generator) < 0.5).float()
     groups = (torch.rand(512, generator=generator) < 0.6).long()
     model = torch.nn.Linear(100, 1)
-    sampler = StratifiedBatchSampler(groups, batch_size=512)
+    sampler = StratifiedBatchSampler(groups, batch_size=512, random_state=0)
     (rows,) = sampler
     x, y, groups, penalty = x[rows], y[rows], groups[rows], UnfairnessPenalty(sampler=sampler)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)

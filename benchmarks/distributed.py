@@ -33,7 +33,7 @@ def step_seconds(rank: int, world_size: int, folder: str) -> None:
     network = torch.nn.Sequential(torch.nn.Linear(FEATURES, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, 1))
     model = DistributedDataParallel(network) if world_size > 1 else network
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    sampler = StratifiedBatchSampler(groups, batch_size=BATCH, rank=rank, world_size=world_size)
+    sampler = StratifiedBatchSampler(groups, batch_size=BATCH, rank=rank, world_size=world_size, random_state=0)
     penalty, times = UnfairnessPenalty(sampler=sampler), ([], [])
     batches = [rows for _ in range(-(-STEPS // len(sampler))) for rows in sampler][:STEPS]
     for rows in batches:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from benchmarks.timing import Claim, peak_memory_above, print_table, shrunk
-from metrifair import FairClassifier, frontier
+from metrifair import FairClassifier, SearchOptions, frontier
 
 
 def table(rows: int, features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -24,7 +24,8 @@ def timed_frontier(rows: int, batch: int, *, seeds: int, epochs: int) -> float:
     X, y, a = table(2 * shrunk(rows), 12)  # half of the rows are for training
     start = time.perf_counter()
     model = FairClassifier(batch_size=batch, epochs=shrunk(epochs, 1))
-    frontier(model, X, y, sensitive_features=a, seeds=shrunk(seeds, 1))
+    search = SearchOptions(seeds=shrunk(seeds, 1))
+    frontier(model, X, y, sensitive_features=a, random_state=0, search=search)
     return time.perf_counter() - start
 
 

@@ -18,7 +18,7 @@ X = torch.randn(4_000, 5) + 0.5 * groups[:, None]
 y = (X.sum(1) + torch.randn(4_000) > 1.5).float()
 rank, world_size = accelerator.process_index, accelerator.num_processes
 
-sampler = StratifiedBatchSampler(groups, batch_size=250, rank=rank, world_size=world_size)
+sampler = StratifiedBatchSampler(groups, batch_size=250, rank=rank, world_size=world_size, random_state=0)
 loader = DataLoader(TensorDataset(X, y, groups, sampler.weights), batch_sampler=sampler)
 penalty = UnfairnessPenalty(sampler=sampler)
 network = torch.nn.Sequential(torch.nn.Linear(5, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
@@ -35,6 +35,6 @@ for _ in range(15):
 
 if accelerator.is_main_process:
     score = accelerator.unwrap_model(model)(X.to(accelerator.device)).squeeze(1).sigmoid().detach()
-    left = UnfairnessPenalty(estimate="batch", across=None)(score, groups).item()
+    left = UnfairnessPenalty(estimate="batch", across=None, random_state=0)(score, groups).item()
     print(f"{world_size} process(es): energy distance {left:.6f}")
 accelerator.end_training()

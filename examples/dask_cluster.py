@@ -18,7 +18,7 @@ if __name__ == "__main__":  # workers are processes, which load this file
     with Client(n_workers=2, threads_per_worker=1, dashboard_address=None):
         booster = FairXGBClassifier(n_estimators=20, n_jobs=1)
         with joblib.parallel_config("dask"):  # models are spread, each with all rows
-            front = frontier(booster, X, y, sensitive_features=groups, strengths=[0, 1, 5])
+            front = frontier(booster, X, y, sensitive_features=groups, strengths=[0, 1, 5], random_state=0)
         print(f"{len(front.points)} models; unfairness {[round(point.unfairness, 2) for point in front.points]}")
 
         rows, labels, members = (da.from_array(table, chunks=(1_000, -1)[: table.ndim]) for table in (X, y, groups))

@@ -26,7 +26,7 @@ y = (X.sum(1) + torch.randn(4_000) > 1.5).float()
 X, y, groups = X.to(device), y.to(device), groups.to(device)
 model: torch.nn.Module = torch.nn.Sequential(torch.nn.Linear(5, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)).to(device)
 
-sampler = StratifiedBatchSampler(groups.cpu(), batch_size=250, rank=rank, world_size=world_size)
+sampler = StratifiedBatchSampler(groups.cpu(), batch_size=250, rank=rank, world_size=world_size, random_state=0)
 penalty = UnfairnessPenalty(sampler=sampler)  # across="auto": over all processes
 trained = DistributedDataParallel(model) if there else model
 optimizer = torch.optim.Adam(trained.parameters(), lr=0.01)
@@ -43,7 +43,7 @@ for epoch in range(15):
 
 if rank == 0:  # one process judges, alone
     score = model(X).squeeze(1).sigmoid().detach()
-    left = UnfairnessPenalty(estimate="batch", across=None)(score, groups).item()
+    left = UnfairnessPenalty(estimate="batch", across=None, random_state=0)(score, groups).item()
     right = ((score > 0.5) == y).double().mean().item()
     print(f"{world_size} process(es): energy distance {left:.6f}, accuracy {right:.3f}")
 if there:

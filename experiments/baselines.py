@@ -237,7 +237,7 @@ def _sinkhorn(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
         standardize=case.standardize,
         variant=_variant(case),
         max_iterations=_QUICK_SWEEPS if effort.quick else _SINKHORN_SWEEPS,
-        tolerance=1e-5,
+        tol=1e-5,
         precision="single",
         memory_limit=memory,
     )

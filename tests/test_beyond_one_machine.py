@@ -90,7 +90,12 @@ def test_the_snippets_on_dask_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with cluster.two_workers("metrifair.boosting.xgboost", "xgboost.dask") as client:
         monkeypatch.setattr(distributed, "Client", lambda *where: client)
         names: dict[str, Any] = dict(given)
-        exec(python("parallel_config").replace("seeds=10", "strengths=[0, 1]"), names)
+        exec(
+            python("parallel_config")
+            .replace("seeds=10, ", "")
+            .replace("search=search", "strengths=[0, 1], search=search"),
+            names,
+        )
         assert len(names["front"].points) == 2
         assert Path("runs.db").exists()
         exec(python("read_parquet").replace("300", "20"), names)

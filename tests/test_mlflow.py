@@ -109,7 +109,9 @@ class Test:
         assert active.info.run_id == run_id
 
     def test_a_frontier_is_logged_model_by_model(self, store: Any, tmp_path: Path) -> None:
-        front = frontier(FairClassifier(model="linear"), X, Y, sensitive_features=SEX, strengths=[0.0, 1.0, 5.0])
+        front = frontier(
+            FairClassifier(model="linear"), X, Y, sensitive_features=SEX, strengths=[0.0, 1.0, 5.0], random_state=0
+        )
         front.select(max_unfairness=1.0)
         with mlflow.start_run():
             run_id = metrifair.mlflow.log_frontier(front)

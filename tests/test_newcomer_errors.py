@@ -81,7 +81,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "a monitor of nothing": (lambda: monitor(None), DataError, "states must be a sequence or dict"),  # type: ignore[arg-type]
     "text in the X of a frontier": (
-        lambda: frontier(FairRegressor(), _RAW, _X[:, 1], sensitive_features=_A),
+        lambda: frontier(FairRegressor(), _RAW, _X[:, 1], sensitive_features=_A, random_state=0),
         DataError,
         "'south' in 'town'.*fairregressor__sensitive_features",
     ),
@@ -165,7 +165,7 @@ def test_scores_that_rank_worse_than_chance_are_told() -> None:
 
 
 def test_an_unfairness_in_percent_is_refused() -> None:
-    front = frontier(FairClassifier(model="linear"), _X, _Y, sensitive_features=_A, strengths=[0.0])
+    front = frontier(FairClassifier(model="linear"), _X, _Y, sensitive_features=_A, strengths=[0.0], random_state=0)
     with pytest.raises(DataError, match="max_unfairness must be at most 1, as it is a distance between shares, got 20"):
         front.select(max_unfairness=20)
 
@@ -209,7 +209,7 @@ def test_every_fit_tells_of_groups_that_are_the_label(model: Any) -> None:
 
 def test_a_frontier_tells_of_groups_that_are_the_label() -> None:
     X, y, renamed, _ = _ROWS
-    front = frontier([LogisticRegression().fit(X, y)], X, y, sensitive_features=renamed)
+    front = frontier([LogisticRegression().fit(X, y)], X, y, sensitive_features=renamed, random_state=0)
     assert [note.kind for note in front.notes].count("label_groups") == 1
 
 

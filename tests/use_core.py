@@ -29,9 +29,9 @@ def main() -> None:
     assert gaps[1] < gaps[0] / 2, gaps
     found = audit(y, fair.predict_proba(X), sensitive_features=a, random_state=0)
     assert found.worst(criterion="statistical_parity").value == gaps[1]
-    front = frontier(FairClassifier(epochs=20), X, y, sensitive_features=a, strengths=[0, 1, 10])
+    front = frontier(FairClassifier(epochs=20), X, y, sensitive_features=a, strengths=[0, 1, 10], random_state=0)
     assert len(front.points) == 3
-    sampler = StratifiedBatchSampler(a, batch_size=50)
+    sampler = StratifiedBatchSampler(a, batch_size=50, random_state=0)
     rows = next(iter(sampler))
     penalty = UnfairnessPenalty(sampler=sampler)(torch.rand(len(rows)), torch.as_tensor(a[rows]))
     assert torch.isfinite(penalty)

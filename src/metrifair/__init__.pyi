@@ -1,6 +1,6 @@
 __version__: str
 
-from . import baselines, datasets, metrics, nn
+from . import baselines, criteria, datasets, nn
 from .api.audit import audit
 from .api.audit_file import audit_file
 from .api.audit_result import Audit
@@ -33,7 +33,7 @@ from .metrics.distances import (
 from .metrics.witness import witness
 from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
-from .problem import criteria
+from .tradeoff.search import SearchOptions
 
 __all__ = [
     "Audit",
@@ -51,6 +51,7 @@ __all__ = [
     "FairXGBRegressor",
     "Frontier",
     "ReadOptions",
+    "SearchOptions",
     "TableEncoder",
     "ThresholdPostprocessor",
     "audit",
@@ -70,7 +71,6 @@ __all__ = [
     "kolmogorov_distance",
     "load",
     "lp_distance",
-    "metrics",
     "mmd_squared",
     "monitor",
     "nn",

@@ -21,6 +21,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 # Arguments that Python takes as fields of a record.
 _RECORDS = {
     "options=AuditOptions": ("cuts", "max_groups"),

@@ -31,6 +31,11 @@ from metrifair.wording.provenance import provenance_lines
 
 __all__ = ["load_model", "log_audit", "log_frontier", "log_model", "save_model"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 FLAVOR, _FILE, _REQUIREMENTS, _PYTHON = "metrifair", "model.metrifair", "requirements.txt", "python_env.yaml"
 _LONGEST, _BATCH = 200, 1_000  # characters of a name, metrics at once: what MLflow takes
 _Steps: TypeAlias = Mapping[int, Mapping[str, float]]  # metrics by step

@@ -69,7 +69,7 @@ def audited(model: FairClassifier) -> Audit:
 @pytest.fixture(scope="module")
 def front() -> Frontier:
     linear = FairClassifier(model="linear")
-    return frontier(linear, X, HIRED, sensitive_features={"sex": GROUPS}, strengths=[0.0, 3.0])
+    return frontier(linear, X, HIRED, sensitive_features={"sex": GROUPS}, strengths=[0.0, 3.0], random_state=0)
 
 
 def head_of(card: str) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def test_a_frontier_gives_the_models_own_figures(front: Frontier, tmp_path: Path
 def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
     front = frontier(
         {"parity": FairClassifier(model="linear"), "odds": FairClassifier(model="linear", criterion="equalized_odds")},
-        X, HIRED, sensitive_features={"sex": GROUPS}, strengths=[0.0, 3.0],
+        X, HIRED, sensitive_features={"sex": GROUPS}, strengths=[0.0, 3.0], random_state=0,
     )  # fmt: skip
     chosen = front.select(max_unfairness=1.0)
     whole = FairClassifier(3, model="linear", criterion="equalized_odds").fit(X, HIRED, sensitive_features=SEX)
@@ -179,7 +179,7 @@ def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
     for other in (whole.set_params(strength=7.0), LogisticRegression().fit(X, HIRED)):
         with pytest.raises(DataError, match=f"^model is none of the frontier's: it keeps no {type(other).__name__} "):
             to_card(other, frontier=front)
-    given = frontier([other], X, HIRED, sensitive_features=SEX)
+    given = frontier([other], X, HIRED, sensitive_features=SEX, random_state=0)
     assert "On rows that were not used for choosing it reaches" in to_card(other, frontier=given)
 
 

@@ -61,7 +61,7 @@ def test_a_page_takes_a_frontier_as_it_comes(tmp_path: Path) -> None:
     X, group = generator.normal(size=(120, 2)), np.arange(120) % 2
     label = (X[:, 0] + 0.5 * group + generator.normal(size=120) > 0).astype(int)
     models = [LogisticRegression(C=strength).fit(X, label) for strength in (0.1, 1.0)]
-    front = frontier(models, X, label, sensitive_features=group)
+    front = frontier(models, X, label, sensitive_features=group, random_state=0)
     found = audit(None, generator.random(120), sensitive_features=group, **flat(**QUICK))
     found.to_html(tmp_path / "front.html", frontier=front)
     found.to_html(tmp_path / "view.html", frontier=front.view())

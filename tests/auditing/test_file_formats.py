@@ -17,7 +17,7 @@ from metrifair import AuditState, DataError, audit, audit_file
 from metrifair.api.audit_table import count_file
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.files import opened
-from metrifair.auditing.out_of_core.formats import ReadOptions
+from metrifair.auditing.out_of_core.formats import ReadOptions, rewritten
 from metrifair.errors import MetrifairWarning, MissingExtra
 from tests.flat_options import flat
 
@@ -152,20 +152,20 @@ def test_what_is_written_otherwise_says_how_to_read_it(tmp_path: Path) -> None:
 
 def test_day_first_dates_are_iso_dates_and_nothing_else_is_touched() -> None:
     given = ["31.12.2026", "1/2/2026", "03-04-2026 12:30", "12/31/2026", "2026-01-02", "1.5", None]
-    found = ReadOptions(day_first=True).rewritten(pl.DataFrame({"d": given}))["d"].to_list()
+    found = rewritten(ReadOptions(day_first=True), pl.DataFrame({"d": given}))["d"].to_list()
     assert found == ["2026-12-31", "2026-02-01", "2026-04-03 12:30", "12/31/2026", "2026-01-02", "1.5", None]
 
 
 def test_decimal_commas_are_points_and_nothing_else_is_touched() -> None:
     given = ["0,5", " -1,25e-3", ",5", "1,2,3", "a,b", "1.234,5", "7", None]
-    found = ReadOptions(decimal=",").rewritten(pl.DataFrame({"d": given}))["d"].to_list()
+    found = rewritten(ReadOptions(decimal=","), pl.DataFrame({"d": given}))["d"].to_list()
     assert found == ["0.5", " -1.25e-3", ".5", "1,2,3", "a,b", "1.234,5", "7", None]
 
 
 def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path: Path) -> None:
     table = pl.DataFrame({"d": ["Approved", " Declined ", "N/A", "approved", None], "sex": ["f", "?", "N/A", "m", "m"]})
     options = ReadOptions(replace={"Approved": 1, "Declined": "0", "?": "x"})
-    assert options.rewritten(table).to_dict(as_series=False) == {
+    assert rewritten(options, table).to_dict(as_series=False) == {
         "d": ["1", "0", "N/A", "approved", None],
         "sex": ["f", "x", "N/A", "m", "m"],
     }

@@ -89,7 +89,7 @@ def test_the_way_there_is_a_line() -> None:
     values, group = np.array([1.0, 2.0, 3.0, 4.0, 10.0, 20.0]), [0, 0, 0, 0, 1, 1]
     fair = mapped(values, group).predict(column(values), sensitive_features=group)
     for t in (0.0, 0.3, 1.0):
-        found = mapped(values, group, t=t).predict(column(values), sensitive_features=group)
+        found = mapped(values, group, tolerance=1 - t).predict(column(values), sensitive_features=group)
         np.testing.assert_allclose(found, (1 - t) * values + t * fair)
 
 
@@ -193,7 +193,9 @@ def test_the_network_is_the_default_estimator() -> None:
     assert float(kolmogorov_distance(found[group == 0], found[group == 1])) < 0.02
 
 
-@pytest.mark.parametrize("options", [{"t": -0.1}, {"t": 1.1}, {"sigma": -1.0}, {"split": "yes"}, {"folds": 0}])
+@pytest.mark.parametrize(
+    "options", [{"tolerance": -0.1}, {"tolerance": 1.1}, {"sigma": -1.0}, {"split": "yes"}, {"folds": 0}]
+)
 def test_parameters_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=next(iter(options))):
         mapped([1, 2, 3], [0, 1, 1], **options)

@@ -22,11 +22,11 @@ METHODS: dict[str, dict[str, Any]] = {
     "BerkRegressor": {"strength": 0.1, "penalty": "group"},
     "ZafarClassifier": {"gamma": 0.01, "ridge": 0.1},
     "XianPostprocessor": {"estimator": LogisticRegression(), "alpha": 0.5},
-    "ChzhenPostprocessor": {"estimator": LinearRegression(), "t": 0.1},
+    "ChzhenPostprocessor": {"estimator": LinearRegression(), "tolerance": 0.9},
     "BarycenterPostprocessor": {"estimator": LogisticRegression(), "tolerance": 0.9, "folds": 1},
     "ThresholdPostprocessor": {"estimator": LogisticRegression(), "tolerance": 0.9, "folds": 1},
     "FairKDEClassifier": {"strength": 0.1, **QUICK},
-    "SinkhornClassifier": {"strength": 0.01, "tolerance": 1e-2, **QUICK},
+    "SinkhornClassifier": {"strength": 0.01, "tol": 1e-2, **QUICK},
     "LabelBiasClassifier": {"estimator": LogisticRegression(), "rounds": 2},
     "FairBatchClassifier": {**QUICK},
     "MassagingClassifier": {"estimator": LogisticRegression()},
@@ -38,7 +38,7 @@ KNOBS: dict[str, tuple[str, float, float]] = {
     "BerkRegressor": ("strength", 0.0, 100.0),
     "ZafarClassifier": ("gamma", 0.0, 1.0),
     "XianPostprocessor": ("alpha", 1.0, 0.0),
-    "ChzhenPostprocessor": ("t", 0.0, 1.0),
+    "ChzhenPostprocessor": ("tolerance", 1.0, 0.0),
     "BarycenterPostprocessor": ("tolerance", 1.0, 0.0),
     "ThresholdPostprocessor": ("tolerance", 1.0, 0.0),
     "FairKDEClassifier": ("strength", 0.0, 0.9),
@@ -207,7 +207,9 @@ def test_its_knob_makes_a_frontier(name: str) -> None:
     model = method_class(name)(**METHODS[name])
     y = y if is_regressor(model) else (y > 0).astype(int)
     knob, *values = KNOBS[name]
-    front = metrifair.frontier(model, X, y, sensitive_features=a, parameter=knob, strengths=values, on="decisions")
+    front = metrifair.frontier(
+        model, X, y, sensitive_features=a, parameter=knob, strengths=values, unfairness_of="decisions", random_state=0
+    )
     free, fair = sorted(front.points, key=lambda point: values.index(point.strength))
     assert fair.gap("decisions") < free.gap("decisions") - 0.1
     assert fair.accuracy < free.accuracy + 0.05

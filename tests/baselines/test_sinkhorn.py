@@ -203,7 +203,7 @@ def test_a_column_that_cannot_be_standardized_is_named() -> None:
     ("options", "named"),
     [
         ({"epsilon": 0}, "epsilon"),
-        ({"tolerance": 0}, "tolerance"),
+        ({"tol": 0}, "tol"),
         ({"max_iterations": 1.5}, "max_iterations must be an integer"),
         ({"block": 0}, "block must be an integer"),
         ({"block": 1.5}, "block must be an integer"),

@@ -68,7 +68,7 @@ def test_gradients_are_those_of_the_entropic_value(block: int | None) -> None:
     u, v = (torch.as_tensor(cloud).requires_grad_() for cloud in clouds(5, 6, 2))
 
     def value(*both: Any) -> Any:
-        return sinkhorn_divergence(*both, tolerance=1e-12, block=block)
+        return sinkhorn_divergence(*both, tol=1e-12, block=block)
 
     assert torch.autograd.gradcheck(value, (u, v), eps=1e-6, atol=1e-6)
 
@@ -103,7 +103,7 @@ def test_agrees_with_pot(n: int, m: int, d: int, epsilon: float, weighted: bool)
 def measured(u: Any, v: Any, a: Any = None, b: Any = None, **options: Any) -> tuple[Any, ...]:
     """Value, sharp value and the gradients at both clouds."""
     first, second = (torch.tensor(cloud, dtype=torch.float64, requires_grad=True) for cloud in (u, v))
-    options = {"u_weights": a, "v_weights": b, "epsilon": 0.5, "tolerance": 1e-11, **options}
+    options = {"u_weights": a, "v_weights": b, "epsilon": 0.5, "tol": 1e-11, **options}
     value = sinkhorn_divergence(first, second, **options)
     slopes = torch.autograd.grad(value, (first, second))
     sharp = sinkhorn_divergence(u, v, sharp=True, **options)
@@ -143,7 +143,7 @@ def test_weighted_gradients_are_those_of_the_entropic_value() -> None:
     u, v = (torch.as_tensor(cloud).requires_grad_() for cloud in clouds(5, 6, 2))
 
     def value(*both: Any) -> Any:
-        return sinkhorn_divergence(*both, u_weights=range(1, 6), v_weights=range(1, 7), tolerance=1e-12)
+        return sinkhorn_divergence(*both, u_weights=range(1, 6), v_weights=range(1, 7), tol=1e-12)
 
     assert torch.autograd.gradcheck(value, (u, v), eps=1e-6, atol=1e-6)
 
@@ -154,7 +154,7 @@ def test_a_padded_cloud_takes_the_same_sweeps(sweeps: int) -> None:
     u, v = (
         Points(cloud, np.arange(1, 1 + len(cloud)) / sum(range(1 + len(cloud)))) for cloud in clouds(9, 12, 3, scale=3)
     )
-    solver = Sinkhorn(max_iterations=sweeps, tolerance=1e-300)
+    solver = Sinkhorn(max_iterations=sweeps, tol=1e-300)
     found = [
         solver.divergence(
             *(torch.as_tensor(one.rows) for one in pair),

@@ -26,6 +26,7 @@ from metrifair import (
     FairLGBMRegressor,
     FairXGBClassifier,
     FairXGBRegressor,
+    SearchOptions,
     energy_distance,
     frontier,
     kolmogorov_distance,
@@ -441,8 +442,18 @@ def test_grid_search_and_pipelines_with_routed_groups(kind: type) -> None:
 @every_kind
 def test_frontier_in_processes(kind: type) -> None:
     X, _, _, a = data()
-    front = frontier(made(kind, n_estimators=20), X, target(kind), sensitive_features=a, strengths=[0, 20], n_jobs=2)
-    alone = frontier(made(kind, n_estimators=20), X, target(kind), sensitive_features=a, strengths=[0, 20])
+    front = frontier(
+        made(kind, n_estimators=20),
+        X,
+        target(kind),
+        sensitive_features=a,
+        strengths=[0, 20],
+        random_state=0,
+        search=SearchOptions(n_jobs=2),
+    )
+    alone = frontier(
+        made(kind, n_estimators=20), X, target(kind), sensitive_features=a, strengths=[0, 20], random_state=0
+    )
     assert [point.unfairness for point in front.points] == [point.unfairness for point in alone.points]
     fresh, _, _, groups = data(2_000)  # rows that no tree has seen
     apart = [unfairness(None, scores(one, fresh), sensitive_features=groups, metric="energy") for one in front.models]

@@ -205,7 +205,7 @@ VIEWS = {
     "one-model": demo_view(count=1, seeds=1, failed=0),
     "one-strength": demo_view(count=1, seeds=8, failed=0),
     "all-failed": demo_view(count=3, failed=3),
-    "regression": demo_view(decisions=False, accuracy_name="R2", on="decisions", chosen=None, floor=None),
+    "regression": demo_view(decisions=False, accuracy_name="R2", unfairness_of="decisions", chosen=None, floor=None),
     "bare": demo_view(curves={}, chosen=None, groups=(), notes=()),
     "many-groups": demo_view(groups=tuple(f"region {number}" for number in range(9)), seeds=5),
 }

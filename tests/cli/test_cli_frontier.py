@@ -92,6 +92,18 @@ def test_a_certified_model_is_kept_as_it_was_judged_unless_that_is_asked_for(
     assert (figures["certified"], figures["refitted"]) == (False, True)
 
 
+def test_folds_and_decisions_are_asked_for_by_options(csv: Path, tmp_path: Path, call: Any) -> None:
+    more = ["--model", "linear", "--strengths", "0,10", "--max-unfairness", "1", "--json", tmp_path / "f.json"]
+    done = call("frontier", csv, *TRAIN, *more, "--folds", "3", "--unfairness-of", "decisions")
+    assert done.exit_code == 0, done.output
+    assert "600 training rows, 3-fold cross-validation to choose a model, 200 test rows." in done.output
+    assert "unfairness of decisions down to" in done.output
+    assert json.loads((tmp_path / "f.json").read_text())["unfairness_of"] == "decisions"
+    done = call("frontier", csv, *TRAIN, *more, "--folds", "300")
+    assert done.exit_code == 2
+    assert "--folds must be at most" in done.output
+
+
 @pytest.mark.parametrize(
     ("asked", "name", "label"),
     [

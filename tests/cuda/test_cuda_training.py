@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import FairClassifier, FairRegressor
+from metrifair import FairClassifier, FairRegressor, SearchOptions
 from metrifair.estimators import fit_stack
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 
@@ -70,7 +70,7 @@ def test_a_frontier_on_the_device_is_that_on_the_cpu() -> None:
     from metrifair import frontier  # noqa: PLC0415
 
     x, y, a = people(2)
-    options = {"strengths": [0.0, 1.0, 10.0], "seeds": 2}
+    options = {"strengths": [0.0, 1.0, 10.0], "random_state": 0, "search": SearchOptions(seeds=2)}
     far, near = (
         frontier(FairClassifier(hidden=(8,), epochs=4, device=device), x, y, sensitive_features=a, **options)
         for device in ("cuda", "cpu")
@@ -83,7 +83,9 @@ def test_a_frontier_on_the_device_is_that_on_the_cpu() -> None:
 @pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
 def test_the_penalty_of_a_loop_of_ones_own_is_the_cpus(estimate: str) -> None:
     _, y, a = people(2)
-    sampler = StratifiedBatchSampler(a, y, criterion="equal_opportunity", batch_size=64, estimate=estimate)
+    sampler = StratifiedBatchSampler(
+        a, y, criterion="equal_opportunity", batch_size=64, estimate=estimate, random_state=0
+    )
     batch = torch.as_tensor(next(iter(sampler)))
     score = torch.rand(300, dtype=torch.float64)[batch]
     found = []

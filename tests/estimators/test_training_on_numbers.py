@@ -12,6 +12,7 @@ from metrifair import (
     DataError,
     FairClassifier,
     FairRegressor,
+    SearchOptions,
     energy_dependence,
     energy_distance,
     frontier,
@@ -196,9 +197,17 @@ def test_unfairness_of_a_number_is_the_dependence_or_the_worst_cut() -> None:
 def test_a_frontier_is_judged_by_bands_of_the_number() -> None:
     X, y, age, _ = people(500)
     estimator = FairClassifier(model="linear", continuous=["sensitive_features"])
-    front = frontier(estimator, X, y, sensitive_features=age, strengths=[0, 10])
+    front = frontier(estimator, X, y, sensitive_features=age, strengths=[0, 10], random_state=0)
     assert front.points[1].unfairness < front.points[0].unfairness / 1.5
-    told = frontier(FairClassifier(model="linear"), X, y, sensitive_features=age, strengths=[0, 10], continuous=True)
+    told = frontier(
+        FairClassifier(model="linear"),
+        X,
+        y,
+        sensitive_features=age,
+        strengths=[0, 10],
+        random_state=0,
+        search=SearchOptions(continuous=True),
+    )
     assert told.points == front.points
 
 

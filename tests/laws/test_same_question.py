@@ -248,7 +248,7 @@ def test_points_of_a_frontier(case: Case) -> None:
         first = told.get("pos_label") == model.classes_[0]
         columns = [case.score, 1 - case.score] if first else [1 - case.score, case.score]
     X = np.column_stack([np.arange(N), *columns])
-    front = frontier([model], X, y, validation=0.3, test=0.7, **given)
+    front = frontier([model], X, y, validation=0.3, test=0.7, random_state=0, **given)
     tested = np.zeros(N, bool)
     tested[model.asked] = True
     own = replace(case, inside=[part & tested for part in case.inside])
@@ -277,7 +277,7 @@ def test_penalty(case: Case, metric: str) -> None:
     if y is not None and np.asarray(y).dtype.kind == "U":
         options = {"pos_label": 0} if "pos_label" in case.given else {}
         y = as_codes(y).numpy()
-    penalty = UnfairnessPenalty(case.criterion, metric, estimate="batch", combine="sum", **options)
+    penalty = UnfairnessPenalty(case.criterion, metric, estimate="batch", combine="sum", random_state=0, **options)
     weights = None if case.weight is None else torch.as_tensor(case.weight)
     found = penalty(torch.as_tensor(case.y_pred), torch.as_tensor(np.stack(numbers, 1)), y, weights)
     assert found.item() == pytest.approx(sum(case.compared(metric)), abs=1e-9)
@@ -295,7 +295,7 @@ def test_the_four_fifths_ratio_is_of_the_positive_label(positive: str, tmp_path:
     model.classes_ = np.unique(TEXT)
     probabilities = [score, 1 - score] if positive == "approved" else [1 - score, score]
     X = np.column_stack([np.arange(N), *probabilities])
-    front = frontier([model], X, TEXT, validation=0.3, test=0.7, **SEX_TABLE)
+    front = frontier([model], X, TEXT, validation=0.3, test=0.7, random_state=0, **SEX_TABLE)
     rows = model.asked
     own = [decided[rows][SEX[rows] == code].mean() for code in (0, 1)]
     assert front.points[0].more["four_fifths"] == pytest.approx(min(own) / max(own))
@@ -334,7 +334,7 @@ def test_demographic_parity_is_statistical_parity_everywhere(tmp_path: Path) -> 
             unfairness(TEXT, SCORE, **SEX_TABLE, criterion=name),
             audit(TEXT, SCORE, criteria=name, **flat(**SEX_TABLE, **quick)).findings,
             audit_file(tmp_path / "scores.csv", criteria=name, **flat(**columns, **quick)).findings,
-            UnfairnessPenalty(name)(torch.as_tensor(SCORE), torch.as_tensor(SEX)).item(),
+            UnfairnessPenalty(name, random_state=0)(torch.as_tensor(SCORE), torch.as_tensor(SEX)).item(),
         )
         for name in names
     )

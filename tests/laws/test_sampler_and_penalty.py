@@ -154,10 +154,10 @@ def test_the_mean_over_all_batches_is_the_distance_of_the_rows(
 def test_planted_fault_a_penalty_that_does_not_know_the_strata_is_biased(
     groups: Tensor, contrast: str, weighed: bool
 ) -> None:
-    sampler = StratifiedBatchSampler(groups, batch_size=4, contrast=contrast)
+    sampler = StratifiedBatchSampler(groups, batch_size=4, contrast=contrast, random_state=0)
     compared = sides(groups, [torch.ones(12, dtype=torch.bool)], contrast)
     expected = truth(SCORES, torch.tensor(sampler.problem.cell), compared)
-    penalty = UnfairnessPenalty(contrast=contrast, combine="sum")
+    penalty = UnfairnessPenalty(contrast=contrast, combine="sum", random_state=0)
     found = [
         odds * penalty(SCORES[rows], groups[rows], weights=sampler.weights[rows] if weighed else None)
         for odds, rows in every_batch(sampler)
@@ -188,7 +188,9 @@ def test_batches_drawn_for_a_finer_criterion_serve_any_other(criterion: str, gro
 def test_rows_drawn_by_weight_estimate_the_distance_of_the_weighted_rows(
     groups: Tensor, contrast: str, estimate: str
 ) -> None:
-    sampler = StratifiedBatchSampler(groups, batch_size=8, contrast=contrast, sample_weight=WEIGHTS.numpy())
+    sampler = StratifiedBatchSampler(
+        groups, batch_size=8, contrast=contrast, sample_weight=WEIGHTS.numpy(), random_state=0
+    )
     few = tuple(min(2, len(rows)) for rows in sampler.rows)  # few enough batches to go through them all
     sampler.layout = sampler.layout._replace(counts=few)
     penalty = UnfairnessPenalty(contrast=contrast, estimate=estimate, combine="sum", sampler=sampler)
@@ -199,13 +201,13 @@ def test_rows_drawn_by_weight_estimate_the_distance_of_the_weighted_rows(
 
 
 def test_loss_weights_of_weighted_rows_estimate_the_weighted_mean() -> None:
-    sampler = StratifiedBatchSampler(ONE, batch_size=5, sample_weight=WEIGHTS.numpy())
+    sampler = StratifiedBatchSampler(ONE, batch_size=5, sample_weight=WEIGHTS.numpy(), random_state=0)
     found = sum(odds * float((sampler.weights[rows] * SCORES[rows]).mean()) for odds, rows in every_batch(sampler))
     assert found == pytest.approx(float((WEIGHTS * SCORES).sum() / WEIGHTS.sum()), abs=1e-6)  # weights are single
 
 
 def test_what_a_sampler_draws_by_weight_is_not_weighed_again() -> None:
-    sampler = StratifiedBatchSampler(ONE, batch_size=4)
+    sampler = StratifiedBatchSampler(ONE, batch_size=4, random_state=0)
     rows = next(iter(sampler))
     with pytest.raises(ValueError, match="give it sample_weight, and leave weights out"):
         UnfairnessPenalty(sampler=sampler)(SCORES[rows], ONE[rows], weights=torch.ones(len(rows)))
@@ -214,14 +216,14 @@ def test_what_a_sampler_draws_by_weight_is_not_weighed_again() -> None:
 def test_bins_of_a_target_are_strata_too() -> None:
     target = torch.arange(12.0)
     criterion = replace(criterion_named("equal_opportunity"), bins=(2.0, 6.0))
-    sampler = StratifiedBatchSampler(MIXED, target, batch_size=8, criterion=criterion)
+    sampler = StratifiedBatchSampler(MIXED, target, batch_size=8, criterion=criterion, random_state=0)
     value, _ = mean_penalty(UnfairnessPenalty(criterion, sampler=sampler), sampler, MIXED, target)
     expected = truth(SCORES, torch.tensor(sampler.problem.cell), sides(MIXED, [target >= 6], "pairs"))
     assert value == pytest.approx(float(expected), abs=1e-12)
 
 
 def test_rows_of_unknown_group_are_compared_with_nobody_though_the_sampler_saw_none() -> None:
-    sampler = StratifiedBatchSampler(ONE, batch_size=6)
+    sampler = StratifiedBatchSampler(ONE, batch_size=6, random_state=0)
     rows = next(iter(sampler))
     penalty = UnfairnessPenalty(sampler=sampler)
     expected = penalty(SCORES[rows], ONE[rows])

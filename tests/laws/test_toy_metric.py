@@ -92,7 +92,7 @@ def test_it_is_trained_on(metric: str) -> None:
         gaps.append(unfairness(None, model.predict_proba(X)[:, 1], sensitive_features=GROUP, metric=metric))
     assert gaps[1] < gaps[0]
     scores = torch.tensor(SCORE, requires_grad=True)
-    penalty = UnfairnessPenalty(metric=metric)(scores, (GROUP == "b").astype(int))
+    penalty = UnfairnessPenalty(metric=metric, random_state=0)(scores, (GROUP == "b").astype(int))
     penalty.backward()
     assert penalty.item() == pytest.approx(expected())
     assert scores.grad is not None
@@ -156,7 +156,7 @@ def test_vectors_are_taken_one_coordinate_at_a_time() -> None:
     probabilities = np.column_stack([SCORE, rng.random(200)])
     groups = (GROUP == "b").astype(int)
     each = [unfairness(None, column, sensitive_features=GROUP, metric="cubic") for column in probabilities.T]
-    summed = UnfairnessPenalty(metric="cubic")(torch.tensor(probabilities), groups).item()
+    summed = UnfairnessPenalty(metric="cubic", random_state=0)(torch.tensor(probabilities), groups).item()
     assert summed == pytest.approx(sum(each))
     assert trained_on_vectors("cubic", estimate="rows", slices=2, generator=torch.Generator()) is None
     assert ROW.plug_in(Pair(torch.tensor([0.0, 2.0]), (1,), (1,))).item() == pytest.approx(2 ** (1 / 3))

@@ -65,7 +65,7 @@ def gradient(case: Case, rows: slice, wrap: Callable[[torch.nn.Module], torch.nn
     """That of loss + 2 x penalty by the parameters of a model, and the penalty."""
     torch.manual_seed(0)
     model = torch.nn.Linear(FEATURES, case.outputs).to(case.dtype)
-    wrapped, penalty = wrap(model), UnfairnessPenalty(**case.penalty)
+    wrapped, penalty = wrap(model), UnfairnessPenalty(random_state=0, **case.penalty)
     output = wrapped(X[rows].to(case.dtype))
     scores = output.squeeze(1).sigmoid() if case.outputs == 1 else output.softmax(1)
     weights = None if case.weights is None else case.weights[rows]
@@ -88,6 +88,7 @@ def sampler_of(rank: int | None = 0, count: int | None = 1) -> StratifiedBatchSa
         estimate="batch",
         rank=rank,
         world_size=count,
+        random_state=0,
     )
 
 
@@ -112,14 +113,16 @@ def refusals(rank: int, rows: slice) -> dict[str, tuple[str, str, float]]:
     scores, odd = X[rows, 0], rank == 1
     whole = sampler_of()
     calls: dict[str, Callable[[], Any]] = {
-        "a group is missing": lambda: UnfairnessPenalty(n_groups=3)(scores, SEX[rows]),
-        "integers": lambda: UnfairnessPenalty()(scores.long() if odd else scores, SEX[rows]),
-        "not a number": lambda: UnfairnessPenalty()(scores * float("nan") if odd else scores, SEX[rows]),
-        "another length": lambda: UnfairnessPenalty()(scores, SEX[rows][1:] if odd else SEX[rows]),
-        "another kind": lambda: UnfairnessPenalty()(scores, (BOTH if odd else SEX)[rows]),
-        "another precision": lambda: UnfairnessPenalty()(scores.float() if odd else scores, SEX[rows]),
-        "weights on one": lambda: UnfairnessPenalty()(scores, SEX[rows], None, WEIGHTS[rows] if odd else None),
-        "no labels": lambda: UnfairnessPenalty("equalized_odds")(scores, SEX[rows]),
+        "a group is missing": lambda: UnfairnessPenalty(n_groups=3, random_state=0)(scores, SEX[rows]),
+        "integers": lambda: UnfairnessPenalty(random_state=0)(scores.long() if odd else scores, SEX[rows]),
+        "not a number": lambda: UnfairnessPenalty(random_state=0)(scores * float("nan") if odd else scores, SEX[rows]),
+        "another length": lambda: UnfairnessPenalty(random_state=0)(scores, SEX[rows][1:] if odd else SEX[rows]),
+        "another kind": lambda: UnfairnessPenalty(random_state=0)(scores, (BOTH if odd else SEX)[rows]),
+        "another precision": lambda: UnfairnessPenalty(random_state=0)(scores.float() if odd else scores, SEX[rows]),
+        "weights on one": lambda: UnfairnessPenalty(random_state=0)(
+            scores, SEX[rows], None, WEIGHTS[rows] if odd else None
+        ),
+        "no labels": lambda: UnfairnessPenalty("equalized_odds", random_state=0)(scores, SEX[rows]),
         "a mean of losses": lambda: global_mean(scores.mean()),
         "a mean on one": lambda: global_mean(scores.mean() if odd else scores),
         "not dealt": lambda: UnfairnessPenalty("equalized_odds", contrast="rest", estimate="batch", sampler=whole)(
@@ -159,10 +162,10 @@ def work(rank: int, count: int, folder: Path) -> None:
         found["of a group"] = wrapped[0]
     else:
         try:
-            UnfairnessPenalty(across=half)(X[:, 0], SEX)
+            UnfairnessPenalty(across=half, random_state=0)(X[:, 0], SEX)
         except ValueError as error:
             found["of a group"] = str(error)
-    found["alone"] = UnfairnessPenalty(across=None)(X[:, 0], SEX).item()
+    found["alone"] = UnfairnessPenalty(across=None, random_state=0)(X[:, 0], SEX).item()
     torch.save(found, folder / f"{count}-{rank}.pt")
     distributed.destroy_process_group()
 

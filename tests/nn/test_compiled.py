@@ -21,7 +21,7 @@ X = torch.as_tensor(RNG.normal(size=(N, 4))).float()
 
 
 def test_the_operation_is_the_penalty_with_its_gradient() -> None:
-    sampler = StratifiedBatchSampler(GROUP, LABEL, batch_size=64, criterion="equal_opportunity")
+    sampler = StratifiedBatchSampler(GROUP, LABEL, batch_size=64, criterion="equal_opportunity", random_state=0)
     penalty = UnfairnessPenalty("equal_opportunity", sampler=sampler)
     rows = torch.as_tensor(next(iter(sampler)))
     scores = X[rows, 0].sigmoid().requires_grad_()
@@ -39,7 +39,7 @@ def test_the_operation_is_the_penalty_with_its_gradient() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["rows", "population"])
 def test_a_training_step_compiles_to_one_whole_graph(estimate: Any) -> None:
-    sampler = StratifiedBatchSampler(GROUP, batch_size=64)
+    sampler = StratifiedBatchSampler(GROUP, batch_size=64, random_state=0)
     penalty = UnfairnessPenalty(estimate=estimate, sampler=sampler)
     model = torch.nn.Linear(4, 1)
 

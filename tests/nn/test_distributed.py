@@ -101,7 +101,7 @@ def test_a_group_of_processes_is_a_batch_of_its_own(found: Any) -> None:
 
 
 def test_across_none_is_the_batch_of_this_process_alone(found: Any) -> None:
-    alone = UnfairnessPenalty()(X[:, 0], SEX).item()
+    alone = UnfairnessPenalty(random_state=0)(X[:, 0], SEX).item()
     assert {own["alone"] for own in found[4]} == {alone}
 
 
@@ -117,7 +117,10 @@ def test_the_mean_of_losses_wants_one_for_each_row() -> None:
 
 @pytest.mark.parametrize("across", ["none", 2, False])
 def test_across_is_checked(across: Any) -> None:
-    for call in (lambda: UnfairnessPenalty(across=across), lambda: global_mean(torch.ones(2), across=across)):
+    for call in (
+        lambda: UnfairnessPenalty(across=across, random_state=0),
+        lambda: global_mean(torch.ones(2), across=across),
+    ):
         with pytest.raises(DataError, match=r"across must be 'auto', None or a torch.distributed process group, got"):
             call()
 
@@ -142,7 +145,7 @@ def test_ranks_that_there_are_not_are_refused(given: dict[str, int], message: st
 
 
 def test_an_epoch_is_the_same_whenever_it_is_asked_for() -> None:
-    sampler = StratifiedBatchSampler(SEX, batch_size=8)
+    sampler = StratifiedBatchSampler(SEX, batch_size=8, random_state=0)
     first, second = list(sampler), list(sampler)
     assert first != second
     sampler.set_epoch(0)
@@ -154,21 +157,21 @@ def test_an_epoch_is_the_same_whenever_it_is_asked_for() -> None:
 @pytest.mark.parametrize("taken", range(16))
 def test_a_sampler_goes_on_where_its_state_was_saved(taken: int) -> None:
     """After any number of batches: before, within, at the end of and beyond an epoch of 7."""
-    whole = StratifiedBatchSampler(SEX, batch_size=8)
+    whole = StratifiedBatchSampler(SEX, batch_size=8, random_state=0)
     assert len(whole) == 7
     batches = [rows for _ in range(4) for rows in whole]
-    one = StratifiedBatchSampler(SEX, batch_size=8)
+    one = StratifiedBatchSampler(SEX, batch_size=8, random_state=0)
     endless = (rows for _ in range(4) for rows in one)
     seen = [next(endless) for _ in range(taken)]
     state = one.state_dict()
     assert state == {"epoch": taken // 7, "step": taken % 7}
-    other = StratifiedBatchSampler(SEX, batch_size=8)
+    other = StratifiedBatchSampler(SEX, batch_size=8, random_state=0)
     other.load_state_dict(state)
     assert other.state_dict() == state
     other.set_epoch(taken // 7)  # as loops that count epochs do
     rest = [rows for _ in range(3) for rows in other]
     assert (seen + rest)[: len(batches)] == batches[: len(seen + rest)]
-    ahead = StratifiedBatchSampler(SEX, batch_size=8)
+    ahead = StratifiedBatchSampler(SEX, batch_size=8, random_state=0)
     ahead.load_state_dict({"epoch": 0, "step": taken})  # steps that a loop has counted
     assert ahead.state_dict() == state
 
@@ -178,7 +181,7 @@ def test_a_sampler_goes_on_where_its_state_was_saved(taken: int) -> None:
 )
 def test_states_that_are_none_are_refused(state: Any) -> None:
     with pytest.raises(DataError, match="state must hold the integers 'epoch' and 'step'"):
-        StratifiedBatchSampler(SEX, batch_size=8).load_state_dict(state)
+        StratifiedBatchSampler(SEX, batch_size=8, random_state=0).load_state_dict(state)
 
 
 # --- alone, each rank is still right in the mean ----------------------------------------------------------------
@@ -203,7 +206,7 @@ def local_mean(estimate: Any, epochs: int) -> tuple[float, float]:
 
 def test_penalties_of_single_ranks_are_unbiased_and_the_plain_distance_is_not() -> None:
     """Epochs are independent of each other: z against the distance of all rows."""
-    truth = UnfairnessPenalty(estimate="batch")(X[:, 0], SEX).item()
+    truth = UnfairnessPenalty(estimate="batch", random_state=0)(X[:, 0], SEX).item()
     mean, error = local_mean("rows", 120)
     assert abs(mean - truth) < 4 * error
     biased, error = local_mean("batch", 30)

@@ -51,7 +51,7 @@ def by_hand(distance: Any, groups: Tensor, among: Tensor | None = None, **option
 def test_the_penalty_is_the_mean_over_pairs_of_groups_or_their_sum(estimate: Any) -> None:
     expected = by_hand(energy_distance, GROUPS, unbiased=estimate == "population")
     for combine, pairs in (("sum", 1), ("mean", 3)):
-        found = UnfairnessPenalty(estimate=estimate, combine=combine)(SCORES, GROUPS)
+        found = UnfairnessPenalty(estimate=estimate, combine=combine, random_state=0)(SCORES, GROUPS)
         torch.testing.assert_close(found, expected / pairs)
         assert found.ndim == 0
 
@@ -67,7 +67,7 @@ def largest_gap(u: Tensor, v: Tensor) -> Tensor:
     ids=["mmd", "wasserstein", "callable"],
 )
 def test_other_metrics(metric: Any, distance: Any) -> None:
-    found = UnfairnessPenalty(metric=metric, estimate="batch", combine="sum")(SCORES, GROUPS)
+    found = UnfairnessPenalty(metric=metric, estimate="batch", combine="sum", random_state=0)(SCORES, GROUPS)
     torch.testing.assert_close(found, by_hand(distance, GROUPS))
 
 
@@ -84,7 +84,7 @@ def test_other_metrics(metric: Any, distance: Any) -> None:
 def test_criteria_choose_the_samples(criterion: str, sets: list[Tensor]) -> None:
     expected = sum(by_hand(energy_distance, SEX, among, unbiased=True) for among in sets)
     for labels in (LABELS, LABELS.double()):
-        torch.testing.assert_close(UnfairnessPenalty(criterion)(SCORES, SEX, labels), expected)
+        torch.testing.assert_close(UnfairnessPenalty(criterion, random_state=0)(SCORES, SEX, labels), expected)
 
 
 @pytest.mark.parametrize("name", ["statistical_parity", "equal_opportunity", "predictive_equality", "equalized_odds"])
@@ -96,7 +96,7 @@ def test_the_penalty_is_that_of_the_objective_and_of_the_audit(name: str, contra
     data = Samples(torch.zeros(N, 0), SCORES, cell, torch.ones(N))
     for estimate, combine in product(("population", "batch"), ("mean", "sum")):
         objective = Objective(regression(), cells.comparisons, criterion, estimate=estimate, combine=combine)
-        penalty = UnfairnessPenalty(name, estimate=estimate, contrast=contrast, combine=combine)
+        penalty = UnfairnessPenalty(name, estimate=estimate, contrast=contrast, combine=combine, random_state=0)
         found = penalty(SCORES, GROUPS, LABELS)
         torch.testing.assert_close(found, objective.unfairness(SCORES, whole(data, cells.comparisons)))
     audited = unfairness(
@@ -112,7 +112,7 @@ def test_the_penalty_is_that_of_the_objective_and_of_the_audit(name: str, contra
 
 
 def test_weights_are_those_of_the_two_samples() -> None:
-    found = UnfairnessPenalty()(SCORES, SEX, weights=WEIGHTS)
+    found = UnfairnessPenalty(random_state=0)(SCORES, SEX, weights=WEIGHTS)
     u, v, a, b = (part[s == SEX] for part in (SCORES, WEIGHTS) for s in (0, 1))
     torch.testing.assert_close(found, energy_distance(u, v, unbiased=True, u_weights=a, v_weights=b))
 
@@ -121,8 +121,8 @@ def test_unknown_groups_do_not_count() -> None:
     hidden = torch.where(torch.arange(N) % 5 == 0, -1, SEX)
     seen = hidden >= 0
     scores = SCORES.clone().requires_grad_()
-    found = UnfairnessPenalty()(scores, hidden)
-    torch.testing.assert_close(found, UnfairnessPenalty()(SCORES[seen], SEX[seen]))
+    found = UnfairnessPenalty(random_state=0)(scores, hidden)
+    torch.testing.assert_close(found, UnfairnessPenalty(random_state=0)(SCORES[seen], SEX[seen]))
     found.backward()
     assert not scores.grad[~seen].any()
     assert scores.grad[seen].any()
@@ -130,14 +130,14 @@ def test_unknown_groups_do_not_count() -> None:
 
 def test_several_attributes_add_up() -> None:
     both = torch.stack([GROUPS, SEX], 1)
-    expected = UnfairnessPenalty()(SCORES, GROUPS) + UnfairnessPenalty()(SCORES, SEX)
-    torch.testing.assert_close(UnfairnessPenalty()(SCORES, both), expected)
-    torch.testing.assert_close(UnfairnessPenalty(n_groups=[3, 2])(SCORES, both), expected)
+    expected = UnfairnessPenalty(random_state=0)(SCORES, GROUPS) + UnfairnessPenalty(random_state=0)(SCORES, SEX)
+    torch.testing.assert_close(UnfairnessPenalty(random_state=0)(SCORES, both), expected)
+    torch.testing.assert_close(UnfairnessPenalty(n_groups=[3, 2], random_state=0)(SCORES, both), expected)
 
 
 def test_the_gradient_is_that_of_the_two_sample_function() -> None:
     ours, theirs = (SCORES.clone().requires_grad_() for _ in range(2))
-    UnfairnessPenalty()(ours, SEX).backward()
+    UnfairnessPenalty(random_state=0)(ours, SEX).backward()
     energy_distance(theirs[SEX == 0], theirs[SEX == 1], unbiased=True).backward()
     torch.testing.assert_close(ours.grad, theirs.grad)
     assert ours.grad.any()
@@ -154,16 +154,18 @@ def test_vector_scores_are_sliced_anew_at_every_call_and_reproducibly() -> None:
     mean = np.mean([first(vectors, SEX).item() for _ in range(300)])
     assert mean == pytest.approx(energy_distance(u, v, unbiased=True, vector=True).item(), rel=0.02)
     many = UnfairnessPenalty(slices=5000, random_state=0, estimate="batch")(vectors, SEX).item()
-    assert many == pytest.approx(sliced_energy_distance(u, v, slices=5000).item(), rel=0.05)
+    assert many == pytest.approx(sliced_energy_distance(u, v, slices=5000, random_state=0).item(), rel=0.05)
 
 
 def test_vectors_of_one_number_are_numbers() -> None:
-    torch.testing.assert_close(UnfairnessPenalty()(SCORES[:, None], SEX), UnfairnessPenalty()(SCORES, SEX))
+    torch.testing.assert_close(
+        UnfairnessPenalty(random_state=0)(SCORES[:, None], SEX), UnfairnessPenalty(random_state=0)(SCORES, SEX)
+    )
 
 
 def test_a_copied_penalty_goes_on_alike() -> None:
     vectors = torch.stack([SCORES, SCORES.square()], 1)
-    penalty = UnfairnessPenalty()
+    penalty = UnfairnessPenalty(random_state=0)
     penalty(vectors, SEX)
     for other in (copy.deepcopy(penalty), pickle.loads(pickle.dumps(penalty))):
         assert other(vectors, SEX).item() == copy.deepcopy(penalty)(vectors, SEX).item()
@@ -180,7 +182,7 @@ def test_a_batch_that_lacks_a_group_is_an_error_that_names_it(
     scores: Tensor, groups: Tensor, count: int, message: str
 ) -> None:
     with pytest.raises(TooFewSamples) as caught:
-        UnfairnessPenalty()(scores, groups)
+        UnfairnessPenalty(random_state=0)(scores, groups)
     told = f"the batch has {count} sample(s) of group '1' (comparing group '0' against '1', everyone): "
     assert str(caught.value).startswith(told)
     assert message in str(caught.value)
@@ -192,7 +194,7 @@ def test_comparisons_are_worked_out_anew_only_for_new_groups(monkeypatch: pytest
     monkeypatch.setattr(
         "metrifair.problem.problem.compiled", lambda *args, **options: made.append(args) or compiled(*args, **options)
     )
-    penalty = UnfairnessPenalty()
+    penalty = UnfairnessPenalty(random_state=0)
     for _ in range(3):
         penalty(SCORES, SEX)
     assert len(made) == 1
@@ -202,14 +204,14 @@ def test_comparisons_are_worked_out_anew_only_for_new_groups(monkeypatch: pytest
 
 
 def test_groups_once_seen_are_missed_later() -> None:
-    penalty = UnfairnessPenalty()
+    penalty = UnfairnessPenalty(random_state=0)
     penalty(SCORES, GROUPS)
     with pytest.raises(TooFewSamples, match=r"0 sample\(s\) of group '2' \(comparing group '0' against '2', everyone"):
         penalty(SCORES, SEX)
     with pytest.raises(TooFewSamples, match="comparing group '0' against '2', everyone"):
-        UnfairnessPenalty(n_groups=3)(SCORES, SEX)
+        UnfairnessPenalty(n_groups=3, random_state=0)(SCORES, SEX)
     with pytest.raises(TooFewSamples, match="comparing group '0' against '1', y=2"):
-        UnfairnessPenalty("equalized_odds", n_classes=3)(SCORES, SEX, LABELS)
+        UnfairnessPenalty("equalized_odds", n_classes=3, random_state=0)(SCORES, SEX, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -273,37 +275,37 @@ def test_a_wrong_choice_is_told_before_the_first_batch(options: dict[str, Any], 
 )
 def test_scores_that_have_no_distance_are_refused(scores: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        UnfairnessPenalty()(scores, GROUPS)
+        UnfairnessPenalty(random_state=0)(scores, GROUPS)
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.asarray, pl.Series, lambda rows: pd.Series(rows, index=range(5, 65))])
 def test_group_numbers_may_come_in_any_container(kind: Any) -> None:
     groups, labels, weights = (kind(part.tolist()) for part in (SEX, LABELS, WEIGHTS))
-    found = UnfairnessPenalty("equal_opportunity")(SCORES, groups, labels, weights)
-    assert found == UnfairnessPenalty("equal_opportunity")(SCORES, SEX, LABELS, WEIGHTS)
-    ours, theirs = (StratifiedBatchSampler(part, batch_size=10) for part in (groups, SEX))
+    found = UnfairnessPenalty("equal_opportunity", random_state=0)(SCORES, groups, labels, weights)
+    assert found == UnfairnessPenalty("equal_opportunity", random_state=0)(SCORES, SEX, LABELS, WEIGHTS)
+    ours, theirs = (StratifiedBatchSampler(part, batch_size=10, random_state=0) for part in (groups, SEX))
     assert list(ours) == list(theirs)
 
 
 @pytest.mark.parametrize("text", [["a", "b"] * 30, np.array(["a", "b"] * 30), [None, "b"] * 30])
 def test_groups_and_targets_that_are_text_are_refused_by_name(text: Any) -> None:
     with pytest.raises(DataError, match=r"groups must be numbers, got .* numpy\.unique"):
-        UnfairnessPenalty()(SCORES, text)
+        UnfairnessPenalty(random_state=0)(SCORES, text)
     with pytest.raises(DataError, match="targets must be numbers"):
-        UnfairnessPenalty("equal_opportunity")(SCORES, SEX, text)
+        UnfairnessPenalty("equal_opportunity", random_state=0)(SCORES, SEX, text)
     with pytest.raises(DataError, match="groups must be numbers"):
-        StratifiedBatchSampler(text, batch_size=10)
+        StratifiedBatchSampler(text, batch_size=10, random_state=0)
     with pytest.raises(DataError, match="targets must be numbers"):
-        StratifiedBatchSampler(SEX, text, batch_size=10)
+        StratifiedBatchSampler(SEX, text, batch_size=10, random_state=0)
     with pytest.raises(DataError, match="group must be numbers"):
         next(covering_batches([(torch.zeros(1), 0.0, text[1])], batch_size=1))
 
 
 def test_a_sampler_of_batches_in_place_of_one_of_rows_is_noticed() -> None:
-    loader = DataLoader(TensorDataset(SCORES, SEX), sampler=StratifiedBatchSampler(SEX, batch_size=10))
+    loader = DataLoader(TensorDataset(SCORES, SEX), sampler=StratifiedBatchSampler(SEX, batch_size=10, random_state=0))
     scores, groups = next(iter(loader))
     with pytest.raises(DataError, match="batch_sampler=, not as sampler="):
-        UnfairnessPenalty()(scores, groups)
+        UnfairnessPenalty(random_state=0)(scores, groups)
 
 
 def test_only_what_is_public_is_shown() -> None:
@@ -321,7 +323,7 @@ def test_every_batch_holds_every_group_and_weighs_it_by_its_share(size: int, cri
     cell = rare if criterion == "statistical_parity" else 2 * rare + LABELS
     small = criterion == "equalized_odds" and size < 8
     with pytest.warns(UserWarning, match="batches have 8 rows") if small else nullcontext():
-        sampler = StratifiedBatchSampler(rare, LABELS, batch_size=size, criterion=criterion)
+        sampler = StratifiedBatchSampler(rare, LABELS, batch_size=size, criterion=criterion, random_state=0)
     batches = list(sampler)
     assert len(batches) == len(sampler) == N // len(batches[0])
     for rows in batches:
@@ -339,7 +341,7 @@ def test_the_mean_over_all_weighted_batches_is_the_mean_of_the_data() -> None:
     generator = torch.Generator().manual_seed(99)
     groups = torch.tensor([0] * 12 + [1] * 6)
     loss = torch.randn(18, generator=generator, dtype=torch.float64)
-    sampler = StratifiedBatchSampler(groups, batch_size=6)
+    sampler = StratifiedBatchSampler(groups, batch_size=6, random_state=0)
     means = [(sampler.weights[rows] * loss[rows]).mean() for rows in sampler]
     assert len(means) == 3
     assert torch.stack(means).mean().item() == pytest.approx(loss.mean().item(), rel=1e-6)
@@ -356,8 +358,8 @@ def test_epochs_differ_and_can_be_repeated() -> None:
 
 def test_several_attributes_and_unknown_groups_are_sampled() -> None:
     both = torch.stack([GROUPS, torch.where(torch.arange(N) % 10 == 0, -1, SEX)], 1)
-    sampler = StratifiedBatchSampler(both, batch_size=20)
-    penalty = UnfairnessPenalty(n_groups=(3, 2))
+    sampler = StratifiedBatchSampler(both, batch_size=20, random_state=0)
+    penalty = UnfairnessPenalty(n_groups=(3, 2), random_state=0)
     for rows in sampler:
         assert penalty(SCORES[rows], both[rows]).isfinite()
         assert (both[rows][:, 1] == -1).any()
@@ -376,27 +378,27 @@ def test_a_data_loader_takes_the_sampler() -> None:
         assert torch.equal(y, LABELS[rows])
         assert torch.equal(group, SEX[rows])
         assert torch.equal(weight, sampler.weights[rows])
-        assert UnfairnessPenalty()(SCORES[rows], group).isfinite()
+        assert UnfairnessPenalty(random_state=0)(SCORES[rows], group).isfinite()
 
 
 def test_a_group_too_small_for_batches_is_refused() -> None:
     with pytest.raises(TooFewSamples) as caught:
-        StratifiedBatchSampler([0, 0, 0, 1], batch_size=4)
+        StratifiedBatchSampler([0, 0, 0, 1], batch_size=4, random_state=0)
     assert str(caught.value) == (
         "comparing group '0' against '1', everyone: group '1' has 1 sample(s) there, and 2 of each kind are needed; "
         "merge small groups, mark them as missing, or use estimate='rows' or 'batch'"
     )
     for estimate in ("rows", "batch"):
-        assert len(StratifiedBatchSampler([0, 0, 0, 1], batch_size=4, estimate=estimate)) == 1
+        assert len(StratifiedBatchSampler([0, 0, 0, 1], batch_size=4, estimate=estimate, random_state=0)) == 1
 
 
 def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
-    sampler = StratifiedBatchSampler(SEX, batch_size=10)
+    sampler = StratifiedBatchSampler(SEX, batch_size=10, random_state=0)
     with pytest.warns(
         MetrifairWarning, match=r"^estimate='rows' has no effect: kolmogorov can only be measured within"
     ):
         UnfairnessPenalty(metric="kolmogorov", estimate="rows", sampler=sampler)
-    UnfairnessPenalty(metric="kolmogorov")  # nothing was asked for
+    UnfairnessPenalty(metric="kolmogorov", random_state=0)  # nothing was asked for
 
 
 # --- batches of a stream ----------------------------------------------------------------------------------------
@@ -424,7 +426,7 @@ def test_covering_batches_are_those_of_the_library(criterion: str, shape: tuple[
         assert torch.equal(ours.y, y[rows])
         assert torch.equal(ours.group, group[rows])
         torch.testing.assert_close(ours.weight.double(), theirs.samples.weight.double())
-        UnfairnessPenalty(criterion, n_groups=2)(ours.x.flatten(1)[:, 0], ours.group, ours.y)
+        UnfairnessPenalty(criterion, n_groups=2, random_state=0)(ours.x.flatten(1)[:, 0], ours.group, ours.y)
 
 
 def test_covering_reads_no_further_than_it_must() -> None:
@@ -452,16 +454,16 @@ def test_a_loop_of_one_s_own_becomes_fair() -> None:
 
     def trained(strength: float) -> float:
         torch.manual_seed(0)
-        model, penalty = torch.nn.Linear(3, 1), UnfairnessPenalty()
+        model, penalty = torch.nn.Linear(3, 1), UnfairnessPenalty(random_state=0)
         optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-        sampler = StratifiedBatchSampler(group, batch_size=60)
+        sampler = StratifiedBatchSampler(group, batch_size=60, random_state=0)
         for rows in [rows for _ in range(15) for rows in sampler]:
             output = model(x[rows]).squeeze(1)
             loss = torch.nn.functional.binary_cross_entropy_with_logits(output, y[rows], sampler.weights[rows])
             optimizer.zero_grad()
             (loss + strength * penalty(output.sigmoid(), group[rows])).backward()
             optimizer.step()
-        return UnfairnessPenalty(estimate="batch")(model(x).squeeze(1).sigmoid(), group).item()
+        return UnfairnessPenalty(estimate="batch", random_state=0)(model(x).squeeze(1).sigmoid(), group).item()
 
     assert trained(5.0) < 0.1 * trained(0.0)
 
@@ -491,7 +493,7 @@ def test_a_batch_that_cannot_be_read_is_refused(options: Any, groups: Tensor, la
 
 
 def test_later_batches_have_the_attributes_of_the_first() -> None:
-    penalty = UnfairnessPenalty()
+    penalty = UnfairnessPenalty(random_state=0)
     penalty(SCORES, SEX)
     with pytest.raises(DataError, match=r"1 column.* got 2"):
         penalty(SCORES, TWO_COLUMNS)
@@ -502,32 +504,32 @@ def test_targets_in_bins_are_no_labels() -> None:
     target = 20.0 * LABELS + 0.5
     for options in ({}, {"n_groups": np.int64(2), "n_classes": 2}):
         found = UnfairnessPenalty(criterion, **options)(SCORES, SEX, target)
-        torch.testing.assert_close(found, UnfairnessPenalty("equal_opportunity")(SCORES, SEX, LABELS))
-    sampler = StratifiedBatchSampler(SEX, target, batch_size=20, criterion=criterion)
+        torch.testing.assert_close(found, UnfairnessPenalty("equal_opportunity", random_state=0)(SCORES, SEX, LABELS))
+    sampler = StratifiedBatchSampler(SEX, target, batch_size=20, criterion=criterion, random_state=0)
     assert len(sampler) == 3
 
 
 def test_the_sampler_refuses_groups_and_targets_of_two_lengths() -> None:
     with pytest.raises(DataError, match=r"arguments must have one length, got groups 60, targets 5"):
-        StratifiedBatchSampler(SEX, LABELS[:5], batch_size=10)
+        StratifiedBatchSampler(SEX, LABELS[:5], batch_size=10, random_state=0)
 
 
 @pytest.mark.parametrize("groups", [[], [0, 0, -2, 1]])
 def test_the_sampler_refuses_groups_that_it_cannot_read(groups: list[int]) -> None:
     with pytest.raises(DataError, match="group"):
-        StratifiedBatchSampler(groups, batch_size=2)
+        StratifiedBatchSampler(groups, batch_size=2, random_state=0)
 
 
 def test_a_penalty_says_what_it_is() -> None:
     words = "metric='energy', estimate='population', contrast='rest', combine='mean'"
     told = f"UnfairnessPenalty('equal_opportunity', {words})"
-    assert repr(UnfairnessPenalty("equal_opportunity", contrast="rest")) == told
-    assert repr(UnfairnessPenalty(continuous=True)).endswith("combine='mean', continuous=True)")
-    sampler = StratifiedBatchSampler([0, 0, 0, 1, 1, 1], batch_size=4)
+    assert repr(UnfairnessPenalty("equal_opportunity", contrast="rest", random_state=0)) == told
+    assert repr(UnfairnessPenalty(continuous=True, random_state=0)).endswith("combine='mean', continuous=True)")
+    sampler = StratifiedBatchSampler([0, 0, 0, 1, 1, 1], batch_size=4, random_state=0)
     assert repr(sampler) == "StratifiedBatchSampler(1 batches of 4 rows of 2 strata, epoch=0)"
     assert repr(sampler) in repr(UnfairnessPenalty(sampler=sampler))
 
 
 def test_groups_in_a_dict_are_refused_in_few_words() -> None:
     with pytest.raises(DataError, match=r"groups must be one tensor, got a dict of 'sex', 'age'; .*torch\.stack"):
-        UnfairnessPenalty()(torch.rand(4), {"sex": torch.arange(4) % 2, "age": torch.arange(4.0)})  # type: ignore[arg-type]
+        UnfairnessPenalty(random_state=0)(torch.rand(4), {"sex": torch.arange(4) % 2, "age": torch.arange(4.0)})  # type: ignore[arg-type]

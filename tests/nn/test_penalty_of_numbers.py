@@ -19,12 +19,12 @@ def batch(n: int = 60):
 
 def test_the_penalty_is_the_energy_dependence_of_the_batch() -> None:
     scores, age, sex = batch()
-    assert UnfairnessPenalty(estimate="batch")(scores, age).item() == pytest.approx(
+    assert UnfairnessPenalty(estimate="batch", random_state=0)(scores, age).item() == pytest.approx(
         energy_dependence(scores, age).item()
     )
     unbiased = energy_dependence(scores, age, unbiased=True).item()
-    assert UnfairnessPenalty()(scores, age).item() == pytest.approx(unbiased)
-    whole = UnfairnessPenalty(estimate="batch", continuous=[0])
+    assert UnfairnessPenalty(random_state=0)(scores, age).item() == pytest.approx(unbiased)
+    whole = UnfairnessPenalty(estimate="batch", continuous=[0], random_state=0)
     both = whole(scores, torch.stack([age.round(), sex.double()], 1)).item()
     apart = energy_distance(scores[sex == 0], scores[sex == 1]).item()
     assert both == pytest.approx(energy_dependence(scores, age.round()).item() + apart)
@@ -32,10 +32,10 @@ def test_the_penalty_is_the_energy_dependence_of_the_batch() -> None:
 
 def test_the_scale_is_that_of_the_first_batch_or_of_the_sampler() -> None:
     scores, age, _ = batch()
-    penalty = UnfairnessPenalty(estimate="batch")
+    penalty = UnfairnessPenalty(estimate="batch", random_state=0)
     penalty(scores, age)
     assert penalty(scores, 10 * age).item() == pytest.approx(10 * energy_dependence(scores, age).item())
-    sampler = StratifiedBatchSampler(age, batch_size=60)
+    sampler = StratifiedBatchSampler(age, batch_size=60, random_state=0)
     with_sampler = UnfairnessPenalty(estimate="rows", sampler=sampler)
     rows = next(iter(sampler))
     assert with_sampler(scores[rows], age[rows]).item() == pytest.approx(energy_dependence(scores, age).item())
@@ -57,7 +57,7 @@ def test_gradients_pull_scores_together_and_unknown_numbers_count_for_nothing() 
     scores, age, _ = batch()
     age[5] = float("nan")
     scores.requires_grad_()
-    UnfairnessPenalty()(scores, age).backward()
+    UnfairnessPenalty(random_state=0)(scores, age).backward()
     assert scores.grad[5] == 0
     assert torch.corrcoef(torch.stack([scores.grad[torch.arange(60) != 5], age[torch.arange(60) != 5]]))[0, 1] > 0.5
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_used_is_said(options, message: str) -> None:
 
 def test_many_integers_are_groups_and_that_is_said_once() -> None:
     scores, age, _ = batch()
-    penalty = UnfairnessPenalty(contrast="independence")
+    penalty = UnfairnessPenalty(contrast="independence", random_state=0)
     with pytest.warns(MetrifairWarning, match="different integers, taken as so many groups; say continuous=True"):
         penalty(scores, age.round().long())
     penalty(scores, age.round().long())
@@ -102,7 +102,7 @@ def test_batches_of_a_stream_wait_for_no_group_but_for_four_in_every_set() -> No
             one.group.nan_to_num(), torch.tensor(age[seen : seen + len(one.y)]).to(one.group).nan_to_num()
         )
         seen += len(one.y)
-        UnfairnessPenalty("equalized_odds", continuous=True)(torch.randn(len(one.y)), one.group, one.y)
+        UnfairnessPenalty("equalized_odds", continuous=True, random_state=0)(torch.randn(len(one.y)), one.group, one.y)
     with pytest.raises(DataError, match="infinite"):
         next(covering([(torch.zeros(1), 0.0, float("inf"))] * 4, batch_size=4, continuous=True))
 
@@ -114,7 +114,10 @@ def test_the_dependence_of_such_batches_has_no_bias() -> None:
         (torch.tensor([x]), 0.0, a)
         for x, a in zip(generator.normal(size=2000), generator.normal(size=2000), strict=True)
     )
-    penalties = {"population": UnfairnessPenalty(), "batch": UnfairnessPenalty(estimate="batch")}
+    penalties = {
+        "population": UnfairnessPenalty(random_state=0),
+        "batch": UnfairnessPenalty(estimate="batch", random_state=0),
+    }
     found = {name: [] for name in penalties}
     for batch_of_stream in covering(stream, batch_size=8, continuous=True):
         for name, penalty in penalties.items():

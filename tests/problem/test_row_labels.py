@@ -29,7 +29,7 @@ TAKERS: dict[str, Any] = {
     "fit": lambda y, a: FairClassifier(epochs=1, random_state=0).fit(_X, y, sensitive_features=a),
     "partial_fit": lambda y, a: FairClassifier().partial_fit(_X, y, sensitive_features=a),
     "frontier": lambda y, a: frontier(
-        FairClassifier(epochs=1, random_state=0), _X, y, sensitive_features=a, strengths=[0, 1]
+        FairClassifier(epochs=1, random_state=0), _X, y, sensitive_features=a, strengths=[0, 1], random_state=0
     ),
     "booster": lambda y, a: FairLGBMClassifier(n_estimators=1, verbose=-1).fit(_X, y, sensitive_features=a),
     "baseline": lambda y, a: ReweighingClassifier().fit(_X, y, sensitive_features=a),

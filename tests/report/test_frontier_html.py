@@ -26,7 +26,7 @@ VIEWS = {
     "one point": demo_view(count=1, seeds=1, failed=0),
     "one strength, many seeds": demo_view(count=1, seeds=9, failed=0),
     "all failed": demo_view(count=3, failed=3),
-    "regression": demo_view(decisions=False, accuracy_name="R2", on="decisions"),
+    "regression": demo_view(decisions=False, accuracy_name="R2", unfairness_of="decisions"),
     "no curves, no choice, no floor": demo_view(curves={}, chosen=None, floor=None, notes=[], groups=()),
     "not numbers": FrontierView(
         [Point(0, 0, 0.9, 0.4, None, {"auc": math.nan}), Point(1, 0, math.nan, 0.3), Point(2, 0, 0.5, math.inf)],

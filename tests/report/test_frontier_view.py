@@ -58,12 +58,12 @@ def test_points_without_figures_are_treated_like_failed_ones():
 def test_the_front_is_that_of_the_points_on_the_chosen_unfairness():
     swapped = [Point(0, 0, 0.9, 0.4, 0.1), Point(1, 0, 0.8, 0.1, 0.4)]
     assert [point.strength for point in FrontierView(swapped).front] == [1, 0]
-    assert [point.strength for point in FrontierView(swapped, on="decisions").front] == [0]
-    assert FrontierView(swapped, on="decisions").gap_key == "decision_unfairness"
+    assert [point.strength for point in FrontierView(swapped, unfairness_of="decisions").front] == [0]
+    assert FrontierView(swapped, unfairness_of="decisions").gap_key == "decision_unfairness"
 
 
 def test_regression_has_no_decisions_even_if_asked():
-    view = demo_view(decisions=False, on="decisions", accuracy_name="R2")
+    view = demo_view(decisions=False, unfairness_of="decisions", accuracy_name="R2")
     assert view.gap_key == "unfairness"
     assert view.keys == ("accuracy", "unfairness")
     assert view.label("accuracy") == "R²"
@@ -144,9 +144,9 @@ def test_a_view_says_what_is_wrong_with_it():
     ):
         FrontierView([])
     with pytest.raises(
-        DataError, match=r"on must be one of 'scores', 'decisions', got 'score'; did you mean 'scores'\?"
+        DataError, match=r"unfairness_of must be one of 'scores', 'decisions', got 'score'; did you mean 'scores'\?"
     ):
-        FrontierView([Point(0, 0, 1, 0)], on="score")
+        FrontierView([Point(0, 0, 1, 0)], unfairness_of="score")
     with pytest.raises(DataError, match="accuracy_name must be one of 'accuracy', 'R2', got 'auc'"):
         FrontierView([Point(0, 0, 1, 0)], accuracy_name="auc")
 

@@ -72,7 +72,7 @@ def test_the_summary_says_that_no_model_keeps_the_limit():
 def test_the_note_on_chance_names_the_comparisons_it_is_the_largest_of():
     assert "about 0.199 by chance alone (the largest of 7 comparisons)" in chance_text(0.1993, 7)
     assert "comparisons" not in chance_text(0.1993, 1)
-    assert "up to about 0.199" in chance_text(0.1993, 1, on="decisions")
+    assert "up to about 0.199" in chance_text(0.1993, 1, unfairness_of="decisions")
 
 
 def test_the_glossary_explains_what_is_shown_by_the_names_that_are_shown():

@@ -43,6 +43,7 @@ from metrifair import (
     FairRegressor,
     FairXGBClassifier,
     FairXGBRegressor,
+    SearchOptions,
     TableEncoder,
     ThresholdPostprocessor,
     frontier,
@@ -116,9 +117,15 @@ def models() -> dict[str, Any]:
         "state of weights": AuditState(score_range=(-99, 99), threshold=1.0).add(
             None, VALUE, sensitive_features=GROUP, sample_weight=1 + VALUE**2
         ),
-        "frontier": frontier(FairClassifier(**QUICK), X, VALUE > 1, strengths=[0, 1], **groups),
+        "frontier": frontier(FairClassifier(**QUICK), X, VALUE > 1, strengths=[0, 1], random_state=0, **groups),
         "frontier of families": frontier(
-            [linear, BarycenterPostprocessor(linear, folds=1)], X, VALUE > 1, strengths=[1], tolerances=[0.5], **groups
+            [linear, BarycenterPostprocessor(linear, folds=1)],
+            X,
+            VALUE > 1,
+            strengths=[1],
+            random_state=0,
+            **groups,
+            search=SearchOptions(tolerances=[0.5]),
         ),
     }
 
@@ -126,7 +133,15 @@ def models() -> dict[str, Any]:
 def swept(ledger: Path) -> Frontier:
     """A frontier that goes on from this ledger."""
     own = FairClassifier(model="linear")
-    return frontier(own, X, VALUE > 1, sensitive_features=GROUP, strengths=[0, 1], ledger=ledger)
+    return frontier(
+        own,
+        X,
+        VALUE > 1,
+        sensitive_features=GROUP,
+        strengths=[0, 1],
+        random_state=0,
+        search=SearchOptions(ledger=ledger),
+    )
 
 
 # Forging

@@ -21,7 +21,15 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from metrifair import FairLGBMClassifier, FairLGBMRegressor, FairXGBClassifier, FairXGBRegressor, frontier, load
+from metrifair import (
+    FairLGBMClassifier,
+    FairLGBMRegressor,
+    FairXGBClassifier,
+    FairXGBRegressor,
+    SearchOptions,
+    frontier,
+    load,
+)
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.criteria import Criterion
 from metrifair.saving.boosters import KIND
@@ -181,7 +189,8 @@ def test_the_best_round_is_kept(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["lgbm", "xgb"])
 def test_a_frontier_of_boosters_is_saved_and_resumed(name: str, tmp_path: Path) -> None:
     kind, parameters, target = MODELS[name]
-    arguments = {"sensitive_features": A, "strengths": [0, 3], "ledger": tmp_path / "ledger"}
+    search = SearchOptions(ledger=tmp_path / "ledger")
+    arguments = {"sensitive_features": A, "strengths": [0, 3], "random_state": 0, "search": search}
     front = frontier(kind(**parameters), X, target, **arguments)
     front.save(tmp_path / "front")
     for again in (load(tmp_path / "front"), frontier(kind(**parameters), X, target, **arguments)):

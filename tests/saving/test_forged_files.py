@@ -194,7 +194,9 @@ def test_more_threads_than_processors_are_not_believed(tmp_path: Path) -> None:
 
 @cache
 def frontier_content() -> Content:
-    front = frontier(FairClassifier(epochs=2, hidden=(4,)), X, Y, sensitive_features=A, strengths=[0, 1])
+    front = frontier(
+        FairClassifier(epochs=2, hidden=(4,)), X, Y, sensitive_features=A, strengths=[0, 1], random_state=0
+    )
     path = Path(os.environ.get("TMPDIR", "/tmp"), f"metrifair-test-{os.getpid()}.front")
     try:
         front.save(path)
@@ -225,7 +227,7 @@ def frontier_content() -> Content:
         (("notes", 0), ["split", {"training": 3}], "note 'split'"),
         (("notes", 0), ["luck", {}], "note 'luck'"),
         (("notes", 0), ["chance", {"unfairness": "high"}], "note 'chance'"),
-        (("on",), "luck", "Invalid enum value 'luck'"),
+        (("unfairness_of",), "luck", "Invalid enum value 'luck'"),
         (("accuracy_name",), "luck", "Invalid enum value 'luck'"),
         (("floor",), "low", "got `str`"),
         (("chosen",), {"strength": 1}, "missing required field"),

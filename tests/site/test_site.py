@@ -26,14 +26,13 @@ MODULES = ("baselines", "batches", "criteria", "datasets", "errors", "metrics", 
 def public_names() -> list[str]:
     """Every name that users may write, as they write it."""
     names = [f"metrifair.{name}" for name in metrifair.__all__ if name not in {*MODULES, *dir_of("errors")}]
-    names += [f"metrifair.{room}.{name}" for room in MODULES if room != "criteria" for name in dir_of(room)]
+    names += [f"metrifair.{room}.{name}" for room in MODULES for name in dir_of(room) if not name.isupper()]
     return names + [f"metrifair.datasets.synthetic.{name}" for name in synthetic.__all__]
 
 
 def dir_of(room: str) -> list[str]:
-    """What a module says is public; errors are all that it defines."""
-    module = import_module("metrifair.problem.criteria" if room == "criteria" else f"metrifair.{room}")
-    return getattr(module, "__all__", None) or [name for name, value in vars(module).items() if isinstance(value, type)]
+    """What a module says is public."""
+    return list(import_module(f"metrifair.{room}").__all__)
 
 
 class Page(HTMLParser):

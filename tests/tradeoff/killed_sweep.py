@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from metrifair import FairClassifier, frontier
+from metrifair import FairClassifier, SearchOptions, frontier
 from metrifair.estimators import fit_stack
 from metrifair.tradeoff import frontier as tradeoff
 from metrifair.tradeoff import sweep
@@ -111,7 +111,15 @@ def sweep_once(task: dict[str, Any]) -> None:
     X = rng.normal(size=(120, 2)) + group[:, None]
     y = (X.sum(1) + rng.normal(size=120) > 1).astype(int)
     estimator = FairClassifier(epochs=2) if task["way"] == "stacks" else OneByOne(epochs=2)
-    front = frontier(estimator, X, y, sensitive_features=group, strengths=STRENGTHS, seeds=SEEDS, ledger=task["ledger"])
+    front = frontier(
+        estimator,
+        X,
+        y,
+        sensitive_features=group,
+        strengths=STRENGTHS,
+        random_state=0,
+        search=SearchOptions(seeds=SEEDS, ledger=task["ledger"]),
+    )
     part = Path(f"{task['table']}.{os.getpid()}")
     part.write_text(table_of(front.outcomes))
     part.replace(task["table"])

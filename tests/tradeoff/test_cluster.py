@@ -16,6 +16,7 @@ import joblib
 import numpy as np
 import pytest
 from killed_sweep import table_of
+from searching import arguments
 
 from metrifair import FairClassifier, frontier
 from metrifair.api.frontier import Frontier
@@ -57,7 +58,7 @@ def note(path: str, text: str) -> None:
 
 
 def front(estimator: Any, **more: Any) -> Frontier:
-    return frontier(estimator, X, Y, sensitive_features=A, **{"strengths": VALUES, "seeds": 2, **more})
+    return frontier(estimator, X, Y, sensitive_features=A, **arguments(**{"strengths": VALUES, "seeds": 2, **more}))
 
 
 def lines(log: Path) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from searching import arguments
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -16,6 +17,7 @@ from metrifair import (
     BarycenterPostprocessor,
     FairClassifier,
     FairRegressor,
+    SearchOptions,
     TableEncoder,
     ThresholdPostprocessor,
     frontier,
@@ -41,7 +43,7 @@ FAMILIES: dict[str, Any] = {
 
 def made(families: Any = FAMILIES, **options: Any) -> Frontier:
     given = {"strengths": [0.0, 1.0, 10.0], "tolerances": [0.0, 0.5, 1.0]} | options
-    return frontier(families, X, Y, sensitive_features=A, **given)
+    return frontier(families, X, Y, sensitive_features=A, **arguments(**given))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +70,7 @@ def test_every_model_is_named_by_family_and_by_what_it_needs(front: Frontier) ->
 
 
 def test_families_reach_what_they_reach_alone(front: Frontier) -> None:
-    alone = frontier(FAMILIES["moved"], X, Y, sensitive_features=A, strengths=[0.0, 0.5, 1.0])
+    alone = frontier(FAMILIES["moved"], X, Y, sensitive_features=A, strengths=[0.0, 0.5, 1.0], random_state=0)
     assert alone.parameter == "tolerance"
     assert not alone.knobs
     for own, other in zip(alone.points, front.points[3:6], strict=True):
@@ -117,7 +119,7 @@ def test_certificates_count_the_models_of_all_families(front: Frontier) -> None:
     with pytest.raises(DataError, match="certified unfairness at most") as caught:
         front.select(max_unfairness=0.01, certified=True, needs_group=True)
     own = [one for one in front.outcomes if one.test.needs_group]
-    least = min(bound(one.validation, on="scores", cdfs=2, models=len(front.outcomes)) for one in own)
+    least = min(bound(one.validation, unfairness_of="scores", cdfs=2, models=len(front.outcomes)) for one in own)
     assert f"ranges from {least:.4f}" in str(caught.value)
 
 
@@ -173,7 +175,7 @@ def test_what_cannot_be_one_frontier() -> None:
         made([LINEAR, FairRegressor()])
     with pytest.raises(DataError, match="families are estimators by their names"):
         made({})
-    with pytest.raises(DataError, match="tolerances must be None"):
+    with pytest.raises(DataError, match="tolerances must be a list"):
         made(tolerances=[])
     with pytest.raises(DataError, match="takes no control_features"):
         made({"moved": FAMILIES["moved"]}, control_features=rng.integers(0, 2, 800))
@@ -181,8 +183,9 @@ def test_what_cannot_be_one_frontier() -> None:
 
 def test_a_pipeline_is_swept_by_its_last_step_and_chosen_whole(tmp_path: Path) -> None:
     scaled = make_pipeline(StandardScaler(), LINEAR)
-    front = frontier(scaled, X, Y, sensitive_features=A, strengths=[0.0, 3.0], ledger=tmp_path / "ledger")
-    plain = frontier(LINEAR, X, Y, sensitive_features=A, strengths=[0.0, 3.0])
+    kept = arguments(sensitive_features=A, strengths=[0.0, 3.0], ledger=tmp_path / "ledger")
+    front = frontier(scaled, X, Y, **kept)
+    plain = frontier(LINEAR, X, Y, sensitive_features=A, strengths=[0.0, 3.0], random_state=0)
     assert front.parameter == "strength"
     np.testing.assert_allclose([p.unfairness for p in front.points], [p.unfairness for p in plain.points], atol=1e-3)
     model = front.select(max_unfairness=1.0)
@@ -190,21 +193,30 @@ def test_a_pipeline_is_swept_by_its_last_step_and_chosen_whole(tmp_path: Path) -
     by_hand = make_pipeline(StandardScaler(), FairClassifier(model[-1].strength, model="linear", random_state=0))
     by_hand.fit(X, Y, fairclassifier__sensitive_features=A)
     np.testing.assert_allclose(front.refit().predict_proba(X), by_hand.predict_proba(X), atol=1e-9)
-    named = {"parameter": "fairclassifier__strength", "ledger": tmp_path / "ledger"}  # finished, though not kept
-    again = frontier(scaled, X, Y, sensitive_features=A, strengths=[0.0, 3.0], **named)
+    again = frontier(scaled, X, Y, parameter="fairclassifier__strength", **kept)  # finished, though not kept
     assert again.points == front.points
 
 
 def test_the_last_step_of_a_pipeline_is_asked_what_unfairness_is_and_who_needs_the_group(tmp_path: Path) -> None:
     encoded = make_pipeline(TableEncoder(), FairClassifier(model="linear", criterion="equal_opportunity"))
     table = {"a": X[:, 0], "b": X[:, 1], "town": np.where(X[:, 2] > 0, "Bern", "Chur")}
-    front = frontier(encoded, pd.DataFrame(table), Y, sensitive_features=A, strengths=[0.0])
-    bare = frontier(encoded[-1], encoded[0].fit_transform(table), Y, sensitive_features=A, strengths=[0.0])
+    front = frontier(encoded, pd.DataFrame(table), Y, sensitive_features=A, strengths=[0.0], random_state=0)
+    bare = frontier(
+        encoded[-1], encoded[0].fit_transform(table), Y, sensitive_features=A, strengths=[0.0], random_state=0
+    )
     assert front.points[0].unfairness == pytest.approx(bare.points[0].unfairness, abs=1e-2)
     front.save(tmp_path / "front")
     assert load(tmp_path / "front").models[0].predict(table).shape == (800,)
     moved = make_pipeline(StandardScaler(), FAMILIES["moved"])
-    front = frontier([moved, encoded[-1]], X, Y, sensitive_features=A, strengths=[0.0], tolerances=[0.0, 1.0])
+    front = frontier(
+        [moved, encoded[-1]],
+        X,
+        Y,
+        sensitive_features=A,
+        strengths=[0.0],
+        random_state=0,
+        search=SearchOptions(tolerances=[0.0, 1.0]),
+    )
     assert [point.needs_group for point in front.points] == [True, True, False]
     wrapped = BarycenterPostprocessor(make_pipeline(StandardScaler(), FairClassifier(1.0, model="linear")), folds=2)
     assert wrapped.fit(X, Y, sensitive_features=A).predict(X, sensitive_features=A).shape == (800,)

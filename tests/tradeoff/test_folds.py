@@ -11,10 +11,9 @@ from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from metrifair import FairClassifier, frontier
+from metrifair import FairClassifier, SearchOptions, frontier
 from metrifair.errors import DataError, Diverged, TooFewSamples
-from metrifair.tradeoff.folds import in_folds
-from metrifair.tradeoff.split import data_set
+from metrifair.tradeoff.split import data_set, in_folds
 
 RNG = np.random.default_rng(3)
 N = 160
@@ -60,7 +59,9 @@ def test_folds_are_apart_alike_and_all_rows_but_those_of_the_test(count: int, se
 
 def test_no_model_says_anything_of_a_row_that_it_was_trained_on() -> None:
     ByHeart.fits.clear()
-    front = frontier(ByHeart(), ROWS, Y, sensitive_features=A, strengths=[0.0, 1.0], validation=4)
+    front = frontier(
+        ByHeart(), ROWS, Y, sensitive_features=A, strengths=[0.0, 1.0], random_state=0, search=SearchOptions(folds=4)
+    )
     split, folds = in_folds(DATA, 4, 0.25, 0)
     rest = set(split.train.tolist())
     assert ByHeart.fits == [rest - set(fold.tolist()) for fold in folds for _ in range(2)] + [rest] * 2
@@ -74,7 +75,9 @@ def test_no_model_says_anything_of_a_row_that_it_was_trained_on() -> None:
 
 def test_figures_are_those_of_all_folds_together() -> None:
     fair = FairClassifier(model="linear")
-    front = frontier(fair, X, Y, sensitive_features=A, strengths=[0.0, 3.0], validation=3)
+    front = frontier(
+        fair, X, Y, sensitive_features=A, strengths=[0.0, 3.0], random_state=0, search=SearchOptions(folds=3)
+    )
     split, folds = in_folds(DATA, 3, 0.25, 0)
     for point, test in zip(front.validation_points, front.points, strict=True):
         model = FairClassifier(point.strength, model="linear", random_state=point.seed)
@@ -93,7 +96,16 @@ def test_figures_are_those_of_all_folds_together() -> None:
         assert test.intervals
     costs = [[0.0, 1.0], [1.1, 0.0]]
     chosen = front.select(max_unfairness=1.0, utility=costs)
-    asked = frontier(fair, X, Y, sensitive_features=A, strengths=[0.0, 3.0], validation=3, utility=costs)
+    asked = frontier(
+        fair,
+        X,
+        Y,
+        sensitive_features=A,
+        strengths=[0.0, 3.0],
+        utility=costs,
+        random_state=0,
+        search=SearchOptions(folds=3),
+    )
     assert asked.select(max_unfairness=1.0).strength == chosen.strength
     assert [one.more for one in asked.validation_points] == [one.more for one in front.validation_points]
 
@@ -106,9 +118,8 @@ def test_a_ledger_keeps_what_folds_told_and_other_folds_are_another_run(tmp_path
             Y,
             sensitive_features=A,
             strengths=[0.0, 1.0],
-            seeds=seeds,
-            validation=folds,
-            ledger=tmp_path / "ledger.db",
+            random_state=0,
+            search=SearchOptions(seeds=seeds, folds=folds, ledger=tmp_path / "ledger.db"),
         )
 
     ByHeart.fits.clear()
@@ -121,28 +132,47 @@ def test_a_ledger_keeps_what_folds_told_and_other_folds_are_another_run(tmp_path
     swept(3, 1)
     assert len(ByHeart.fits) == 20
     fair = FairClassifier(model="linear")
-    more = {"sensitive_features": A, "strengths": [0.0], "validation": 2, "ledger": tmp_path / "ours.db"}
-    frontier(fair, X, Y, **more)
-    again = frontier(fair, X, Y, **more)
+    search = SearchOptions(folds=2, ledger=tmp_path / "ours.db")
+    more = {"sensitive_features": A, "strengths": [0.0], "search": search}
+    frontier(fair, X, Y, random_state=0, **more)
+    again = frontier(fair, X, Y, random_state=0, **more)
     with pytest.raises(DataError, match="a ledger keeps figures of folds, and no scores; make the frontier with this"):
         again.select(max_unfairness=1.0, utility=[[0.0, 1.0], [1.1, 0.0]])
 
 
 def test_a_model_that_fails_on_one_fold_is_not_chosen() -> None:
     needed = int(in_folds(DATA, 3, 0.25, 0)[0].train[0])
-    front = frontier(ByHeart(needs=needed), ROWS, Y, sensitive_features=A, strengths=[0.0, 1.0], validation=3)
+    front = frontier(
+        ByHeart(needs=needed),
+        ROWS,
+        Y,
+        sensitive_features=A,
+        strengths=[0.0, 1.0],
+        random_state=0,
+        search=SearchOptions(folds=3),
+    )
     assert [point.failed for point in front.validation_points] == [False, True]
 
 
 def test_what_folds_do_not_give_is_refused() -> None:
-    front = frontier(FairClassifier(model="linear"), X, Y, sensitive_features=A, strengths=[0.0], validation=2)
+    front = frontier(
+        FairClassifier(model="linear"),
+        X,
+        Y,
+        sensitive_features=A,
+        strengths=[0.0],
+        random_state=0,
+        search=SearchOptions(folds=2),
+    )
     with pytest.raises(DataError, match=r"does not hold for weighted samples, nor for folds; select without certified"):
         front.select(max_unfairness=0.9, certified=True)
-    with pytest.raises(DataError, match=r"^folds are for models to be trained, not for fitted ones; got validation=3$"):
-        frontier([LogisticRegression().fit(X, Y)], X, Y, sensitive_features=A, validation=3)
+    with pytest.raises(DataError, match=r"^folds needs models to train, and these are fitted; leave folds out$"):
+        frontier(
+            [LogisticRegression().fit(X, Y)], X, Y, sensitive_features=A, random_state=0, search=SearchOptions(folds=3)
+        )
     with pytest.raises(
-        TooFewSamples, match=r"^validation=100 asks for as many folds, and there are rows of every label"
+        TooFewSamples, match=r"^folds must be at most \d+, as every fold needs rows of every label, got 100"
     ):
-        frontier(FairClassifier(), X, Y, sensitive_features=A, validation=100)
+        frontier(FairClassifier(), X, Y, sensitive_features=A, random_state=0, search=SearchOptions(folds=100))
     with pytest.raises(DataError, match=r"^test must be a share above 0 that leaves rows for training, got 1.0$"):
-        frontier(FairClassifier(), X, Y, sensitive_features=A, validation=3, test=1.0)
+        frontier(FairClassifier(), X, Y, sensitive_features=A, test=1.0, random_state=0, search=SearchOptions(folds=3))

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfairness
+from metrifair import FairClassifier, FairRegressor, SearchOptions, audit, frontier, load, unfairness
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.figures.certificates import dkw_radius
@@ -91,7 +91,16 @@ def numbered() -> Any:
 
 
 def test_models_never_see_what_they_are_judged_on(numbered: Any) -> None:
-    frontier(Numbered(), numbered, Y, sensitive_features=A, strengths=[0, 1], seeds=2, sample_weight=np.arange(N))
+    frontier(
+        Numbered(),
+        numbered,
+        Y,
+        sensitive_features=A,
+        strengths=[0, 1],
+        sample_weight=np.arange(N),
+        random_state=0,
+        search=SearchOptions(seeds=2),
+    )
     (trained,) = {rows for _, rows in Numbered.fitted}
     seen = set(Numbered.judged)
     assert len(seen) == 3
@@ -111,8 +120,24 @@ def test_the_parts_are_those_of_the_split(numbered: Any) -> None:
 
 
 def test_seeds_change_models_and_not_the_split() -> None:
-    front = frontier(FairClassifier(epochs=5), X, Y, sensitive_features=A, strengths=[0.0], seeds=[1, 2])
-    again = frontier(FairClassifier(epochs=5), X, Y, sensitive_features=A, strengths=[0.0], seeds=[2])
+    front = frontier(
+        FairClassifier(epochs=5),
+        X,
+        Y,
+        sensitive_features=A,
+        strengths=[0.0],
+        random_state=0,
+        search=SearchOptions(seeds=[1, 2]),
+    )
+    again = frontier(
+        FairClassifier(epochs=5),
+        X,
+        Y,
+        sensitive_features=A,
+        strengths=[0.0],
+        random_state=0,
+        search=SearchOptions(seeds=[2]),
+    )
     assert front.points[0].more["log_loss"] != front.points[1].more["log_loss"]
     assert again.points[0].more["log_loss"] == pytest.approx(front.points[1].more["log_loss"])
     assert [model.random_state for model in front.models] == [1, 2]
@@ -121,7 +146,15 @@ def test_seeds_change_models_and_not_the_split() -> None:
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
 def test_the_frontier_is_that_of_models_trained_separately(kind: Any) -> None:
     y, regression = (Y, False) if kind is FairClassifier else (T, True)
-    front = frontier(kind(epochs=20), X, y, sensitive_features=A, strengths=[0.0, 0.5, 5.0], seeds=2)
+    front = frontier(
+        kind(epochs=20),
+        X,
+        y,
+        sensitive_features=A,
+        strengths=[0.0, 0.5, 5.0],
+        random_state=0,
+        search=SearchOptions(seeds=2),
+    )
     data, train, validation, test = parts(y=y, regression=regression)
     for outcome in front.outcomes:
         strength, seed, _ = outcome.job
@@ -145,15 +178,15 @@ def test_any_kind_of_table_gives_the_same_points(table: str) -> None:
         "lists": (X.tolist(), Y.tolist(), A.tolist()),
     }[table]
     made = FairClassifier(epochs=3)
-    found = frontier(made, x, y, sensitive_features=groups, strengths=[0, 1])
-    assert found.points == frontier(made, X, Y, sensitive_features=A, strengths=[0, 1]).points
+    found = frontier(made, x, y, sensitive_features=groups, strengths=[0, 1], random_state=0)
+    assert found.points == frontier(made, X, Y, sensitive_features=A, strengths=[0, 1], random_state=0).points
 
 
 def test_groups_can_be_a_dictionary_of_attributes() -> None:
     """As for FairClassifier.fit."""
     made = FairClassifier(epochs=3)
-    found = frontier(made, X, Y, sensitive_features={"sex": A}, strengths=[1.0])
-    assert found.points == frontier(made, X, Y, sensitive_features=A, strengths=[1.0]).points
+    found = frontier(made, X, Y, sensitive_features={"sex": A}, strengths=[1.0], random_state=0)
+    assert found.points == frontier(made, X, Y, sensitive_features=A, strengths=[1.0], random_state=0).points
 
 
 @pytest.mark.parametrize("name", ["X", "sample_weight"])
@@ -162,7 +195,7 @@ def test_a_table_of_another_length_is_refused(name: str, rows: int) -> None:
     given: dict[str, Any] = {"X": X, "sample_weight": np.ones(N)}
     given[name] = np.resize(given[name], (rows, *given[name].shape[1:]))
     with pytest.raises(DataError, match=f"one length.*{name} {rows}"):
-        frontier(FairClassifier(epochs=2), y=Y, sensitive_features=A, strengths=[0], **given)
+        frontier(FairClassifier(epochs=2), y=Y, sensitive_features=A, strengths=[0], random_state=0, **given)
 
 
 # --- models that are fitted already -----------------------------------------------------------------------------
@@ -170,7 +203,7 @@ def test_a_table_of_another_length_is_refused(name: str, rows: int) -> None:
 
 def test_fitted_models_are_only_judged(numbered: Any) -> None:
     models = [Numbered(), LogisticRegression().fit(numbered, Y)]
-    front = frontier(models, numbered, Y, sensitive_features=A)
+    front = frontier(models, numbered, Y, sensitive_features=A, random_state=0)
     assert Numbered.fitted == []
     assert list(front.models) == models
     assert [(point.strength, point.seed) for point in front.points] == [(0.0, 0), (1.0, 0)]
@@ -184,7 +217,7 @@ def test_fitted_models_are_only_judged(numbered: Any) -> None:
 
 def test_no_models_at_all_are_refused() -> None:
     with pytest.raises(DataError):
-        frontier([], X, Y, sensitive_features=A)
+        frontier([], X, Y, sensitive_features=A, random_state=0)
 
 
 @pytest.mark.parametrize("given", [False, True], ids=["trained", "fitted"])
@@ -204,7 +237,7 @@ def test_an_estimator_that_needs_groups_to_predict_receives_them(given: bool) ->
             return np.asarray(sensitive_features)
 
     made = [Aware(), Aware()] if given else Aware()
-    front = frontier(made, X, Y, sensitive_features=A, strengths=[0, 1])
+    front = frontier(made, X, Y, sensitive_features=A, strengths=[0, 1], random_state=0)
     assert [point.unfairness for point in front.points] == [1.0, 1.0]
     assert [point.decision_unfairness for point in front.points] == [1.0, 1.0]
 
@@ -233,7 +266,7 @@ def faked(monkeypatch: pytest.MonkeyPatch, lost: Sequence[float] = ()) -> list[f
 
 def test_the_default_is_zero_and_24_strengths_on_a_logarithmic_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = faked(monkeypatch)
-    frontier(FairClassifier(), X, Y, sensitive_features=A)
+    frontier(FairClassifier(), X, Y, sensitive_features=A, random_state=0)
     assert asked[0] == 0
     assert asked[1:22] == pytest.approx(np.geomspace(0.03, 1_000, 21), rel=0.02)
     assert asked[22:] == [1e4, 1e5, 1e6]
@@ -242,17 +275,19 @@ def test_the_default_is_zero_and_24_strengths_on_a_logarithmic_scale(monkeypatch
 @pytest.mark.parametrize("strengths", [[-5, 0], ["x", 0], [float("nan")], [float("inf")], [], "all"])
 def test_strengths_that_are_none_are_refused(strengths: Any) -> None:
     with pytest.raises(DataError, match=r"strengths must be None, 'auto', or a list of finite numbers from 0 upwards"):
-        frontier(FairClassifier(), X, Y, sensitive_features=A, strengths=strengths)
+        frontier(FairClassifier(), X, Y, sensitive_features=A, strengths=strengths, random_state=0)
 
 
 def test_strengths_may_be_an_array() -> None:
-    front = frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=np.array([0, 1]))
+    front = frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=np.array([0, 1]), random_state=0)
     assert [point.strength for point in front.points] == [0.0, 1.0]
 
 
 def test_auto_adds_strengths_where_the_curve_bends(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = faked(monkeypatch)
-    front = frontier(FairClassifier(), X, Y, sensitive_features=A, strengths="auto", seeds=2)
+    front = frontier(
+        FairClassifier(), X, Y, sensitive_features=A, strengths="auto", random_state=0, search=SearchOptions(seeds=2)
+    )
     added = asked[len(DEFAULT_STRENGTHS) :]
     assert 1 <= len(added) <= 8
     assert asked[: len(DEFAULT_STRENGTHS)] == list(DEFAULT_STRENGTHS)
@@ -267,13 +302,13 @@ def test_auto_adds_strengths_where_the_curve_bends(monkeypatch: pytest.MonkeyPat
 
 def test_auto_looks_past_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = faked(monkeypatch, lost=DEFAULT_STRENGTHS[5:])
-    frontier(FairClassifier(), X, Y, sensitive_features=A, strengths="auto")
+    frontier(FairClassifier(), X, Y, sensitive_features=A, strengths="auto", random_state=0)
     assert max(asked[len(DEFAULT_STRENGTHS) :]) < DEFAULT_STRENGTHS[4]
 
 
 def test_auto_of_nothing_but_failures_is_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     faked(monkeypatch, lost=DEFAULT_STRENGTHS)
-    front = frontier(FairClassifier(), X, Y, sensitive_features=A, strengths="auto")
+    front = frontier(FairClassifier(), X, Y, sensitive_features=A, strengths="auto", random_state=0)
     assert all(point.failed for point in front.points)
 
 
@@ -286,20 +321,27 @@ def test_auto_trains_no_strength_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         return real(*args, **named)
 
     monkeypatch.setattr(sweep, "fit_stack", counted)
-    frontier(FairClassifier(epochs=1, model="linear"), X, Y, sensitive_features=A, strengths="auto")
+    frontier(FairClassifier(epochs=1, model="linear"), X, Y, sensitive_features=A, strengths="auto", random_state=0)
     assert sorted(done) == sorted(set(done))
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"on": "labels"}, "on must be"),
+        ({"unfairness_of": "labels"}, "unfairness_of must be"),
         ({"criterion": "parity"}, "criterion must be"),
         ({"test": 0.9}, "validation and test"),
         ({"test": "0.2"}, "validation and test"),
         ({"validation": True}, "validation and test"),
         ({"validation": math.nan}, "validation and test"),
-        *(({"seeds": seeds}, "^seeds must be") for seeds in (0, -1, True, 2.5, "2", [], [0.5], [True], [-1], None)),
+        ({"validation": 4}, r"pass search=SearchOptions\(folds=5\)"),
+        ({"search": {"folds": 4}}, r"^search must be None or SearchOptions\(\.\.\.\), got \{'folds': 4\}"),
+        (
+            {"search": SearchOptions(ledger="runs.db"), "random_state": None},
+            "^random_state must be given with a ledger",
+        ),
+        ({"random_state": "0"}, "^random_state must be None, an integer"),
+        ({"utility": None}, "^utility must be"),
     ],
 )
 def test_arguments_that_mean_nothing_are_refused_before_training(
@@ -307,7 +349,7 @@ def test_arguments_that_mean_nothing_are_refused_before_training(
 ) -> None:
     monkeypatch.setattr("metrifair.tradeoff.frontier.sweep", None)
     with pytest.raises(DataError, match=words):
-        frontier(FairClassifier(), X, Y, sensitive_features=A, **arguments)
+        frontier(FairClassifier(), X, Y, **{"sensitive_features": A, "random_state": 0, **arguments})
 
 
 # --- the same question, the same number --------------------------------------------------------------------------
@@ -319,7 +361,7 @@ def test_the_four_fifths_ratio_is_that_of_the_positive_class(positive: str) -> N
     rng = np.random.default_rng(1)
     hired = np.where(X.sum(1) + rng.normal(size=N) > 2.5, "yes", "no")
     made = FairClassifier(0.0, epochs=200, pos_label=positive)
-    front = frontier(made, X, hired, sensitive_features=A, strengths=[0.0])
+    front = frontier(made, X, hired, sensitive_features=A, strengths=[0.0], random_state=0)
     *_, test = parts(y=hired)
     model, point = front.models[0], front.points[0]
     score = model.predict_proba(X[test])[:, int(positive == "yes")]
@@ -339,7 +381,7 @@ def test_the_four_fifths_ratio_is_that_of_the_positive_class(positive: str) -> N
 def test_a_regressor_is_judged_within_the_bins_of_its_criterion(criterion: Any, bins: tuple[float, ...]) -> None:
     """The positive bin is the last, however many there are."""
     made = FairRegressor(criterion=replace(criterion, bins=bins), epochs=3)
-    front = frontier(made, X, T, sensitive_features=A, strengths=[0.5])
+    front = frontier(made, X, T, sensitive_features=A, strengths=[0.5], random_state=0)
     *_, test = parts(y=T, regression=True, criterion=made.criterion)
     within = (T[test] >= bins[-1]) == (criterion is EQUAL_OPPORTUNITY)
     scores = front.models[0].predict(X[test])
@@ -373,7 +415,9 @@ def test_a_row_of_weight_two_counts_like_two_rows(kind: str) -> None:
 @pytest.mark.filterwarnings("ignore:The chosen model")  # few rows and epochs: no better than a constant
 def test_a_weighted_frontier_says_so_and_certifies_nothing() -> None:
     weight = np.random.default_rng(0).random(N)
-    front = frontier(FairClassifier(epochs=3), X, Y, sensitive_features=A, strengths=[0.0], sample_weight=weight)
+    front = frontier(
+        FairClassifier(epochs=3), X, Y, sensitive_features=A, strengths=[0.0], sample_weight=weight, random_state=0
+    )
     assert FrontierNote("weighted") in front.notes
     assert "Rows count by their sample weights." in front.summary()
     assert front.points[0].intervals == {}
@@ -384,11 +428,14 @@ def test_a_weighted_frontier_says_so_and_certifies_nothing() -> None:
 
 def test_equal_weights_are_none_and_rows_without_weight_are_not_there() -> None:
     model = LogisticRegression().fit(X, Y)
-    plain = frontier([model], X, Y, sensitive_features=A)
-    assert frontier([model], X, Y, sensitive_features=A, sample_weight=np.full(N, 2.0)).points == plain.points
+    plain = frontier([model], X, Y, sensitive_features=A, random_state=0)
+    assert (
+        frontier([model], X, Y, sensitive_features=A, sample_weight=np.full(N, 2.0), random_state=0).points
+        == plain.points
+    )
     more = np.concatenate([X, 100 * np.ones((30, 3))]), np.append(Y, np.zeros(30, int)), np.append(A, np.zeros(30, int))
     weight = np.append(np.ones(N), np.zeros(30))
-    without = frontier([model], *more[:2], sensitive_features=more[2], sample_weight=weight)
+    without = frontier([model], *more[:2], sensitive_features=more[2], sample_weight=weight, random_state=0)
     assert without.points == plain.points
 
 
@@ -398,13 +445,13 @@ def test_equal_weights_are_none_and_rows_without_weight_are_not_there() -> None:
 def test_rows_that_lack_a_group_are_refused_before_anything_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("metrifair.tradeoff.frontier.sweep", lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(TooFewSamples, match="the held-out data have"):
-        frontier(FairClassifier(), X, Y, sensitive_features=np.arange(N) == 0)
+        frontier(FairClassifier(), X, Y, sensitive_features=np.arange(N) == 0, random_state=0)
 
 
 # --- choosing ---------------------------------------------------------------------------------------------------
 
 
-def made(*figures: tuple[float, float], on: str = "scores", n: int = 2000, **more: Any) -> Frontier:
+def made(*figures: tuple[float, float], unfairness_of: str = "scores", n: int = 2000, **more: Any) -> Frontier:
     """Models called 0, 1, ... with these (unfairness, accuracy) on validation data, and quite others on test data."""
     radius = 2 * dkw_radius(n)
     outcomes = []
@@ -412,7 +459,7 @@ def made(*figures: tuple[float, float], on: str = "scores", n: int = 2000, **mor
         interval = Interval(max(0.0, gap - radius), min(1.0, gap + radius))
         validation = Point(k, 0, accuracy, gap, 1 - gap, intervals={"unfairness": interval})
         outcomes.append(Outcome(Job(k, 0), validation, Point(k, 0, 1 - accuracy, 1 - gap, gap), None, f"model {k}"))
-    return Frontier(outcomes, on, "accuracy", ("a", "b"), {"a": n, "b": n}, **more)
+    return Frontier(outcomes, unfairness_of, "accuracy", ("a", "b"), {"a": n, "b": n}, **more)
 
 
 @pytest.mark.parametrize(
@@ -462,9 +509,9 @@ def test_ties_go_to_the_better_other_figure() -> None:
 
 
 def test_decisions_can_be_what_is_limited() -> None:
-    assert made(*SOME, on="decisions").select(max_unfairness=0.75) == "model 0"
-    assert made(*SOME, on="decisions").select(max_unfairness=0.5) == "model 0"
-    assert made((0.4, 0.9), (0.6, 0.5), on="decisions").select(max_unfairness=0.5) == "model 1"
+    assert made(*SOME, unfairness_of="decisions").select(max_unfairness=0.75) == "model 0"
+    assert made(*SOME, unfairness_of="decisions").select(max_unfairness=0.5) == "model 0"
+    assert made((0.4, 0.9), (0.6, 0.5), unfairness_of="decisions").select(max_unfairness=0.5) == "model 1"
 
 
 def test_failed_models_are_never_chosen() -> None:
@@ -531,7 +578,9 @@ def test_certified_applies_to_a_limit_of_unfairness_only() -> None:
 
 @pytest.mark.filterwarnings("ignore:The chosen model")  # few rows and epochs: no better than a constant
 def test_a_real_choice_predicts_and_is_judged_anew() -> None:
-    front = frontier(FairClassifier(epochs=60, hidden=(4,)), X, Y, sensitive_features=A, strengths=[0.0, 0.5, 20.0])
+    front = frontier(
+        FairClassifier(epochs=60, hidden=(4,)), X, Y, sensitive_features=A, strengths=[0.0, 0.5, 20.0], random_state=0
+    )
     limit = sorted(point.unfairness for point in front.validation_points)[1]
     model = front.select(max_unfairness=limit)
     data, _, validation, test = parts()
@@ -597,7 +646,15 @@ def test_a_real_certificate_is_the_formula() -> None:
     a = rng.integers(2, size=4000)
     x = rng.normal(size=(4000, 2)) + 0.5 * a[:, None]
     y = (x.sum(1) + rng.normal(size=4000) > 0.5).astype(int)
-    front = frontier(FairClassifier(epochs=10), x, y, sensitive_features=a, strengths=[0.0, 0.5], seeds=2)
+    front = frontier(
+        FairClassifier(epochs=10),
+        x,
+        y,
+        sensitive_features=a,
+        strengths=[0.0, 0.5],
+        random_state=0,
+        search=SearchOptions(seeds=2),
+    )
     data = data_set(x, y, a, None, regression=False, criterion=PARITY, contrast="pairs")
     counts = np.bincount(a[data.split(0.25, 0.25, 0).validation])
     radius = sum(math.sqrt(math.log(2 * 2 * 4 / 0.05) / (2 * n)) for n in counts)
@@ -611,7 +668,7 @@ def test_a_certificate_counts_the_functions_of_all_groups_and_classes(groups: in
     a = rng.integers(groups, size=6000)
     x = rng.normal(size=(6000, 2))
     y = np.digitize(x[:, 0] + rng.normal(size=6000), [0.0, 1.0][: classes - 1])
-    front = frontier(FairClassifier(epochs=3), x, y, sensitive_features=a, strengths=[0.0, 5.0])
+    front = frontier(FairClassifier(epochs=3), x, y, sensitive_features=a, strengths=[0.0, 5.0], random_state=0)
     data = data_set(x, y, a, None, regression=False, criterion=PARITY, contrast="pairs")
     counts = np.sort(np.bincount(a[data.split(0.25, 0.25, 0).validation]))[:2]
     functions = 2 * math.comb(groups, 2) * (1 if classes == 2 else classes)
@@ -698,13 +755,13 @@ def test_a_choice_that_small_groups_rule_out_blames_them() -> None:
 
 
 def test_a_frontier_says_what_chance_would_show_and_which_groups_are_small() -> None:
-    front = frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0.0])
+    front = frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0.0], random_state=0)
     _, _, small, chance = front.notes
     assert front.notes[1] == FrontierNote("positive_label", {"labels": [0, 1], "positive": 1})  # which needs no words
     assert (small.kind, chance.kind) == ("small_groups", "chance")
     first = {"group": "0", "attribute": "sensitive_features", "part": "test", "within": "everyone"}
     assert small.facts["groups"][0] == {**first, "rows": front.sizes["0"]}
-    assert chance.facts == {"unfairness": front.floor, "comparisons": 1, "on": "scores"}
+    assert chance.facts == {"unfairness": front.floor, "comparisons": 1, "unfairness_of": "scores"}
     assert front.view().floor == front.floor
     assert f"({front.sizes['0']} in test rows)" in front.view().notes[1]
     assert f"of about {front.floor:.3f} by chance" in front.view().notes[2]
@@ -713,7 +770,9 @@ def test_a_frontier_says_what_chance_would_show_and_which_groups_are_small() -> 
 
 def test_a_frontier_says_once_where_models_predict_the_same_for_everyone() -> None:
     line, given = FairClassifier(model="linear"), {"sensitive_features": A}
-    front = frontier(line, X, Y, strengths=[0.0, 0.01, 300.0, 1e5], seeds=2, **given)
+    front = frontier(
+        line, X, Y, strengths=[0.0, 0.01, 300.0, 1e5], random_state=0, **given, search=SearchOptions(seeds=2)
+    )
     (note,) = [note for note in front.notes if note.kind == "constant_models"]
     assert note.facts == {"family": "", "strengths": [0.0, 0.01, 300.0, 1e5], "constant": [300.0, 1e5]}
     assert note_text(note).startswith(
@@ -721,8 +780,8 @@ def test_a_frontier_says_once_where_models_predict_the_same_for_everyone() -> No
     )
     assert not front.models[1].predictor_.is_constant
     with pytest.warns(MetrifairWarning, match="Models predict the same for everyone at strength 300 .1 of 2"):
-        frontier(line, X, Y, strengths=[0.0, 300.0], **given)
-    assert "predict the same" not in frontier(line, X, Y, strengths=[0.0], **given).summary()
+        frontier(line, X, Y, strengths=[0.0, 300.0], random_state=0, **given)
+    assert "predict the same" not in frontier(line, X, Y, strengths=[0.0], random_state=0, **given).summary()
 
 
 def test_a_limit_is_remembered_even_where_no_model_keeps_it() -> None:
@@ -749,7 +808,7 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(sweep, "fit_stack", diverging)
     y = Y if kind is FairClassifier else T
-    front = frontier(kind(epochs=5), X, y, sensitive_features=A, strengths=[0.0, 1.0, 9.0], title="Loans")
+    front = frontier(kind(epochs=5), X, y, sensitive_features=A, strengths=[0.0, 1.0, 9.0], random_state=0)
     front.select(max_unfairness=1.0)
     told = dict(provenance_lines(front.provenance))
     assert (
@@ -760,7 +819,7 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
     front.save(tmp_path / "front.metrifair")
     again = load(tmp_path / "front.metrifair")
     assert again.points == front.points
-    assert (again.provenance.title, dict(provenance_lines(again.provenance))) == ("Loans", told)
+    assert dict(provenance_lines(again.provenance)) == told
     assert again.validation_points == front.validation_points
     assert [one.curves for one in again.outcomes] == [one.curves for one in front.outcomes]
     assert (again.chosen, again.limit, again.floor, again.all_small, again.sizes, again.notes, again.groups) == (
@@ -805,10 +864,22 @@ def test_a_frame_has_a_row_for_each_point(backend: Any) -> None:
 
 def test_a_view_shows_one_seeds_distributions_for_each_strength() -> None:
     front = frontier(
-        FairClassifier(epochs=3), X, Y, sensitive_features=A, strengths=[0.0, 1.0], seeds=2, on="decisions"
+        FairClassifier(epochs=3),
+        X,
+        Y,
+        sensitive_features=A,
+        strengths=[0.0, 1.0],
+        unfairness_of="decisions",
+        random_state=0,
+        search=SearchOptions(seeds=2),
     )
     view = front.view("Who is hired")
-    assert (view.title, view.on, view.accuracy_name, view.chosen) == ("Who is hired", "decisions", "accuracy", None)
+    assert (view.title, view.unfairness_of, view.accuracy_name, view.chosen) == (
+        "Who is hired",
+        "decisions",
+        "accuracy",
+        None,
+    )
     assert tuple(view.points) == front.points
     assert dict(view.curves) == {outcome.job.value: outcome.curves for outcome in front.outcomes[:2]}
     assert all(isinstance(curves, Curves) for curves in view.curves.values())
@@ -820,14 +891,14 @@ def test_a_parameter_of_another_name_is_called_by_it() -> None:
 
 
 def test_a_regressors_accuracy_is_called_r2() -> None:
-    front = frontier(FairRegressor(epochs=3), X, T, sensitive_features=A, strengths=[0.0])
+    front = frontier(FairRegressor(epochs=3), X, T, sensitive_features=A, strengths=[0.0], random_state=0)
     assert front.accuracy_name == "R2"
     with pytest.raises(DataError, match=r"^no model has R2 at least 2 on validation data; it ranges from "):
         front.select(min_accuracy=2)
 
 
 def test_pages_and_pictures_are_written(tmp_path: Path) -> None:
-    front = frontier(FairClassifier(epochs=3), X, Y, sensitive_features=A, strengths=[0.0, 1.0])
+    front = frontier(FairClassifier(epochs=3), X, Y, sensitive_features=A, strengths=[0.0, 1.0], random_state=0)
     front.to_html(tmp_path / "page.html", title="Who is hired")
     front.to_picture(tmp_path / "front.png")
     assert "Who is hired" in (tmp_path / "page.html").read_text()
@@ -870,7 +941,7 @@ def test_unfairness_that_is_learnt_row_by_row_is_shown_and_warned_of() -> None:
     groups = generator.integers(2, size=800)
     features = generator.normal(size=(800, 2)) + 0.8 * groups[:, None]
     labels = (features[:, 0] + generator.normal(size=800) > 0.4).astype(int)
-    front = frontier(Memory(), features, labels, sensitive_features=groups, strengths=[0, 1])
+    front = frontier(Memory(), features, labels, sensitive_features=groups, strengths=[0, 1], random_state=0)
     plain, memory = front.outcomes
     assert plain.training is not None
     assert memory.training is not None
@@ -911,7 +982,11 @@ def test_tables_come_in_the_library_of_the_data_and_notebooks_show_a_frame() -> 
     for given, library in ((X, pd.DataFrame), (X.to_numpy(), pl.DataFrame)):
         labels = y if library is pd.DataFrame else y.to_numpy()
         front = frontier(
-            [LogisticRegression().fit(given, labels)], given, labels, sensitive_features=np.arange(400) % 2
+            [LogisticRegression().fit(given, labels)],
+            given,
+            labels,
+            sensitive_features=np.arange(400) % 2,
+            random_state=0,
         )
         assert isinstance(front.to_frame(), library)
     shown = front._repr_html_()
@@ -927,7 +1002,12 @@ def test_whether_ages_are_a_number_is_decided_once_by_all_rows() -> None:
     label = (features.sum(1) + rng.normal(size=300) > 1).astype(int)
     with pytest.warns(MetrifairWarning, match="is taken as a number") as told:
         front = frontier(
-            FairClassifier(model="linear"), features, label, sensitive_features={"age": age}, strengths=[0.1]
+            FairClassifier(model="linear"),
+            features,
+            label,
+            sensitive_features={"age": age},
+            strengths=[0.1],
+            random_state=0,
         )
     assert sum("is taken as a number" in str(one.message) for one in told) == 1
     model = front.select(max_unfairness=1.0)

@@ -56,7 +56,7 @@ def brute_area(some: Sequence[Point], on: On) -> float:
 def test_pareto_keeps_exactly_the_points_that_none_beats(some: list[Point], on: On) -> None:
     usable = [point for point in some if not point.failed]
     unbeaten = {(p.gap(on), p.accuracy) for p in usable if not any(beats(other, p, on) for other in usable)}
-    found = pareto(some, on=on)
+    found = pareto(some, unfairness_of=on)
     assert [(point.gap(on), point.accuracy) for point in found] == sorted(unbeaten)
     assert all(any(point is given for given in usable) for point in found)
 
@@ -64,7 +64,7 @@ def test_pareto_keeps_exactly_the_points_that_none_beats(some: list[Point], on: 
 @settings(max_examples=120, deadline=None)
 @given(st.lists(points, max_size=12), st.sampled_from(["scores", "decisions"]))
 def test_the_area_is_the_integral_of_the_best_accuracy_within_reach(some: list[Point], on: On) -> None:
-    assert area(some, on=on) == pytest.approx(brute_area(some, on), abs=1e-12)
+    assert area(some, unfairness_of=on) == pytest.approx(brute_area(some, on), abs=1e-12)
 
 
 @settings(max_examples=50, deadline=None)
@@ -116,12 +116,12 @@ def test_pareto_by_hand(some: list[Point], kept: list[int]) -> None:
 def test_scores_and_decisions_are_judged_apart() -> None:
     low, high = at(0.1, 0.6, decision_unfairness=0.8), at(0.5, 0.7, decision_unfairness=0.2)
     assert pareto([low, high]) == (low, high)
-    assert pareto([low, high], on="decisions") == (high,)
+    assert pareto([low, high], unfairness_of="decisions") == (high,)
     assert area([low, high]) == pytest.approx(0.4 * 0.6 + 0.5 * 0.7)
-    assert area([low, high], on="decisions") == pytest.approx(0.8 * 0.7)
+    assert area([low, high], unfairness_of="decisions") == pytest.approx(0.8 * 0.7)
     better = at(0.05, 0.8, decision_unfairness=0.9)  # beats both, but for decisions
     assert area([low, high, better]) == pytest.approx(0.95 * 0.8)
-    assert area([low, high, better], on="decisions") == pytest.approx(0.7 * 0.7 + 0.1 * 0.8)
+    assert area([low, high, better], unfairness_of="decisions") == pytest.approx(0.7 * 0.7 + 0.1 * 0.8)
 
 
 def test_a_regressors_decisions_are_its_scores() -> None:

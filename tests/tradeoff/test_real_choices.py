@@ -38,7 +38,7 @@ def check_choices(name: str, family: str) -> None:
     X, y, groups = (np.asarray(part)[kept] for part in (data.X, data.y, data.sensitive_features))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of training, as that it has not converged
-        front = frontier(made, X, y, sensitive_features=groups, strengths=STRENGTHS)
+        front = frontier(made, X, y, sensitive_features=groups, strengths=STRENGTHS, random_state=0)
     assert front.source is not None
     assert front.source.evaluator.training is not None
     label, trained = front.source.evaluator.test.labels, front.source.evaluator.training.labels

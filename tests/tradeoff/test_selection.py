@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, make_scorer
 
-from metrifair import DataError, FairClassifier, FairRegressor, audit, frontier, load
+from metrifair import DataError, FairClassifier, FairRegressor, SearchOptions, audit, frontier, load
 from metrifair.api.frontier import Frontier
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.certificates import dkw_radius
@@ -108,7 +108,15 @@ def test_below_what_chance_shows_all_are_as_fair() -> None:
 
 @pytest.fixture(scope="module")
 def front() -> Frontier:
-    return frontier(FairClassifier(epochs=40), X, Y, sensitive_features=A, strengths=[0.0, 0.3, 1.0, 3.0], seeds=2)
+    return frontier(
+        FairClassifier(epochs=40),
+        X,
+        Y,
+        sensitive_features=A,
+        strengths=[0.0, 0.3, 1.0, 3.0],
+        random_state=0,
+        search=SearchOptions(seeds=2),
+    )
 
 
 @pytest.mark.parametrize("name", ["accuracy", "balanced_accuracy", "auc", "log_loss", "brier"])
@@ -150,7 +158,13 @@ def test_costs_and_scorers_can_be_asked_for_later(front: Frontier) -> None:
 
 def test_a_frontier_is_made_by_a_utility() -> None:
     made_by = frontier(
-        FairRegressor(epochs=20), X, T, sensitive_features=A, strengths=[0.0, 1.0], utility="mean_absolute_error"
+        FairRegressor(epochs=20),
+        X,
+        T,
+        sensitive_features=A,
+        strengths=[0.0, 1.0],
+        utility="mean_absolute_error",
+        random_state=0,
     )
     assert made_by.utility.name == "mean_absolute_error"
     test = made_by.source.evaluator.test.labels if made_by.source else np.zeros(0)
@@ -173,7 +187,13 @@ def test_a_frontier_is_made_by_a_utility() -> None:
 @pytest.mark.filterwarnings("ignore:The chosen model")
 def test_a_file_keeps_the_utility_and_the_constant(tmp_path: Path) -> None:
     made_by = frontier(
-        FairClassifier(epochs=20), X, Y, sensitive_features=A, strengths=[0.0, 1.0], utility=[[0, 1], [3, 0]]
+        FairClassifier(epochs=20),
+        X,
+        Y,
+        sensitive_features=A,
+        strengths=[0.0, 1.0],
+        utility=[[0, 1], [3, 0]],
+        random_state=0,
     )
     made_by.select(max_unfairness=1.0)
     made_by.save(tmp_path / "f")
@@ -215,14 +235,21 @@ def test_a_constant_has_unequal_losses() -> None:
     """Risk parity compares losses: those of a constant are the base rates."""
     rng = np.random.default_rng(99)
     unequal = (A + rng.random(N) > 1.1).astype(int)
-    found = frontier(FairClassifier(epochs=2, criterion="risk_parity"), X, unequal, sensitive_features=A, strengths=[0])
+    found = frontier(
+        FairClassifier(epochs=2, criterion="risk_parity"),
+        X,
+        unequal,
+        sensitive_features=A,
+        strengths=[0],
+        random_state=0,
+    )
     assert found.constant is not None
     assert found.constant.unfairness > 0.5
 
 
 def test_fitted_models_have_a_constant_too() -> None:
     models = [LogisticRegression().fit(X, Y)]
-    found = frontier(models, X, Y, sensitive_features=A)
+    found = frontier(models, X, Y, sensitive_features=A, random_state=0)
     assert found.constant is not None
     assert found.training_points == (None,)
     found.select(max_unfairness=1.0)
@@ -288,11 +315,19 @@ def test_a_certificate_counts_the_strengths_that_could_have_been_added() -> None
 
 @pytest.mark.filterwarnings("ignore:Models predict the same")  # after one epoch
 def test_strengths_that_are_added_are_counted_with_those_that_are_not() -> None:
-    found = frontier(FairClassifier(epochs=1, hidden=(2,)), X, Y, sensitive_features=A, strengths="auto", seeds=2)
+    found = frontier(
+        FairClassifier(epochs=1, hidden=(2,)),
+        X,
+        Y,
+        sensitive_features=A,
+        strengths="auto",
+        random_state=0,
+        search=SearchOptions(seeds=2),
+    )
     first = 25
     assert len(found.outcomes) == 2 * (first + 8)
     assert found.tried == 2 * (first + first - 1)
-    fixed = frontier(FairClassifier(epochs=1, hidden=(2,)), X, Y, sensitive_features=A, strengths=[0])
+    fixed = frontier(FairClassifier(epochs=1, hidden=(2,)), X, Y, sensitive_features=A, strengths=[0], random_state=0)
     assert fixed.tried is None
 
 

@@ -18,6 +18,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from killed_sweep import table_of
+from searching import arguments
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
@@ -66,7 +67,7 @@ class Penalized(ClassifierMixin, BaseEstimator):
 
 
 def front(estimator: Any = OURS, x: Any = X, y: Any = Y, groups: Any = A, **more: Any) -> Frontier:
-    return frontier(estimator, x, y, sensitive_features=groups, **{"strengths": [0.0, 1.0], **more})
+    return frontier(estimator, x, y, sensitive_features=groups, **arguments(**{"strengths": [0.0, 1.0], **more}))
 
 
 def alike(first: Outcome, second: Outcome, *, rel: float = 1e-9) -> None:

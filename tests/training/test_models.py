@@ -321,7 +321,7 @@ def by_stack(model: Any, x: Floats, y: Any) -> list[Floats]:
 
 
 def by_frontier(model: Any, x: Floats, y: Any) -> list[Floats]:
-    front = frontier(model, x, y, sensitive_features=A, strengths=[0, 1.0])
+    front = frontier(model, x, y, sensitive_features=A, strengths=[0, 1.0], random_state=0)
     return [output(one, x) for one in front.models] + [np.array([point.accuracy for point in front.points])]
 
 

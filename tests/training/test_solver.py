@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from metrifair import energy_distance, frontier, load
+from metrifair import SearchOptions, energy_distance, frontier, load
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.estimators.settings import is_solved, objective_for
@@ -311,7 +311,13 @@ def test_a_frontier_solves_once_for_all_seeds(ledger: bool, monkeypatch: pytest.
     monkeypatch.setattr(solver, "minimum", counted)
     kept = tmp_path / "ledger" if ledger else None
     found = frontier(
-        FairClassifier(model="linear"), X, Y, sensitive_features=TWO, strengths=[0.0, 0.5], seeds=3, ledger=kept
+        FairClassifier(model="linear"),
+        X,
+        Y,
+        sensitive_features=TWO,
+        strengths=[0.0, 0.5],
+        random_state=0,
+        search=SearchOptions(seeds=3, ledger=kept),
     )
     assert len(calls) == 3  # the constant, the start and one strength
     assert len({point.accuracy for point in found.points if point.strength == 0.5}) == 1

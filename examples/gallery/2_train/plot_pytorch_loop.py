@@ -21,7 +21,7 @@ figure, axes = plt.subplots()
 for strength in (0, 1, 5):
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1), torch.nn.Flatten(0))
-    sampler = StratifiedBatchSampler(group, target, batch_size=128)
+    sampler = StratifiedBatchSampler(group, target, batch_size=128, random_state=0)
     penalty = UnfairnessPenalty(sampler=sampler)
     optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
     distances = []

@@ -10,7 +10,7 @@ post-processor needs the group of every person it predicts for, which may be for
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import BarycenterPostprocessor, FairClassifier, FairLGBMClassifier, frontier
+from metrifair import BarycenterPostprocessor, FairClassifier, FairLGBMClassifier, SearchOptions, frontier
 
 generator = np.random.default_rng(0)
 a = generator.integers(2, size=3000)
@@ -27,8 +27,9 @@ front = frontier(
     y,
     sensitive_features=a,
     strengths=[0, 0.3, 1, 3, 10, 30],
-    tolerances=[0, 0.2, 0.4, 0.6, 0.8, 1],
     utility="auc",
+    random_state=0,
+    search=SearchOptions(tolerances=[0, 0.2, 0.4, 0.6, 0.8, 1]),
 )
 figure, axes = plt.subplots()
 for family in dict.fromkeys(point.family for point in front.points):

@@ -10,13 +10,21 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from metrifair import FairClassifier, frontier
+from metrifair import FairClassifier, SearchOptions, frontier
 
 cancer = load_breast_cancer()
 X, y = cancer.data, cancer.target
 large = X[:, 0] > np.median(X[:, 0])  # a stand-in for a group: tumors with a radius above the median
 strengths = [0, 0.1, 0.3, 1, 3, 10, 30]
-front = frontier(FairClassifier(), X, y, sensitive_features=large, strengths=strengths, seeds=10)
+front = frontier(
+    FairClassifier(),
+    X,
+    y,
+    sensitive_features=large,
+    strengths=strengths,
+    random_state=0,
+    search=SearchOptions(seeds=10),
+)
 
 figure, axes = plt.subplots()
 for name, label in (("unfairness", "Kolmogorov distance"), ("auc", "AUC")):

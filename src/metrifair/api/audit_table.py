@@ -169,8 +169,9 @@ def audit_table(
 
 def _check_scores(rows: TableRows, in_memory: pl.DataFrame | None, roles_by_name: Mapping[str, Roles]) -> None:
     """Raise a DataError unless the columns hold the favorable decision, or scores that are not one model's classes."""
-    for roles in roles_by_name.values() if in_memory is not None else ():
-        check_favorable(roles, float((in_memory[roles.score] == 1).sum()))
+    if in_memory is not None:
+        for roles in roles_by_name.values():
+            check_favorable(roles, float((in_memory[roles.score] == 1).sum()))
     scores = [name for name, roles in roles_by_name.items() if roles.favorable_decision is None]
     if len(scores) < 2:
         return

@@ -15,20 +15,19 @@ import narwhals.stable.v2 as nw
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import Utility, UtilityLike
-from metrifair.problem.attributes import Continuous
-from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Backend, Table, frame
 from metrifair.report.frontier import frontier_chart, frontier_html, save_picture
 from metrifair.report.html import framed, write_html
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import require
-from metrifair.support.provenance import call_text, said_of
+from metrifair.support.provenance import call_text
 from metrifair.tradeoff.evaluate import predictions
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
 from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Point: for the examples
 from metrifair.tradeoff.result import TradeOff, held_out_columns
+from metrifair.tradeoff.search import SearchOptions
 from metrifair.tradeoff.selection import Wish
 from metrifair.wording.frontier import choice_warning, note_text, summary
 from metrifair.wording.frontier_view import FrontierView, figure_name
@@ -44,21 +43,13 @@ def frontier(
     sample_weight: Table | None = None,
     parameter: str | None = None,
     strengths: Sequence[float] | Literal["auto"] | None = None,
-    tolerances: Sequence[float] | None = None,
-    seeds: int | Sequence[int] = 1,
-    validation: float | int = 0.25,
+    validation: float = 0.25,
     test: float = 0.25,
-    on: Literal["scores", "decisions"] = "scores",
-    utility: UtilityLike | None = None,
+    unfairness_of: Literal["scores", "decisions"] = "scores",
+    utility: UtilityLike = "auto",
     criterion: str | Criterion | None = None,
-    contrast: Contrast = "pairs",
-    continuous: Continuous | None = None,
-    ledger: str | Path | None = None,
-    n_jobs: int | None = None,
-    devices: Sequence[str] | None = None,
-    random_state: int = 0,
-    title: str | None = None,
-    about: Mapping[str, str] | None = None,
+    random_state: Any = None,
+    search: SearchOptions | None = None,
 ) -> Frontier:
     """The trade-off between accuracy and fairness: models of every strength and seed, judged on held-out data.
 
@@ -87,45 +78,24 @@ def frontier(
         The parameter of the estimator, or of a pipeline's last step, that is varied. None: "strength", or "tolerance"
         where there is only that.
     strengths : list of float, "auto" or None, default=None
-        Its values. None: 0, 21 from 0.03 to 1,000, and three up to a million, of tolerances 15 from 0 to 1; "auto" adds
-        some where the curve bends.
-    tolerances : list of float, default=None
-        The values for families whose parameter is "tolerance", where others have ``strengths``.
-    seeds : int or list of int, default=1
-        How many models of each value, or their seeds.
-    validation : float or int, default=0.25
-        Share of the rows that ``select`` looks at. Or a number of folds, for small data: all rows but those of the test
-        are trained on, and ``select`` looks at what models of the other folds say of each. That takes so many trainings
-        more; nothing is certified by it.
+        Its values, each once. None: 0, 21 from 0.03 to 1,000, and three up to a million, of tolerances 15 from 0 to 1;
+        "auto" adds some where the curve bends.
+    validation : float, default=0.25
+        Share of the rows on which ``select`` compares models. For cross-validation, use ``SearchOptions(folds=5)``.
     test : float, default=0.25
         Share of the rows behind the figures of ``points``.
-    on : {"scores", "decisions"}, default="scores"
-        Whose distributions unfairness compares.
-    utility : str, table of costs or scorer, default=None
-        What makes a model good: "accuracy", "balanced_accuracy", "auc", "log_loss", "brier"; of numbers "r2",
+    unfairness_of : {"scores", "decisions"}, default="scores"
+        What unfairness compares across groups.
+    utility : "auto", str, table of costs or scorer, default="auto"
+        What makes a model good: "accuracy", "balanced_accuracy", "auc", "log_loss", "brier"; for numbers "r2",
         "mean_absolute_error", "mean_squared_error". A table of costs by label and decision, in ascending order of the
-        classes, is their expected cost; also a scorer of scikit-learn, or its name. None: accuracy, or R2.
+        classes, is the expected cost. A scikit-learn scorer or its name works too. "auto" is accuracy, or R2.
     criterion : str or Criterion, default=None
         What unfairness is measured by. None: the estimator's own, or statistical parity.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Which groups are compared, for estimators that have no ``contrast`` of their own.
-    continuous : "auto", bool or list of str, default=None
-        Which sensitive features are numbers, such as ages: training lowers how much scores depend on them, and models
-        are judged by up to five bands of them. None: as the estimator says, or "auto".
-    ledger : str or Path, default=None
-        File in which finished work is kept, so that a run that was stopped goes on.
-    n_jobs : int, default=None
-        Processes that fit other estimators than ours; None: as joblib is set up. Where joblib is set up for a cluster
-        (``with joblib.parallel_config("dask"):``), its workers train, ours as well.
-    devices : list of str, default=None
-        Devices that share the strengths of FairClassifier and FairRegressor, such as ["cuda:0", "cuda:1"]; None: the
-        estimator's own. The models are the same.
-    random_state : int, default=0
-        Seed of the split.
-    title : str, default=None
-        What stands on top of the report.
-    about : dict of str, default=None
-        What is to be known of the data, such as its date and source: part of the report.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the split. None draws one, which ``provenance.seed`` records.
+    search : SearchOptions, default=None
+        How to search: seeds, cross-validation folds, values of other parameters, processes, devices, a ledger.
 
     Returns
     -------
@@ -151,7 +121,7 @@ def frontier(
     >>> a = generator.integers(2, size=600)
     >>> X = generator.normal(size=(600, 3)) + a[:, None]
     >>> y = (X.sum(1) + generator.normal(size=600) > 1.5).astype(int)
-    >>> front = frontier(FairClassifier(), X, y, sensitive_features=a, strengths=[0, 1, 2, 4])
+    >>> front = frontier(FairClassifier(), X, y, sensitive_features=a, strengths=[0, 1, 2, 4], random_state=0)
     >>> len(front.points), front.points[0].unfairness > 0.4
     (4, True)
     >>> model = front.select(max_unfairness=0.6)
@@ -160,21 +130,20 @@ def frontier(
 
     Families that need the group at prediction beside one that does not:
 
-    >>> from metrifair import BarycenterPostprocessor
+    >>> from metrifair import BarycenterPostprocessor, SearchOptions
     >>> linear = FairClassifier(model="linear")
     >>> families = {"linear": linear, "barycenter": BarycenterPostprocessor(linear)}
-    >>> front = frontier(families, X, y, sensitive_features=a, strengths=[0, 1, 10], tolerances=[0, 0.5])
+    >>> search = SearchOptions(tolerances=[0, 0.5])
+    >>> front = frontier(families, X, y, sensitive_features=a, strengths=[0, 1, 10], random_state=0, search=search)
     >>> [(point.family, point.strength, point.needs_group) for point in front.points][2:4]
     [('linear', 10.0, False), ('barycenter', 0.0, True)]
     >>> front.select(max_unfairness=0.9, needs_group=False).model
     'linear'
     """
     given = dict(locals())
-    described = said_of(title, about)
-    record = trade_off(FrontierRequest(**{name: given[name] for name in given if name not in ("title", "about")}))
-    provenance = replace(record.provenance, **described, call=call_text(frontier, given))
+    record = trade_off(FrontierRequest(**{**given, "search": SearchOptions() if search is None else search}))
     front = Frontier(**{one.name: getattr(record, one.name) for one in fields(record) if one.init})
-    front.provenance = provenance
+    front.provenance = replace(record.provenance, call=call_text(frontier, given))
     for note in front.notes:
         # No strength is left at which models vary: the trade-off does not show.
         if note.kind == "constant_models" and set(note.facts["constant"]) == set(note.facts["strengths"]) - {0.0}:
@@ -192,7 +161,7 @@ class Frontier(TradeOff):
     ----------
     outcomes : sequence of Outcome
         Every model with what it reaches.
-    on : {"scores", "decisions"}
+    unfairness_of : {"scores", "decisions"}
         Whose distributions unfairness compares.
     accuracy_name : {"accuracy", "R2"}
         What the first figure of a point is.
@@ -225,7 +194,7 @@ class Frontier(TradeOff):
     library : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
         Of the data frames that were given; tables of figures are of that library too.
     provenance : Provenance, default=Provenance()
-        Where it comes from: rows, columns, the call, seed, versions and time; with a title, and what is to be known.
+        Where it comes from: rows, columns, the call, seed, versions and time.
 
     Attributes
     ----------
@@ -394,13 +363,15 @@ class Frontier(TradeOff):
         view = self.view()
         return "\n".join((*summary(view), *view.notes))
 
-    def view(self, title: str | None = None) -> FrontierView:
+    def view(self, title: str | None = None, about: Mapping[str, str] | None = None) -> FrontierView:
         """What the pictures and the page show: one seed's distributions for each strength.
 
         Parameters
         ----------
         title : str, default=None
-            Headline of the report; by default that of ``provenance``, or "Accuracy and fairness".
+            Headline of the report. None: that of ``provenance``, or "Accuracy and fairness".
+        about : dict of str, default=None
+            Metadata shown in the report, such as the date and the source of the data.
 
         Returns
         -------
@@ -411,6 +382,7 @@ class Frontier(TradeOff):
         for outcome in self.outcomes:
             if outcome.curves is not None:
                 curves.setdefault(outcome.test.place, outcome.curves)
+        provenance = self.provenance.described(title, about)
         utility, constant = self.chosen_by or self.utility, (self.constant, self.constant_value)
         if self.source is not None and utility is not self.utility:
             constant = self.source.evaluator.constant(utility)
@@ -418,9 +390,9 @@ class Frontier(TradeOff):
             self.points,
             curves,
             self.chosen,
-            title or self.provenance.title or "Accuracy and fairness",
+            provenance.title or "Accuracy and fairness",
             self.accuracy_name,
-            self.on,
+            self.unfairness_of,
             self.groups,
             [text for note in self.notes if (text := note_text(note))],
             {} if self.parameter == "strength" else {"strength": self.parameter},
@@ -433,7 +405,7 @@ class Frontier(TradeOff):
             areas=(self.area, self.area_with_constant),
             training=self.training_points,
             validation=self.validation_points,
-            provenance=self.provenance,
+            provenance=provenance,
         )
 
     def to_frame(self, backend: Backend | None = None) -> Any:
@@ -470,8 +442,13 @@ class Frontier(TradeOff):
         schema = {name: kinds.get(name, nw.Float64) for name in names}
         return frame({name: [row.get(name) for row in rows] for name in names}, schema, backend or self.library)
 
-    def plot(self) -> Any:
+    def plot(self, *, title: str | None = None) -> Any:
         """An altair chart: points, Pareto line, chosen model.
+
+        Parameters
+        ----------
+        title : str, default=None
+            Headline of the chart. None: "Accuracy and fairness".
 
         Returns
         -------
@@ -492,13 +469,13 @@ class Frontier(TradeOff):
         >>> len(front.plot().layer)                                    # points and Pareto line
         2
         """
-        return frontier_chart(self.view())
+        return frontier_chart(self.view(title))
 
     def _repr_html_(self) -> str:
         """The page, shortened, in a frame of its own: no style leaves it."""
         return framed(frontier_html(self.view(), most_numbers=20_000), height=720, title="Accuracy and fairness")
 
-    def to_html(self, path: str | Path, *, title: str | None = None) -> None:
+    def to_html(self, path: str | Path, *, title: str | None = None, about: Mapping[str, str] | None = None) -> None:
         """Write a self-contained page with a slider over the strengths.
 
         Parameters
@@ -506,7 +483,9 @@ class Frontier(TradeOff):
         path : str or Path
             The file to write, in one step.
         title : str, default=None
-            Headline of the page; by default what the frontier was given, or "Accuracy and fairness".
+            Headline of the page. None: "Accuracy and fairness".
+        about : dict of str, default=None
+            Metadata shown in the report, such as the date and the source of the data.
 
         Raises
         ------
@@ -523,15 +502,17 @@ class Frontier(TradeOff):
         ...     "Who is hired" in Path(folder, "report.html").read_text()
         True
         """
-        write_html(path, frontier_html(self.view(title)))
+        write_html(path, frontier_html(self.view(title, about)))
 
-    def to_picture(self, path: str | Path) -> None:
+    def to_picture(self, path: str | Path, *, title: str | None = None) -> None:
         """Write the chart as a picture.
 
         Parameters
         ----------
         path : str or Path
             The file to write; it ends in .png or .svg.
+        title : str, default=None
+            Headline of the chart. None: "Accuracy and fairness".
 
         Raises
         ------
@@ -540,7 +521,7 @@ class Frontier(TradeOff):
         DataError
             If the path ends otherwise, cannot be written, or every model failed.
         """
-        save_picture(self.plot(), path)
+        save_picture(self.plot(title=title), path)
 
     def widget(self) -> Any:
         """A slider over the strengths, for notebooks, that Python can read and move.
@@ -607,14 +588,15 @@ class Frontier(TradeOff):
         usable = [point for point in self.points if not point.failed]
         if not usable:
             return f"Frontier({len(self.points)} models, all failed)"
-        least, lost, own = min(p.gap(self.on) for p in usable), f", {failed} failed" if failed else "", self.utility
+        least, own = min(point.gap(self.unfairness_of) for point in usable), self.utility
+        lost = f", {failed} failed" if failed else ""
         values = [value for point in usable if (value := point.figure(own.name)) is not None]
         best = f"{(max if own.larger_is_better else min)(values, default=math.nan):.3f}"
         name = self.accuracy_name if own.key == "accuracy" else figure_name(own.name)
         rest = "" if self.constant is None else f", {self.area_with_constant:.3f} with the constant predictor"
         return (
             f"Frontier({len(self.points)} models{lost}: {name} {'up' if own.larger_is_better else 'down'} to {best}, "
-            f"unfairness of {self.on} down to {least:.3f}, area {self.area:.3f}{rest})"
+            f"unfairness of {self.unfairness_of} down to {least:.3f}, area {self.area:.3f}{rest})"
         )
 
 

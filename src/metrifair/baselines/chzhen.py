@@ -28,9 +28,9 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
     ----------
     estimator : regressor, default=None
         Whose predictions are mapped; None is our network, ``FairRegressor(0)``.
-    t : float, default=1.0
-        How far to go from the estimator's predictions (0) to the fair ones (1). Between lies an extension of the
-        method: unfairness, as Wasserstein distance, shrinks in proportion to 1 - t.
+    tolerance : float, default=0.0
+        From 0, statistical parity, to 1, the estimator's predictions. Values between extend the published method: the
+        Wasserstein distance between groups is proportional to the tolerance.
     sigma : float, default=0.0
         Predictions are ranked after adding a draw between -sigma and sigma, which breaks ties between rows with equal
         predictions. The draw is a function of the seed and the row's features. So the prediction of a row does not
@@ -68,7 +68,7 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
     """
 
     estimator: Any = field(default=None, kw_only=False)
-    t: float = 1.0
+    tolerance: float = 0.0
     sigma: float = 0.0
     split: bool = False
     prefit: bool = False
@@ -78,7 +78,7 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
     score = PublishedPostprocessor.score  # scikit-learn's mixin predicts without groups
 
     def _check_parameters(self) -> None:
-        check_number("t", self.t, low=0, high=1)
+        check_number("tolerance", self.tolerance, low=0, high=1)
         check_number("sigma", self.sigma, low=0)
         check_switches(split=self.split)
 
@@ -121,7 +121,7 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
             own = group == code
             _, upto = EmpiricalDistribution.of(ranked).ranks(jittered[own])
             fair[own] = barycenter(upto, upto, valued, self.shares_)
-        return (1 - self.t) * plain + self.t * fair
+        return self.tolerance * plain + (1 - self.tolerance) * fair
 
 
 def row_draws(X: Table, seed: int) -> Floats:

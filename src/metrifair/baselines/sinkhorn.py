@@ -44,7 +44,7 @@ class SinkhornClassifier(NetworkClassifier):
         Penalize the last hidden layer, or the output (the probability).
     epsilon : float, default=0.1
         Entropic smoothing of the transport, whose cost is the distance, not squared.
-    tolerance : float, default=1e-9
+    tol : float, default=1e-9
         Of each transport problem, solved anew at every step from the last solution.
     max_iterations : int, default=1000
         Of each transport problem.
@@ -64,7 +64,7 @@ class SinkhornClassifier(NetworkClassifier):
         Bytes that the transport may take; more is a MemoryError before anything is allocated. Equal rows of a group
         count as one point.
     precision : {"double", "single"}, default="double"
-        Of all numbers; in single precision the tolerance is at least 1e-5.
+        Of all numbers; in single precision ``tol`` is at least 1e-5.
     variant : {"method", "reference"}, default="method"
         The reference reports in ``divergence_`` the plain cost of the plans, as the published code did, instead of the
         entropic value; training is the same.
@@ -105,7 +105,7 @@ class SinkhornClassifier(NetworkClassifier):
     criterion: str = "statistical_parity"
     level: Literal["hidden", "output"] = "hidden"
     epsilon: float = 0.1
-    tolerance: float = 1e-9
+    tol: float = 1e-9
     max_iterations: int = 1000
     model: Literal["mlp", "linear"] = "mlp"
     hidden: Sequence[int] = (16,)
@@ -153,7 +153,7 @@ class SinkhornClassifier(NetworkClassifier):
             raise DataError(
                 "level='hidden' needs a hidden layer; use model='mlp', or level='output' for a linear model"
             )
-        return Sinkhorn(self.epsilon, self.tolerance, self.max_iterations, self.block)
+        return Sinkhorn(self.epsilon, self.tol, self.max_iterations, self.block)
 
     def _part(self, data: TrainingData, seed: int, *, penalized: bool) -> SeedPart:
         labels = CONDITIONED_ON[usual_name(self.criterion)]
@@ -265,7 +265,7 @@ def _descended(
         rate *= estimator.learning_rate_decay
     if bool((short & ~lost).any()):
         warnings.warn(
-            f"Sinkhorn stopped after {estimator.max_iterations} iterations; raise max_iterations, tolerance or epsilon",
+            f"Sinkhorn stopped after {estimator.max_iterations} iterations; raise max_iterations, tol or epsilon",
             ConvergenceWarning,
             stacklevel=5,
         )

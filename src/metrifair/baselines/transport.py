@@ -77,13 +77,13 @@ class Sinkhorn:
     """How the divergence is computed, with ``block`` rows of a matrix in memory at once; None keeps all: faster."""
 
     epsilon: float = 0.1
-    tolerance: float = 1e-9  # of the marginals, summed
+    tol: float = 1e-9  # of the marginals, summed
     max_iterations: int = 1000
     block: int | None = None
 
     def __post_init__(self) -> None:
         check_number("epsilon", self.epsilon, low=0, low_open=True)
-        check_number("tolerance", self.tolerance, low=0, low_open=True)
+        check_number("tol", self.tol, low=0, low_open=True)
         check_integer("max_iterations", self.max_iterations, least=1)
         if self.block is not None:
             check_integer("block", self.block, least=1)
@@ -210,14 +210,14 @@ class Solved(NamedTuple):
 def solved(problem: TransportProblem, start: Potentials | None, solver: Sinkhorn, *, sharp: bool) -> Solved:
     """Sweeps that scale the plan of the potentials so far, which take the scalings in where these grow too far."""
     f, g = start or problem.start()
-    tolerance, max_iterations = max(solver.tolerance, _RESOLUTION[f.dtype]), solver.max_iterations
+    tol, max_iterations = max(solver.tol, _RESOLUTION[f.dtype]), solver.max_iterations
     used, done = 0, False
     while True:
         plans = problem.plans(f, g)
         for left, right, columns in problem.sweeps(plans, g):
             used += 1
             if used % _LOOK_EVERY == 0 or used >= max_iterations:
-                near = (right * columns - problem.b).abs().sum(-1) <= tolerance
+                near = (right * columns - problem.b).abs().sum(-1) <= tol
                 moderate = torch.cat([left, right], -1).log().abs() <= _MODERATE[f.dtype]
                 done, fine = torch.stack([near.all(), moderate.all()]).tolist()  # the device is waited for once
                 if done or not fine or used >= max_iterations:

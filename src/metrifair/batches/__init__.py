@@ -4,3 +4,7 @@ from metrifair.batches.covering import Coverage, covering, cut
 from metrifair.batches.stratified import whole
 
 __all__ = ["Coverage", "covering", "cut", "whole"]
+
+
+def __dir__() -> list[str]:
+    return __all__

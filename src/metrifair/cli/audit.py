@@ -12,6 +12,7 @@ import click
 
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
 from metrifair.auditing.out_of_core.files import matching, opened
+from metrifair.auditing.out_of_core.formats import is_utf8
 from metrifair.cli import options, rules
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.option_names import OPTION_NAMES
@@ -289,7 +290,7 @@ def check_columns(file: str, reading: ReadOptions, **named: Any) -> None:
     if (
         is_address(file)
         or not matching(file)
-        or not reading.utf8
+        or not is_utf8(reading)
         or reading.format == "excel"
         or ".xls" in file.lower()
     ):

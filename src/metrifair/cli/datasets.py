@@ -105,7 +105,7 @@ def demo_command(output: Path, seeds: int, max_unfairness: float) -> None:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot write to the folder {output}: {error.strerror}; name another --output") from error
-    from metrifair import FairClassifier, datasets, frontier
+    from metrifair import FairClassifier, SearchOptions, datasets, frontier
     from metrifair.cli.console import console
     from metrifair.cli.training import selected, show_frontier
 
@@ -119,7 +119,8 @@ def demo_command(output: Path, seeds: int, max_unfairness: float) -> None:
         data.X,
         data.y,
         sensitive_features=data.sensitive_features,
-        seeds=seeds,
+        random_state=0,
+        search=SearchOptions(seeds=seeds),
     )
     selected(front, max_unfairness=max_unfairness)
     show_frontier(out, front)

@@ -17,7 +17,7 @@ _OPTIONS = {
     "KEY=VALUE": "about",
     "LOW HIGH": "score-range",
     "NAME": "combine contrast criterion encoding estimate format loss metric model sheet standard table utility",
-    "NUMBER": "min-group-size max-unfairness max-groups seed seeds precision threshold vc-dimension",
+    "NUMBER": "folds min-group-size max-unfairness max-groups seed seeds precision threshold vc-dimension",
     "NUMBERS": "strengths",
     "OLD=NEW": "replace",
     "SHARE": "confidence min-group-share",
@@ -25,6 +25,7 @@ _OPTIONS = {
     "TEXT": "title",
     "VALUE": "favorable-decision missing",
     "high|low": "favorable",
+    "scores|decisions": "unfairness-of",
 }
 _PLACEHOLDERS = {option: placeholder for placeholder, options in _OPTIONS.items() for option in options.split()}
 # Arguments whose option has another name; any other option is spelled as its argument.

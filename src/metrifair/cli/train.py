@@ -142,9 +142,21 @@ def train_command(
 )
 @click.option("--seeds", type=click.IntRange(1, 100), default=1, help="Number of models for each strength.")
 @click.option(
+    "--folds",
+    type=click.IntRange(2),
+    help="Number of cross-validation folds for the choice.  [default: none, a quarter of the rows validates]",
+)
+@click.option(
+    "--unfairness-of",
+    type=click.Choice(["scores", "decisions"]),
+    default="scores",
+    help="What unfairness compares across groups.",
+)
+@click.option(
     "--utility",
+    default="auto",
     help="Utility of a model: accuracy, balanced_accuracy, auc, log_loss or brier; r2, mean_absolute_error or "
-    "mean_squared_error for a numeric label; or the name of a scikit-learn scorer.  [default: accuracy, or r2]",
+    "mean_squared_error for a numeric label; or the name of a scikit-learn scorer. auto is accuracy, or r2.",
 )
 @click.option(
     "--cost",
@@ -183,7 +195,9 @@ def frontier_command(
     strengths: Any,
     families: Any,
     seeds: int,
-    utility: str | None,
+    folds: int | None,
+    unfairness_of: str,
+    utility: str,
     cost: Any,
     choice: Choice,
     html: Path | None,
@@ -205,7 +219,7 @@ def frontier_command(
     Example: compare with post-processing, which needs the group at prediction
       metrifair frontier people.csv --label income --group sex --families mlp,linear,barycenter --html report.html
     """
-    if cost is not None and utility is not None:
+    if cost is not None and utility != "auto":
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
     if choice.refit is not None and choice.output is None:
         raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
@@ -217,10 +231,13 @@ def frontier_command(
     from metrifair.cli.console import command_text, console, say
     from metrifair.cli.training import provenance_of, selected, show_frontier
     from metrifair.cli.training_file import training_file
+    from metrifair.tradeoff.search import SearchOptions
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, strength=1.0)
-    encoder, front = source.frontier(strengths=strengths, seeds=seeds, utility=cost or utility, families=families)
+    search = SearchOptions(seeds=seeds, folds=folds)
+    asked = {"strengths": strengths, "utility": cost or utility, "unfairness_of": unfairness_of}
+    encoder, front = source.frontier(families, search, **asked)
     front = replace(front, provenance=provenance_of(source, files, command_text(ctx)))
     say(out, *source.description(encoder))
     try:
@@ -254,7 +271,7 @@ def _write_frontier(
         say(out, f"Report: {html}")
     if json_to is None:
         return
-    same = ("accuracy_name", "groups", "sizes", "constant_value", "area", "area_with_constant")
+    same = ("accuracy_name", "unfairness_of", "groups", "sizes", "constant_value", "area", "area_with_constant")
     figures = {name: getattr(front, name) for name in same} | {
         "utility": front.utility.name,
         "points": [asdict(point) for point in front.points],

@@ -35,7 +35,8 @@ from metrifair.problem.problem import attributes_equal_to_label, classes_in
 from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
 from metrifair.support.checks import check_known
 from metrifair.tradeoff.points import FrontierNote, Job
-from metrifair.tradeoff.split import DataSet, data_set
+from metrifair.tradeoff.search import SearchOptions
+from metrifair.tradeoff.split import DataSet, data_set, split_rows
 from metrifair.tradeoff.sweep import Family, estimator_at
 from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.notes import note_text
@@ -109,27 +110,27 @@ class TrainingFile:
         return found.with_columns(pl.Series(free_name("decision", found.columns), decided.astype(np.int64)))
 
     def frontier(
-        self, *, strengths: Any, seeds: int, utility: Any = None, families: Sequence[str] | None = None
+        self, families: Sequence[str] | None, search: SearchOptions, **more: Any
     ) -> tuple[TableEncoder, Frontier]:
-        """Models of all strengths and seeds, of several families where they are named.
+        """The frontier of ``families``, or of the options' model; its encoder was fitted to the training rows only.
 
-        The encoder has seen their training rows only.
+        ``more`` are other arguments of :func:`metrifair.frontier`.
         """
         share, seed = 0.25, self.options.seed
         swept = {name: self._family(name) for name in families} if families else self.estimator
-        encoder = self.encoder(self.data.split(share, share, seed).train)  # ``frontier`` makes the same split
+        split, _ = split_rows(self.data, share, share, seed, folds=search.folds)  # ``frontier`` makes the same split
+        encoder = self.encoder(split.train)
         with _training(self.options.model) as told:
             front = metrifair.frontier(
                 swept,
                 encoder.transform(self.features),
                 self.data.y,
                 **self.given,
-                strengths=strengths,
-                seeds=seeds,
-                utility=utility,
                 validation=share,
                 test=share,
                 random_state=seed,
+                search=search,
+                **more,
             )
         texts = (*front.view().notes, *self.notes, *told.notes, *told.unfinished)
         front = replace(front, notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)))

@@ -8,3 +8,7 @@ from metrifair.datasets.dataset import Dataset
 from metrifair.datasets.registry import describe, load, names
 
 __all__ = ["Dataset", "describe", "load", "names"]
+
+
+def __dir__() -> list[str]:
+    return __all__

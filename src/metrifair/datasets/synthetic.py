@@ -33,6 +33,11 @@ __all__ = [
     "TradeOffPoint",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Seed: TypeAlias = int | np.random.Generator
 
 _TEST, _SLOPES = 1, 2  # purposes of a seed besides the sample itself

@@ -256,6 +256,8 @@ def utility_of(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utili
     'expected_cost'
     >>> utility_of("f1", classes=(0, 1)).name
     'f1'
+    >>> utility_of("auto").name
+    'r2'
     >>> utility_of("auc")
     Traceback (most recent call last):
     metrifair.errors.DataError: utility 'auc' is of classes, and numbers are predicted here; take one of 'r2', ...
@@ -263,6 +265,8 @@ def utility_of(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utili
     if isinstance(utility, Utility):
         return utility
     if isinstance(utility, str):
+        if utility == "auto":
+            return utilities_for(classes)[0]
         if utility in UTILITIES:
             known = [own.name for own in utilities_for(classes)]
             if utility not in known:

@@ -11,6 +11,7 @@ from torch import Tensor, distributed
 from torch.autograd.function import once_differentiable
 
 from metrifair.errors import DataError
+from metrifair.support.checks import seed_of
 
 Across: TypeAlias = 'Literal["auto"] | torch.distributed.ProcessGroup | None'
 """Over which processes a batch reaches: all, those of a group, or this one alone."""
@@ -75,6 +76,15 @@ def ranks_of(across: Across) -> Ranks | None:
     group = None if isinstance(across, str) else across
     count = distributed.get_world_size(group)
     return Ranks(group, distributed.get_rank(group), count) if count > 1 else None
+
+
+def common_seed(random_state: Any, *, several: bool) -> int:
+    """The seed of a random state; None is 0 with ``several`` processes, which must agree, and else drawn.
+
+    >>> common_seed(7, several=True), common_seed(None, several=True)
+    (7, 0)
+    """
+    return 0 if random_state is None and several else seed_of(random_state)
 
 
 def check_across(across: object) -> None:

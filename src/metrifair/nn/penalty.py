@@ -16,7 +16,7 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, warn_without_estimate
 from metrifair.nn.compiled import number_of, value_and_slopes
-from metrifair.nn.distributed import Across, BatchColumns, check_across, gathered, ranks_of
+from metrifair.nn.distributed import Across, BatchColumns, check_across, common_seed, gathered, ranks_of
 from metrifair.nn.lookup import BatchRows, BatchStrata, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, ContinuousColumns, StratifiedBatchSampler, numbers, scheme_of
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Sides, sides_of
@@ -80,8 +80,9 @@ class UnfairnessPenalty(torch.nn.Module):
         How many labels there are: numbers from 0 upwards.
     slices : int, default=16
         Projections of vector scores, drawn anew at each call.
-    random_state : int, default=0
-        Seed of the projections.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the projections. None uses the sampler's seed, or draws one. Without a sampler, None is 0 where
+        ``torch.distributed`` is initialized: all processes need the same projections.
     across : {"auto"}, process group or None, default="auto"
         Whose rows a batch holds: those of all processes where ``torch.distributed`` is initialized, of the processes of
         a group, or of this process alone. Alone, the mean over processes is still unbiased where the estimate is, and
@@ -123,7 +124,7 @@ class UnfairnessPenalty(torch.nn.Module):
         n_groups: int | Sequence[int] | None = None,
         n_classes: int | None = None,
         slices: int = 16,
-        random_state: int = 0,
+        random_state: Any = None,
         across: Across = "auto",
     ) -> None:
         super().__init__()
@@ -147,7 +148,10 @@ class UnfairnessPenalty(torch.nn.Module):
         self.slices, self.across = slices, across
         self.pos_label, self.n_classes, self.sampler = pos_label, n_classes, sampler
         self.n_groups = None if n_groups is None else np.atleast_1d(n_groups).tolist()
-        self.generator = torch.Generator().manual_seed(random_state)
+        if random_state is None and sampler is not None:
+            random_state = sampler.random_state
+        seed = common_seed(random_state, several=ranks_of(across) is not None)
+        self.generator = torch.Generator().manual_seed(seed)
         self._known_groups = None if self.n_groups is None else [set(range(count)) for count in self.n_groups]
         self._known_labels = set[int]() if n_classes is None else set(range(n_classes))
         self._declared = n_groups is not None, n_classes is not None

@@ -14,7 +14,7 @@ from torch import Tensor
 from metrifair.batches.stratified import StratifiedPasses, layout
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.metrics.registry import ESTIMATES, Estimate
-from metrifair.nn.distributed import ranks_of
+from metrifair.nn.distributed import common_seed, ranks_of
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, rows_by_cell
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
@@ -72,8 +72,8 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         do for the rows' own distance, not for that of the population.
     sample_weight : array-like of shape (n,), default=None
         Weights: rows are then drawn with replacement, in proportion to them. Rows of weight 0 are never drawn.
-    random_state : int, default=0
-        Seed of the batches.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the batches. None draws one, or is 0 with several processes, which must all draw the same batches.
     rank : int, default=None
         Which of the processes that train together this one is; by default as torch.distributed says where it is
         initialized, else the only one.
@@ -90,7 +90,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
 
     Examples
     --------
-    >>> sampler = StratifiedBatchSampler([0, 0, 0, 0, 0, 0, 1, 1, 1], batch_size=4)
+    >>> sampler = StratifiedBatchSampler([0, 0, 0, 0, 0, 0, 1, 1, 1], batch_size=4, random_state=0)
     >>> [len(rows) for rows in sampler], sampler.weights[[0, 8]]
     ([4, 4], tensor([1.3333, 0.6667]))
     >>> one, other = (
@@ -113,7 +113,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         pos_label: Any = None,
         estimate: Estimate = "population",
         sample_weight: ArrayLike | None = None,
-        random_state: int = 0,
+        random_state: Any = None,
         rank: int | None = None,
         world_size: int | None = None,
     ) -> None:
@@ -149,7 +149,8 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
                 f"batches of {self.layout.size} rows leave some of {self.world_size} ranks without any; raise "
                 "batch_size"
             )
-        self.random_state, self.epoch, self._first = random_state, 0, 0  # what the next iteration begins with
+        self.random_state = common_seed(random_state, several=self.world_size > 1)
+        self.epoch, self._first = 0, 0  # what the next iteration begins with
         self._under_way: tuple[int, int] | None = None  # epoch and place of the next batch, within an iteration
         odds = None if self.sample_weight is None else [[counted[rows] for rows in self.rows]]
         self._passes = StratifiedPasses([self.rows], self.layout, len(self), odds=odds)

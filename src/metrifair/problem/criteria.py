@@ -221,8 +221,25 @@ def usual_name(name: str) -> str:
 
 
 def criterion_named(criterion: str | Criterion) -> Criterion:
-    """The criterion of that name, or of that `OTHER_NAMES`; a criterion is itself.
+    """The criterion of that name, or of one of `OTHER_NAMES`; a criterion is itself.
 
+    Parameters
+    ----------
+    criterion : str or Criterion
+        A name, or a criterion.
+
+    Returns
+    -------
+    Criterion
+        The criterion.
+
+    Raises
+    ------
+    DataError
+        If no criterion has this name.
+
+    Examples
+    --------
     >>> criterion_named("equal_opportunity").labels
     'positive'
     >>> criterion_named("demographic_parity") == STATISTICAL_PARITY

@@ -132,7 +132,7 @@ def _headline(view: FrontierView, point: Point) -> Json:
     strength, *_ = figure_lines(view, point)
     return [
         [view.label(view.key), figure_text(view.value(point))],
-        [view.label(view.gap_key), figure_text(point.gap(view.on))],
+        [view.label(view.gap_key), figure_text(view.gap(point))],
         list(strength),
     ]
 
@@ -193,7 +193,7 @@ def _frontier(view: FrontierView, at: Mapping[float | tuple[str, float], int]) -
     x, y = frontier_axes(view)
 
     def place(point: Point | None) -> dict[str, Json] | None:
-        return None if point is None else {"x": short(point.gap(view.on)), "y": short(view.value(point))}
+        return None if point is None else {"x": short(view.gap(point)), "y": short(view.value(point))}
 
     constant = place(view.baseline)
     return {
@@ -207,7 +207,7 @@ def _frontier(view: FrontierView, at: Mapping[float | tuple[str, float], int]) -
         "constant": constant and {**constant, "lines": _constant_lines(view), "text": constant_sentence(view)},
         "points": [
             {
-                "x": short(point.gap(view.on)),
+                "x": short(view.gap(point)),
                 "y": short(view.value(point)),
                 "row": at[point.place],
                 "front": point in view.front,
@@ -298,8 +298,8 @@ def front_line(view: FrontierView, front: Sequence[Point] | None = None) -> tupl
     corners: list[tuple[float, float]] = []
     for point in view.front if front is None else front:
         if corners:
-            corners.append((point.gap(view.on), corners[-1][1]))
-        corners.append((point.gap(view.on), view.value(point)))
+            corners.append((view.gap(point), corners[-1][1]))
+        corners.append((view.gap(point), view.value(point)))
     return (*corners, (frontier_axes(view)[0].high, corners[-1][1])) if corners else ()
 
 
@@ -316,7 +316,7 @@ def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
     drawn = [*view.usable, *(point for point in (view.choice, view.baseline) if point is not None)]
     if not drawn:
         return axis([1.0], from_zero=True, top=1.0), axis([0.0, 1.0], top=1.0)
-    gaps, values = [point.gap(view.on) for point in drawn], [view.value(point) for point in drawn]
+    gaps, values = [view.gap(point) for point in drawn], [view.value(point) for point in drawn]
     for row in view.rows:
         for key, ends in ((view.gap_key, gaps), (view.key, values)):
             bounds = row.figures[key].bounds
@@ -412,7 +412,7 @@ def _dots(alt: Any, view: FrontierView, points: Sequence[Point]) -> Any:
     Fields are numbered, since names that come from users may hold signs that mean something in a field's name.
     """
     records = [
-        {"x": point.gap(view.on), "y": view.value(point)}
+        {"x": view.gap(point), "y": view.value(point)}
         | {f"text{number}": text for number, (_, text) in enumerate(figure_lines(view, point))}
         for point in points
     ]

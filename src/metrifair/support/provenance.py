@@ -142,14 +142,10 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     for name, parameter in inspect.signature(function).parameters.items():
         if name in _BESIDE or name not in arguments:
             continue
-        value, default = arguments[name], parameter.default
-        if value is default or (type(value) is type(default) and isinstance(value, _PLAIN) and value == default):
+        value = arguments[name]
+        if _is_default(value, parameter.default):
             continue
-        text = (
-            "..."
-            if name in _ROWS
-            else _plain(Path(value).name if name in _PLACES and isinstance(value, str | os.PathLike) else value)
-        )
+        text = "..." if name in _ROWS else _plain(name, value)
         parts.append(text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}")
     return f"{function.__qualname__.rpartition('<locals>.')[2]}({', '.join(parts)})"
 
@@ -157,13 +153,20 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
 _PLAIN = (str, int, float, tuple, list, dict, type(None))
 
 
-def _plain(value: object) -> str:
-    """A value as one types it: a plain one, an estimator, or a record without its defaults; else its name or kind."""
-    if is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "name"):
-        changed = [(one.name, getattr(value, one.name)) for one in fields(value) if one.init]
-        defaults = {one.name: one.default for one in fields(value)}
-        listed = ", ".join(f"{name}={_plain(given)}" for name, given in changed if given != defaults[name])
-        return f"{type(value).__name__}({listed})"
-    told = isinstance(value, _PLAIN) or hasattr(value, "get_params")
-    text = " ".join(repr(value).split()) if told else repr(getattr(value, "name", f"<{type(value).__name__}>"))
+def _is_default(value: object, default: object) -> bool:
+    return value is default or (type(value) is type(default) and isinstance(value, _PLAIN) and value == default)
+
+
+def _plain(name: str, value: object) -> str:
+    """The value of an argument as text; of anything but plain values, records and estimators, its name or its type."""
+    if name in _PLACES and isinstance(value, str | os.PathLike):
+        value = Path(value).name
+    if isinstance(value, _PLAIN) or hasattr(value, "get_params"):
+        text = " ".join(repr(value).split())
+    elif is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "name"):  # a record of options
+        options = ((one.name, getattr(value, one.name), one.default) for one in fields(value) if one.init)
+        listed = [f"{one}={_plain(one, own)}" for one, own, default in options if not _is_default(own, default)]
+        text = f"{type(value).__name__}({', '.join(listed)})"
+    else:
+        text = repr(getattr(value, "name", f"<{type(value).__name__}>"))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

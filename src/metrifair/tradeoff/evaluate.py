@@ -170,7 +170,7 @@ def curves_of(found: Predictions, part: HeldOut) -> Curves:
     return curves_of_rows(line, part.members[attribute], (float(low), float(high)), part.problem.weight)
 
 
-def unfairness_by_chance(part: HeldOut, on: str = "scores") -> float:
+def unfairness_by_chance(part: HeldOut, unfairness_of: str = "scores") -> float:
     """Mean unfairness on these rows of models whose scores, or decisions, have nothing to do with the groups.
 
     Like the figure itself it is the largest over all comparisons and classes, of which many share rows: so it is drawn,
@@ -184,7 +184,7 @@ def unfairness_by_chance(part: HeldOut, on: str = "scores") -> float:
     if classes > 1:  # uniform among all probabilities of several classes
         waiting = -(1 - scores).log()
         scores = waiting / waiting.sum(1, keepdim=True)
-    if on == "decisions" and not part.regression:
+    if unfairness_of == "decisions" and not part.regression:
         scores = (scores >= 0.5 if classes == 1 else scores == scores.amax(1, keepdim=True)).float()
     return float(distances_of(scores, part).amax((1, 2)).mean())
 

@@ -9,43 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from metrifair.errors import DataError, TooFewSamples
 from metrifair.figures.utility import Predictions
-from metrifair.postprocessing.cross_fitting import assign_folds
-from metrifair.support.checks import is_number
 from metrifair.tradeoff.evaluate import Evaluator, predictions
 from metrifair.tradeoff.ledger import Ledger
 from metrifair.tradeoff.points import Job, Outcome, Point
-from metrifair.tradeoff.split import DataSet, HeldOut, Rows, Split, data_set, divided  # noqa: F401  # data_set: for the example
+from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import RowsToTrain, sweep
-
-
-def in_folds(
-    data: DataSet, count: int, test: float, seed: int, *, fitted: bool = False
-) -> tuple[Split, tuple[Rows, ...]]:
-    """Rows to train and to choose on, in folds with the same mix of cells and labels, and rows to judge on.
-
-    >>> given = np.arange(40.0)[:, None], np.arange(40) % 2, np.arange(40) // 2 % 2
-    >>> data = data_set(*given, None, regression=False, criterion="statistical_parity", contrast="pairs")
-    >>> split, folds = in_folds(data, 3, 0.25, 0)
-    >>> len(split.train), len(split.validation), len(split.test), [len(fold) for fold in folds]
-    (30, 30, 10, [10, 10, 10])
-    """
-    if fitted:
-        raise DataError(f"folds are for models to be trained, not for fitted ones; got validation={count}")
-    if not is_number(test) or not 0 < test < 1:
-        raise DataError(f"test must be a share above 0 that leaves rows for training, got {test!r}")
-    problem = data.problem
-    rest, judged = divided(np.arange(len(problem)), data.kinds, test, seed)
-    labels = np.zeros_like(rest) if problem.labels is None or not problem.scheme.classes else problem.labels[rest]
-    dealt = assign_folds(count, labels, data.kinds[rest], seed)
-    if (found := len(np.unique(dealt))) < count:
-        raise TooFewSamples(
-            f"validation={count} asks for as many folds, and there are rows of every label for {found}; ask for "
-            "fewer, or leave rare labels out"
-        )
-    folds = tuple(data.rows[rest[dealt == fold]] for fold in range(count))
-    return Split(data.rows[rest], np.concatenate(folds), data.rows[judged]), folds
 
 
 def cross_sweep(

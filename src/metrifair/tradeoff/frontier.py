@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from math import hypot, sqrt
-from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import is_regressor
 
-from metrifair.errors import DataError
-from metrifair.estimators.settings import check_devices
-from metrifair.figures.utility import CONSTANT, UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of
-from metrifair.problem.attributes import Continuous
-from metrifair.problem.cells import Contrast
+from metrifair.errors import DataError, Remedy
+from metrifair.figures.utility import CONSTANT, UTILITIES, Utility, UtilityLike, rivals, utility_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import attributes_equal_to_label
 from metrifair.problem.tables import Table, library_of
-from metrifair.support.checks import check_known, is_integer, is_number, last_step
+from metrifair.support.checks import check_known, is_number, last_step, seed_of
 from metrifair.tradeoff.evaluate import Evaluator, all_small, small_groups, unfairness_by_chance
-from metrifair.tradeoff.folds import cross_sweep, in_folds
+from metrifair.tradeoff.folds import cross_sweep
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome
 from metrifair.tradeoff.result import SweepContext, TradeOff
-from metrifair.tradeoff.split import DataSet, Rows, Split, data_set, with_common_comparisons
+from metrifair.tradeoff.search import SearchOptions
+from metrifair.tradeoff.split import DataSet, Rows, Split, data_set, split_rows, with_common_comparisons
 from metrifair.tradeoff.sweep import Family, RowsToTrain, families_of, sweep
 
 _BENDS = 8  # strengths that a refinement adds
@@ -36,7 +33,7 @@ _BENDS = 8  # strengths that a refinement adds
 
 @dataclass(frozen=True, eq=False)
 class FrontierRequest:
-    """The arguments of :func:`metrifair.frontier` that decide about values."""
+    """The arguments of :func:`metrifair.frontier`."""
 
     estimator: Any
     X: Table
@@ -46,19 +43,26 @@ class FrontierRequest:
     sample_weight: Table | None
     parameter: str | None
     strengths: Sequence[float] | Literal["auto"] | None
-    tolerances: Sequence[float] | None
-    seeds: int | Sequence[int]
-    validation: float | int
+    validation: float
     test: float
-    on: Literal["scores", "decisions"]
-    utility: UtilityLike | None
+    unfairness_of: Literal["scores", "decisions"]
+    utility: UtilityLike
     criterion: str | Criterion | None
-    contrast: Contrast
-    continuous: Continuous | None
-    ledger: str | Path | None
-    n_jobs: int | None
-    devices: Sequence[str] | None
-    random_state: int
+    random_state: Any
+    search: SearchOptions
+
+    def checked(self) -> FrontierRequest:
+        """The same request with a seed; a DataError where arguments do not go together."""
+        check_known("unfairness_of", self.unfairness_of, ("scores", "decisions"))
+        if not isinstance(self.search, SearchOptions):
+            raise DataError("must be None or SearchOptions(...)", argument="search", received=self.search)
+        if self.search.ledger is not None and self.random_state is None:
+            raise DataError(
+                "must be given with a ledger, which only finds the models of the same split again",
+                argument="random_state",
+                remedy=Remedy("random_state", 0),
+            )
+        return replace(self, random_state=seed_of(self.random_state))
 
     def setting(self, members: Sequence[Any], name: str, default: Any = None) -> Any:
         """A parameter of the first estimator that has it: unfairness is measured in one way for all."""
@@ -74,22 +78,22 @@ class FrontierRequest:
             self.control_features,
             regression=is_regressor(members[0]),
             criterion=setting("criterion", "statistical_parity") if self.criterion is None else self.criterion,
-            contrast=setting("contrast", self.contrast),
+            contrast=setting("contrast", self.search.contrast),
             pos_label=setting("pos_label"),
             intersectional=setting("intersectional", False),
-            continuous=setting("continuous", "auto") if self.continuous is None else self.continuous,
+            continuous=setting("continuous", "auto") if self.search.continuous is None else self.search.continuous,
             sample_weight=self.sample_weight,
-            held_out=(self.validation, self.test),
+            held_out=(self.test,) if self.search.folds else (self.validation, self.test),
         )
 
 
 def trade_off(asked: FrontierRequest) -> TradeOff:
     """Train the models of every strength and seed, and evaluate them on held-out rows."""
-    check_known("on", asked.on, ("scores", "decisions"))
-    check_devices(asked.devices)
-    seeds, families = _seeds(asked.seeds), families_of(asked.estimator, asked.parameter)
-    if asked.continuous is not None and families is not None:
-        families = tuple(family.with_parameter("continuous", asked.continuous) for family in families)
+    asked = asked.checked()
+    search, families = asked.search, families_of(asked.estimator, asked.parameter)
+    seeds = search.seed_values
+    if search.continuous is not None and families is not None:
+        families = tuple(family.with_parameter("continuous", search.continuous) for family in families)
     members = list(asked.estimator) if families is None else [family.estimator for family in families]
     data = asked.data(members)
     scheme = data.problem.scheme
@@ -97,14 +101,9 @@ def trade_off(asked: FrontierRequest) -> TradeOff:
     if numbers and families is not None and asked.setting(members, "continuous") == "auto":
         # Decided once, by all rows: fewer might decide otherwise.
         families = tuple(family.with_parameter("continuous", numbers) for family in families)
-    utility = utilities_for(scheme.classes)[0]
-    if asked.utility is not None:
-        utility = utility_of(asked.utility, classes=scheme.classes)
-    folds: tuple[Rows, ...] = ()
-    if is_integer(asked.validation, least=2):
-        split, folds = in_folds(data, int(asked.validation), asked.test, asked.random_state, fitted=families is None)
-    else:
-        split = data.split(asked.validation, asked.test, asked.random_state, train=families is not None)
+    utility = utility_of(asked.utility, classes=scheme.classes)
+    shares = (asked.validation, asked.test)
+    split, folds = split_rows(data, *shares, asked.random_state, folds=search.folds, train=families is not None)
     evaluator = _evaluator(data, split, utility, seeds[0], trained=families is not None)
     if folds:
         evaluator = replace(evaluator, cross_predictions={})
@@ -116,7 +115,7 @@ def trade_off(asked: FrontierRequest) -> TradeOff:
         table = RowsToTrain(asked.X, asked.y, asked.sensitive_features, asked.control_features, weight, data.rows)
         context = SweepContext(evaluator, split.test, families, table)
         rows, parts = replace(table, rows=split.train), (split.validation, split.test, *folds)
-        outcomes, tried = _swept(asked, context, rows, data, parts=parts, utility=utility, seeds=seeds)
+        outcomes, tried = _swept(asked, context, rows, data, parts=parts, utility=utility)
     sizes = {"training": len(split.train), "validation": len(split.validation), "test": len(split.test)}
     notes = [FrontierNote("split", {**sizes, "folds": len(folds)})]
     if len(scheme.classes) == 2 and asked.setting(members, "pos_label") is None:
@@ -145,7 +144,6 @@ def _swept(
     *,
     parts: Sequence[Rows],
     utility: Utility,
-    seeds: Sequence[int],
 ) -> tuple[list[Outcome], int]:
     """The outcomes of all families, and among how many models a choice is made.
 
@@ -158,19 +156,19 @@ def _swept(
     tried = 0
     for family in context.families:
         run = None
-        if asked.ledger is not None:
+        if asked.search.ledger is not None:
             scored = () if utility.name in UTILITIES else (asked.utility,)  # points have all named utilities anyway
-            run = Ledger(asked.ledger, _run_name(family, rows, data, parts, scored))
+            run = Ledger(asked.search.ledger, _run_name(family, rows, data, parts, scored))
         swept = partial(
             way,
             family.estimator,
             rows,
             evaluate=context.evaluator,
             ledger=run,
-            n_jobs=asked.n_jobs,
-            devices=asked.devices,
+            n_jobs=asked.search.n_jobs,
+            devices=asked.search.devices,
         )
-        found, candidates = _trained(asked, swept, family, seeds, utility)
+        found, candidates = _trained(asked, swept, family, utility)
         outcomes, tried = [*outcomes, *found], tried + candidates
     return outcomes, tried
 
@@ -185,15 +183,17 @@ def _record(
     notes: Sequence[FrontierNote],
 ) -> TradeOff:
     """Outcomes and notes; the first ``notes`` are about the rows."""
-    on, scheme, evaluator = asked.on, data.problem.scheme, context.evaluator
+    unfairness_of, scheme, evaluator = asked.unfairness_of, data.problem.scheme, context.evaluator
     test, knobs = evaluator.test, {family.name: family.parameter for family in context.families}
-    floor = unfairness_by_chance(test, on)
+    floor = unfairness_by_chance(test, unfairness_of)
     all_notes = [
         *notes,
         None if data.problem.weight is None else FrontierNote("weighted"),
         *(FrontierNote("label_groups", {"attribute": name}) for name in attributes_equal_to_label(data.problem)),
         small_groups({"test": test, "validation": evaluator.validation}),
-        FrontierNote("chance", {"unfairness": floor, "comparisons": len(test.compared), "on": on}),
+        FrontierNote(
+            "chance", {"unfairness": floor, "comparisons": len(test.compared), "unfairness_of": unfairness_of}
+        ),
         _overfit_note(outcomes, knobs),
         *_constant_notes(outcomes, knobs),
         _same_decisions_note(outcomes, utility),
@@ -202,7 +202,7 @@ def _record(
     constant, constant_value = evaluator.constant(utility)
     return TradeOff(
         outcomes,
-        on,
+        unfairness_of,
         "accuracy" if scheme.classes else "R2",
         tuple(sizes),
         sizes,
@@ -270,27 +270,16 @@ def _same_decisions_note(outcomes: Sequence[Outcome], utility: Utility) -> Front
     return FrontierNote("same_decisions", {"models": same, "of": len(points)}) if same else None
 
 
-def _seeds(seeds: int | Sequence[int]) -> list[int]:
-    """The seeds themselves."""
-    if isinstance(seeds, (int, np.integer)):
-        listed = list(range(int(seeds)))
-    else:
-        listed = list(seeds) if isinstance(seeds, Iterable) else []
-    if isinstance(seeds, bool) or not listed or not all(is_integer(seed, least=0) for seed in listed):
-        raise DataError(f"seeds must be a number from 1 upwards, or a list of seeds from 0 upwards, got {seeds!r}")
-    return [int(seed) for seed in listed]
-
-
 def _trained(
-    asked: FrontierRequest, swept: Callable[..., list[Outcome]], family: Family, seeds: Sequence[int], utility: Utility
+    asked: FrontierRequest, swept: Callable[..., list[Outcome]], family: Family, utility: Utility
 ) -> tuple[list[Outcome], int]:
     """The outcomes of one family, at all values and seeds, and among how many models a choice is made.
 
     With strengths="auto", some are added where the curve bends.
     """
-    relaxed = family.parameter == "tolerance" and (bool(family.name) or asked.tolerances is not None)
-    argument = "tolerances" if relaxed else "strengths"
-    values = family.values(getattr(asked, argument), argument)
+    seeds, tolerances = asked.search.seed_values, asked.search.tolerances
+    relaxed = family.parameter == "tolerance" and (bool(family.name) or tolerances is not None)
+    values = family.values(tolerances if relaxed else asked.strengths)
 
     def at(these: Sequence[float]) -> list[Outcome]:
         jobs = [Job(float(value), seed, family.name) for seed in seeds for value in these]
@@ -299,7 +288,7 @@ def _trained(
     found = at(values)
     if relaxed or not isinstance(asked.strengths, str):
         return found, len(found)
-    found += at(_bends(found, asked.on, utility))
+    found += at(_bends(found, asked.unfairness_of, utility))
     found.sort(key=lambda one: (one.job.seed, one.job.value))
     # The validation rows decide which strengths are added, so that a certificate on these rows must hold for all that
     # could have been: one between each two neighbors.
@@ -321,14 +310,14 @@ def _run_name(
     return rows.fingerprint(content_text(named), *comparisons)
 
 
-def _bends(outcomes: Sequence[Outcome], on: str, utility: Utility) -> list[float]:
+def _bends(outcomes: Sequence[Outcome], unfairness_of: str, utility: Utility) -> list[float]:
     """Strengths halfway (on a logarithmic scale) between neighbors whose validation points lie farthest apart."""
     means: dict[float, tuple[float, float]] = {}
     for value in {one.job.value for one in outcomes}:
         own = [one.validation for one in outcomes if one.job.value == value and not one.validation.failed]
         if own:
             worth = fmean(point.figure(utility.name) or 0.0 for point in own)
-            means[value] = fmean(point.gap(on) for point in own), worth
+            means[value] = fmean(point.gap(unfairness_of) for point in own), worth
     if not means:
         return []
     spans = [max(one[k] for one in means.values()) - min(one[k] for one in means.values()) or 1.0 for k in (0, 1)]

@@ -44,7 +44,7 @@ class UtilityRecord(Record):
 class FrontierRecord(Record):
     """All that a file holds of a frontier, but for its models' arrays."""
 
-    on: Literal["scores", "decisions"]
+    unfairness_of: Literal["scores", "decisions"]
     accuracy_name: Literal["accuracy", "R2"]
     groups: tuple[str, ...]
     sizes: dict[str, Count]

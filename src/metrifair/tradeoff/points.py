@@ -72,9 +72,9 @@ class Point:
         ):
             raise ValueError("an unfairness or accuracy is outside of its range")
 
-    def gap(self, on: str = "scores") -> float:
+    def gap(self, unfairness_of: str = "scores") -> float:
         """Unfairness of the scores, or of the decisions."""
-        if on == "scores":
+        if unfairness_of == "scores":
             return self.unfairness
         return self.unfairness if self.decision_unfairness is None else self.decision_unfairness
 
@@ -109,7 +109,7 @@ def _accuracy(point: Point) -> float:
 
 
 def pareto(
-    points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point], float] = _accuracy
+    points: Iterable[Point], *, unfairness_of: str = "scores", worth: Callable[[Point], float] = _accuracy
 ) -> tuple[Point, ...]:
     """The points that no other beats: none is at least as good in both figures and better in one.
 
@@ -121,13 +121,15 @@ def pareto(
     """
     best: list[Point] = []
     usable = (point for point in points if not point.failed)
-    for point in sorted(usable, key=lambda point: (point.gap(on), -worth(point))):
+    for point in sorted(usable, key=lambda point: (point.gap(unfairness_of), -worth(point))):
         if not best or worth(point) > worth(best[-1]):
             best.append(point)
     return tuple(best)
 
 
-def area(points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point], float] = _accuracy) -> float:
+def area(
+    points: Iterable[Point], *, unfairness_of: str = "scores", worth: Callable[[Point], float] = _accuracy
+) -> float:
     """Share of the unit box that the points dominate: the integral of the best accuracy at unfairness at most t.
 
     An exact step integral, 0 where no point qualifies; a negative R2 counts as 0.
@@ -135,7 +137,7 @@ def area(points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point]
     >>> area([Point(0, 0, 0.9, 0.5), Point(1, 0, 0.5, 0.0)])      # 0.5 x 0.5 + 0.5 x 0.9
     0.7
     """
-    steps = pareto(points, on=on, worth=worth)
-    bounds = [*(min(point.gap(on), 1.0) for point in steps), 1.0]
+    steps = pareto(points, unfairness_of=unfairness_of, worth=worth)
+    bounds = [*(min(point.gap(unfairness_of), 1.0) for point in steps), 1.0]
     widths = (max(0.0, end - start) for start, end in pairwise(bounds))
     return sum((max(0.0, min(worth(point), 1.0)) * width for point, width in zip(steps, widths, strict=True)), 0.0)

@@ -87,7 +87,7 @@ class TradeOff:
     """Values of a sweep: figures of all models on held-out rows, and the choice; ``metrifair.Frontier`` shows them."""
 
     outcomes: Sequence[Outcome]
-    on: Literal["scores", "decisions"]
+    unfairness_of: Literal["scores", "decisions"]
     accuracy_name: str
     groups: tuple[str, ...]
     sizes: dict[str, int]
@@ -132,18 +132,18 @@ class TradeOff:
     @property
     def pareto(self) -> tuple[Point, ...]:
         """The test points that no other beats."""
-        return pareto(self.points, on=self.on, worth=self._share)
+        return pareto(self.points, unfairness_of=self.unfairness_of, worth=self._share)
 
     @property
     def area(self) -> float:
         """Share of the unit box that the test points dominate; of a loss, what it saves of the constant predictor's."""
-        return area(self.points, on=self.on, worth=self._share)
+        return area(self.points, unfairness_of=self.unfairness_of, worth=self._share)
 
     @property
     def area_with_constant(self) -> float:
         """The same, with the constant predictor as one of the points."""
         constant = () if self.constant is None else (self.constant,)
-        return area((*self.points, *constant), on=self.on, worth=self._share)
+        return area((*self.points, *constant), unfairness_of=self.unfairness_of, worth=self._share)
 
     def _share(self, point: Point) -> float:
         utility, constant = self.utility, self.constant

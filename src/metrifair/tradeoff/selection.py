@@ -51,10 +51,13 @@ def suitable(front: TradeOff, candidates: Sequence[Outcome], wish: Wish, utility
     points, hint, low, high = [one.validation for one in candidates], "", -inf, inf
     if wish.max_unfairness is not None:
         high = wish.max_unfairness
-        figures = [one.gap(front.on) for one in points]
+        figures = [one.gap(front.unfairness_of) for one in points]
         if wish.certified:
             models = max(front.tried or 0, len(front.outcomes))
-            figures = [bound(one, on=front.on, cdfs=2 * front.comparisons, models=models) for one in points]
+            figures = [
+                bound(one, unfairness_of=front.unfairness_of, cdfs=2 * front.comparisons, models=models)
+                for one in points
+            ]
         wanted = f"{'certified ' if wish.certified else ''}unfairness at most {high:g}"
         hint = " (1 proves nothing: no unfairness is larger)" if wish.certified and max(figures) >= 1 else ""
         larger = "merge small groups, mark them as missing" if front.all_small else "train with larger strengths"
@@ -87,11 +90,13 @@ def best_of(front: TradeOff, found: Sequence[Outcome], wish: Wish, utility: Util
         noise = top.validation.errors.get(utility.key, 0.0)
         equal = [one for one in better if _worth(one, utility) >= _worth(top, utility) - noise]  # or all lack it
     else:
-        level = max(min(one.validation.gap(front.on) for one in better), front.floor or 0.0)
-        equal = [one for one in better if one.validation.gap(front.on) <= level]
+        level = max(min(one.validation.gap(front.unfairness_of) for one in better), front.floor or 0.0)
+        equal = [one for one in better if one.validation.gap(front.unfairness_of) <= level]
     ranking = [utility] if utility.needs == "scores" or utility.name == "r2" else [UTILITIES[name] for name in _RANKING]
     known = next((own for own in ranking if all(one.validation.figure(own.name) is not None for one in equal)), utility)
-    return max(equal, key=lambda one: (_worth(one, known), _worth(one, utility), -one.validation.gap(front.on)))
+    return max(
+        equal, key=lambda one: (_worth(one, known), _worth(one, utility), -one.validation.gap(front.unfairness_of))
+    )
 
 
 _RANKING = ("auc", "log_loss", "mean_squared_error")
@@ -102,15 +107,15 @@ def _worth(outcome: Outcome, utility: Utility) -> float:
     return -inf if value is None else utility.worth(value)
 
 
-def bound(point: Point, *, on: str, cdfs: int, models: int) -> float:
+def bound(point: Point, *, unfairness_of: str, cdfs: int, models: int) -> float:
     """Upper bound of the unfairness that holds for so many models at once, so also for the one that is chosen."""
-    name = "unfairness" if on == "scores" or point.decision_unfairness is None else "decision_unfairness"
+    name = "unfairness" if unfairness_of == "scores" or point.decision_unfairness is None else "decision_unfairness"
     if name not in point.intervals:
         raise DataError(
             "no bound is certified, as what is proven does not hold for weighted samples, nor for folds; select "
-            "without certified, or make the frontier without sample_weight, and with a share of the rows as validation"
+            "without certified, or make the frontier without sample_weight and without folds"
         )
-    gap, interval = point.gap(on), point.intervals[name]
+    gap, interval = point.gap(unfairness_of), point.intervals[name]
     if interval.high >= 1:  # cut off there: the sample proves nothing
         return 1.0
     # Radii grow with the number of functions as sqrt(log(2 m / delta)).

@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
-from metrifair.errors import DataError, TooFewSamples
+from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.figures.intervals import FEW
 from metrifair.figures.selection_rates import enough_rows
+from metrifair.postprocessing.cross_fitting import assign_folds
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Column, Table, one_column, rows_of
-from metrifair.support.checks import is_integer, is_number
+from metrifair.support.checks import is_number
 from metrifair.support.provenance import Provenance, made_now
 
 Rows = NDArray[np.int64]
@@ -135,7 +136,7 @@ class DataSet:
         if not all(is_number(share) and share > 0 for share in shares) or sum(shares) >= (1 if train else 1.0000001):
             received = f"{validation!r} and {test!r}"
             if is_number(validation) and validation >= 1:
-                received += "; folds are asked for by an integer from 2 upwards"
+                received += "; for cross-validation, pass search=SearchOptions(folds=5)"
             raise DataError(f"validation and test must be shares above 0 that leave rows for training, got {received}")
         kinds, everything = self.kinds, np.arange(len(self.problem))
         if not train:
@@ -152,7 +153,7 @@ class DataSet:
         alike = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
         return np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
 
-    def provenance(self, seed: object) -> Provenance:
+    def provenance(self, seed: int) -> Provenance:
         """Where figures of these rows come from."""
         kept = self.problem.kept
         return Provenance(
@@ -160,7 +161,7 @@ class DataSet:
             rows_read=len(self.rows) if kept is None else len(kept),
             left_out={} if kept is None else {"zero_weight": len(kept) - len(self.rows)},
             columns={"group": [attribute.name for attribute in self.problem.scheme.attributes]},
-            seed=int(seed) if is_integer(seed, least=0) else None,  # type: ignore[call-overload]
+            seed=seed,
             **made_now(),
         )
 
@@ -214,3 +215,39 @@ def data_set(
     if problem.weight is not None and np.ptp(problem.weight) == 0:
         problem = replace(problem, weight=None)  # equal weights weigh nothing, and leave certificates valid
     return DataSet(X, one_column("y", y), sensitive_features, problem, rows)
+
+
+def split_rows(
+    data: DataSet, validation: float, test: float, seed: int, *, folds: int | None, train: bool = True
+) -> tuple[Split, tuple[Rows, ...]]:
+    """Training, validation and test rows, and the folds where cross-validation is asked for."""
+    if folds is None:
+        return data.split(validation, test, seed, train=train), ()
+    return in_folds(data, folds, test, seed, fitted=not train)
+
+
+def in_folds(
+    data: DataSet, count: int, test: float, seed: int, *, fitted: bool = False
+) -> tuple[Split, tuple[Rows, ...]]:
+    """Rows to train and to choose on, in folds with the same mix of cells and labels, and rows to judge on.
+
+    >>> given = np.arange(40.0)[:, None], np.arange(40) % 2, np.arange(40) // 2 % 2
+    >>> data = data_set(*given, None, regression=False, criterion="statistical_parity", contrast="pairs")
+    >>> split, folds = in_folds(data, 3, 0.25, 0)
+    >>> len(split.train), len(split.validation), len(split.test), [len(fold) for fold in folds]
+    (30, 30, 10, [10, 10, 10])
+    """
+    if fitted:
+        remedy = Remedy("folds", leave_out=True)
+        raise DataError("needs models to train, and these are fitted", argument="folds", remedy=remedy)
+    if not is_number(test) or not 0 < test < 1:
+        raise DataError(f"test must be a share above 0 that leaves rows for training, got {test!r}")
+    problem = data.problem
+    rest, judged = divided(np.arange(len(problem)), data.kinds, test, seed)
+    labels = np.zeros_like(rest) if problem.labels is None or not problem.scheme.classes else problem.labels[rest]
+    dealt = assign_folds(count, labels, data.kinds[rest], seed)
+    if (found := len(np.unique(dealt))) < count:
+        limit = f"must be at most {found}, as every fold needs rows of every label"
+        raise TooFewSamples(limit, argument="folds", received=count, remedy="use fewer, or leave rare labels out")
+    folds = tuple(data.rows[rest[dealt == fold]] for fold in range(count))
+    return Split(data.rows[rest], np.concatenate(folds), data.rows[judged]), folds

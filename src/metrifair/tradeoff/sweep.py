@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
-from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
 import joblib
@@ -31,6 +30,7 @@ from metrifair.support.checks import groups_if_asked, last_step
 from metrifair.support.parallel import is_elsewhere, spread
 from metrifair.tradeoff.ledger import Ledger, entry_of, fingerprint, outcome_of
 from metrifair.tradeoff.points import Job, Outcome
+from metrifair.tradeoff.search import distinct_numbers
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(0.03, 1_000, 21).round(3).tolist(), 1e4, 1e5, 1e6)
 """Where trade-offs move on all our data sets, and the last ones where models end at a constant; docs/defaults.md."""
@@ -47,16 +47,12 @@ class Family(NamedTuple):
     estimator: Any
     parameter: str
 
-    def values(self, given: Any, argument: str = "strengths") -> Sequence[float]:
-        """The values to train at: those that were given, or the usual ones of this parameter."""
+    def values(self, given: Any) -> Sequence[float]:
+        """The values to train at, each once: those that were given, or the defaults of this parameter."""
         if given is None or (isinstance(given, str) and given == "auto"):
             return DEFAULT_TOLERANCES if self.parameter == "tolerance" else DEFAULT_STRENGTHS
-        values: list[Any] = [] if isinstance(given, str) else list(given)
         least = 0.0 if self.parameter == "strength" else -inf
-        if not values or not all(isinstance(value, Real) and least <= float(value) < inf for value in values):
-            lowest = " from 0 upwards" if self.parameter == "strength" else ""
-            raise DataError(f"{argument} must be None, 'auto', or a list of finite numbers{lowest}, got {given!r}")
-        return values
+        return distinct_numbers("strengths", given, least=least, otherwise="None, 'auto', or ")
 
     def with_parameter(self, name: str, value: object) -> Family:
         """The family with this parameter set, in the estimator and in those that it wraps, wherever one has it."""
@@ -89,14 +85,16 @@ def families_of(given: Any, parameter: str | None) -> tuple[Family, ...] | None:
     FairClassifier (linear) strength
     BarycenterPostprocessor tolerance
     """
-    if isinstance(given, str | bytes) or not (isinstance(given, list | tuple | Mapping) or hasattr(given, "fit")):
-        raise DataError(
-            "must be an estimator, or several in a list or dict",
-            argument="estimator",
-            received=given,
-            remedy="pass one such as FairClassifier()",
-        )
-    if not isinstance(given, (list, tuple, Mapping)):
+    several = isinstance(given, list | tuple | Mapping)
+    for one in (given.values() if isinstance(given, Mapping) else given) if several else [given]:
+        if isinstance(one, type) or not hasattr(one, "predict"):
+            raise DataError(
+                "must be an estimator, a list or dict of them, or a list of fitted models",
+                argument="estimator",
+                received=one,
+                remedy="pass an object with fit and predict, such as FairClassifier()",
+            )
+    if not several:
         return (Family("", given, _knob_of(given, parameter)),)
     named = dict(given) if isinstance(given, Mapping) else _named(given, parameter)
     if named is None:

@@ -55,14 +55,14 @@ def _small_groups(groups: Sequence[Mapping[str, Any]], left_out: bool) -> str:
     return f"{few} {consequence} Merge small groups, mark them as missing, or hold more rows out."
 
 
-def chance_text(unfairness: float, comparisons: int = 1, on: str = "scores") -> str:
+def chance_text(unfairness: float, comparisons: int = 1, unfairness_of: str = "scores") -> str:
     """The unfairness that chance alone would show.
 
     >>> chance_text(0.1993, 7)
     'Groups with equal distributions would show an unfairness of about 0.199 by chance alone (the largest of 7 \
 comparisons). Differences between models below it are sampling noise.'
     """
-    about = "up to about" if on == "decisions" else "about"
+    about = "up to about" if unfairness_of == "decisions" else "about"
     largest = f" (the largest of {comparisons:,} comparisons)" if comparisons > 1 else ""
     return (
         f"Groups with equal distributions would show an unfairness of {about} {figure_text(unfairness)} by chance alone"
@@ -213,7 +213,7 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     # A constant is fair to nobody's use: the least unfair is one that does better.
     fairest = next((point for point in view.front if not view.mark(point)), None)
     if fairest is not None:
-        lower = sum(point.gap(view.on) < fairest.gap(view.on) for point in view.usable if view.mark(point))
+        lower = sum(view.gap(point) < view.gap(fairest) for point in view.usable if view.mark(point))
         more = f" {count_text(lower, 'model')} with less unfairness {_are(lower)} {MARKS[NO_BETTER]}." if lower else ""
         found.append(Highlight("Least unfair", fairest, _against(view, fairest, top) + more))
     # A model that stands out in several ways is shown once, under all its headings.
@@ -279,7 +279,7 @@ test rows it misses this limit.'
     asked = f"an {noun(view.label(view.gap_key))} of at most {view.limit:g} on validation rows"
     if view.choice is None:
         return f"No model has {asked}."
-    verdict = "keeps" if view.choice.gap(view.on) <= view.limit else "misses"
+    verdict = "keeps" if view.gap(view.choice) <= view.limit else "misses"
     asked = f"{_best(view)}, up to noise, with {asked}"
     return f"The chosen one is {asked}; on test rows it {verdict} this limit."
 
@@ -298,7 +298,7 @@ more rows out.
     point, limit = view.choice, view.limit
     if point is None or limit is None:
         return ()
-    gap, value = noun(view.label(view.gap_key)), point.gap(view.on)
+    gap, value = noun(view.label(view.gap_key)), view.gap(point)
     shown = {
         key: text for key, text in figure_texts(view, point).items() if key in (view.key, "accuracy", view.gap_key)
     }
@@ -332,7 +332,7 @@ def constant_sentence(view: FrontierView) -> str:
     said = "" if view.constant_value is None else f" ({constant_text(view.constant_value)})"
     reached = (
         f"The constant predictor{said} has {noun(view.label(view.key))} {figure_text(view.value(constant))} and "
-        f"{noun(view.label(view.gap_key))} {figure_text(constant.gap(view.on))}"
+        f"{noun(view.label(view.gap_key))} {figure_text(view.gap(constant))}"
     )
     alike = sum(bool(view.mark(point)) for point in view.usable)
     if not alike:
@@ -426,7 +426,7 @@ def _capital(text: str) -> str:
 
 
 def _reaches(view: FrontierView, point: Point) -> str:
-    gap = f"its {noun(view.label(view.gap_key))} is {figure_text(point.gap(view.on))}"
+    gap = f"its {noun(view.label(view.gap_key))} is {figure_text(view.gap(point))}"
     if view.key == "accuracy" and view.accuracy_name == "accuracy":
         return f"is right in {percent_text(point.accuracy)} of cases; {gap}"
     name = view.label(view.key)
@@ -435,13 +435,13 @@ def _reaches(view: FrontierView, point: Point) -> str:
 
 def _against(view: FrontierView, point: Point, top: Point) -> str:
     """What a model costs and gains against the best one."""
-    cost, gain = view.value(top) - view.value(point), top.gap(view.on) - point.gap(view.on)
+    cost, gain = view.value(top) - view.value(point), view.gap(top) - view.gap(point)
     if cost == 0 and gain == 0:
         return f"As good as {_best(view)} in both."
     points = view.key == "accuracy" and view.accuracy_name == "accuracy"
     by = f"{figure_text(100 * abs(cost), digits=1)} points" if points else figure_text(abs(cost))
     price = f"{view.label(view.key)} {by} {'higher' if cost < 0 else 'lower'}"
-    share = f"{abs(gain) / top.gap(view.on):.0%}" if top.gap(view.on) > 0 else figure_text(abs(gain))
+    share = f"{abs(gain) / view.gap(top):.0%}" if view.gap(top) > 0 else figure_text(abs(gain))
     return f"{price}, {noun(view.label(view.gap_key))} {share} {'higher' if gain < 0 else 'lower'}."
 
 

@@ -58,7 +58,7 @@ class FrontierView:
         Headline of the report.
     accuracy_name
         What ``Point.accuracy`` is: "accuracy" or "R2".
-    on
+    unfairness_of
         Which unfairness is drawn: that of the "scores" or of the "decisions".
     groups
         Names of the groups, in the order of their colors.
@@ -97,7 +97,7 @@ class FrontierView:
     chosen: Point | None = None
     title: str = "Accuracy and fairness"
     accuracy_name: str = "accuracy"
-    on: str = "scores"
+    unfairness_of: str = "scores"
     groups: Sequence[str] = ()
     notes: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -116,13 +116,13 @@ class FrontierView:
         if not self.points:
             raise DataError("points must hold at least one Point, got none; train at least one model first")
         check_known("accuracy_name", self.accuracy_name, ("accuracy", "R2"))
-        check_known("on", self.on, ("scores", "decisions"))
+        check_known("unfairness_of", self.unfairness_of, ("scores", "decisions"))
 
     @property
     def gap_key(self) -> str:
         """Key of the unfairness that is drawn: decisions only where there are any."""
         decided = any(point.decision_unfairness is not None for point in self.points)
-        return "decision_unfairness" if self.on == "decisions" and decided else "unfairness"
+        return "decision_unfairness" if self.unfairness_of == "decisions" and decided else "unfairness"
 
     @property
     def key(self) -> str:
@@ -134,8 +134,12 @@ class FrontierView:
         found = point.figure(self.key)
         return math.nan if found is None else found
 
+    def gap(self, point: Point) -> float:
+        """The unfairness of a point that is drawn."""
+        return point.gap(self.unfairness_of)
+
     def worth(self, point: Point) -> float:
-        """The same, so that larger is better."""
+        """The utility, so that larger is better."""
         return self.utility.worth(self.value(point))
 
     @property
@@ -156,8 +160,8 @@ class FrontierView:
         least = self.worth(best)
         if interval is not None:
             least = min(self.utility.worth(end) for end in (interval.low, interval.high))
-        found = [point for point in usable if self.worth(point) >= least and point.gap(self.on) < best.gap(self.on)]
-        return best, tuple(sorted(found, key=lambda point: point.gap(self.on)))
+        found = [point for point in usable if self.worth(point) >= least and self.gap(point) < self.gap(best)]
+        return best, tuple(sorted(found, key=self.gap))
 
     def mark(self, point: Point) -> str:
         """How a point that a constant predictor could replace is called; empty for others."""
@@ -188,7 +192,7 @@ class FrontierView:
         return tuple(point for point in self.points if self._drawable(point))
 
     def _drawable(self, point: Point) -> bool:
-        return not point.failed and math.isfinite(self.value(point)) and math.isfinite(point.gap(self.on))
+        return not point.failed and math.isfinite(self.value(point)) and math.isfinite(self.gap(point))
 
     @property
     def choice(self) -> Point | None:
@@ -203,12 +207,14 @@ class FrontierView:
     @cached_property
     def front(self) -> tuple[Point, ...]:
         """The points no other beats, in ascending order of unfairness."""
-        return pareto(self.usable, on=self.on, worth=self.worth)
+        return pareto(self.usable, unfairness_of=self.unfairness_of, worth=self.worth)
 
     @cached_property
     def front_without_groups(self) -> tuple[Point, ...]:
         """The same among the models that need no group at prediction."""
-        return pareto([one for one in self.usable if not one.needs_group], on=self.on, worth=self.worth)
+        return pareto(
+            [one for one in self.usable if not one.needs_group], unfairness_of=self.unfairness_of, worth=self.worth
+        )
 
     @cached_property
     def keys(self) -> tuple[str, ...]:

@@ -24,10 +24,14 @@ from metrifair.auditing.out_of_core.formats import (
     AS_USUAL,
     TEXT,
     ReadOptions,
+    check_kind,
     excel_sheet,
     format_of,
+    is_utf8,
     polars,
     replaced_words,
+    rewritten,
+    separator_for,
     write_utf8,
 )
 from metrifair.errors import DataError, MetrifairWarning, Remedy
@@ -156,7 +160,7 @@ class FileTable:
             texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
             cells = batch.select(texts.str.strip_chars())  # once, not for each of the words
             self.held.update({old: any((own == old).any() for own in cells) for old in unseen})
-        return self.options.rewritten(batch)
+        return rewritten(self.options, batch)
 
     def precision(self, column: str) -> np.dtype[Any]:
         """The precision of the numbers in a column."""
@@ -252,10 +256,10 @@ def _source(name: str, files: Mapping[str, str], options: ReadOptions, stack: Ex
     if len(kinds) > 1:
         raise DataError(f"{name} matches files of several formats: {', '.join(sorted(kinds))}; name one of them")
     kind = kinds.pop()
-    options.check(name, kind)
+    check_kind(options, name, kind)
     for file, called in files.items():
-        _check_readable(file, called, is_text=kind in TEXT and options.utf8)
-    files = files if options.utf8 else _in_utf8(files, options, stack)
+        _check_readable(file, called, is_text=kind in TEXT and is_utf8(options))
+    files = files if is_utf8(options) else _in_utf8(files, options, stack)
     frames = [_scanned(file, called, kind, options) for file, called in files.items()]
     schemas = [frame.collect_schema() for frame in frames]
     columns = [tuple(schema.names()) for schema in schemas]
@@ -291,8 +295,8 @@ def _scanned(file: str, name: str, kind: str, options: ReadOptions) -> pl.LazyFr
     else:
         text = {"infer_schema": False, "glob": False, "has_header": options.header}
         scan = {
-            "csv": partial(library.scan_csv, separator=options.separator_of(kind), **text),
-            "tsv": partial(library.scan_csv, separator=options.separator_of(kind), **text),
+            "csv": partial(library.scan_csv, separator=separator_for(options, kind), **text),
+            "tsv": partial(library.scan_csv, separator=separator_for(options, kind), **text),
             "parquet": partial(library.scan_parquet, glob=False),
             "arrow": library.scan_ipc,
             "ndjson": library.scan_ndjson,
@@ -314,7 +318,7 @@ def _named_twice(file: str, kind: str, options: ReadOptions) -> list[str]:
         return []
     with reading(file):
         first = polars().read_csv(
-            file, has_header=False, n_rows=1, infer_schema=False, separator=options.separator_of(kind), glob=False
+            file, has_header=False, n_rows=1, infer_schema=False, separator=separator_for(options, kind), glob=False
         )
     return [name for name, count in Counter(first.row(0) if len(first) else ()).items() if count > 1 and name]
 

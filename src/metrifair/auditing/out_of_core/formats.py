@@ -147,8 +147,8 @@ class ReadOptions:
 
     Examples
     --------
-    >>> ReadOptions(decimal=",", encoding="cp1252").separator_of("csv")
-    ';'
+    >>> ReadOptions(decimal=",", encoding="cp1252").decimal
+    ','
     """
 
     format: str | None = None
@@ -179,90 +179,93 @@ class ReadOptions:
                     received=self.encoding,
                 ) from None
 
-    @property
-    def utf8(self) -> bool:
-        """Whether text is read as it lies in the file."""
-        return self.encoding is None or codecs.lookup(self.encoding).name == "utf-8"
 
-    def check(self, name: str, kind: str) -> None:
-        """Raise a DataError for what a file of this kind does not have."""
-        asked = (
-            ("header", not self.header, ("csv", "tsv", "excel"), "always names its columns"),
-            ("encoding", not self.utf8, TEXT, "has no encoding of its own"),
-            ("sheet", self.sheet is not None, ("excel",), "has no sheets"),
+def is_utf8(options: ReadOptions) -> bool:
+    """Whether text is read as it lies in the file."""
+    return options.encoding is None or codecs.lookup(options.encoding).name == "utf-8"
+
+
+def check_kind(options: ReadOptions, name: str, kind: str) -> None:
+    """Raise a DataError for what a file of this kind does not have."""
+    asked = (
+        ("header", not options.header, ("csv", "tsv", "excel"), "always names its columns"),
+        ("encoding", not is_utf8(options), TEXT, "has no encoding of its own"),
+        ("sheet", options.sheet is not None, ("excel",), "has no sheets"),
+    )
+    for argument, passed, kinds, why in asked:
+        if passed and kind not in kinds:
+            raise DataError(f"{name} is {kind}, which {why}", remedy=Remedy(argument, leave_out=True))
+
+
+def separator_for(options: ReadOptions, kind: str) -> str:
+    """What stands between columns; a tab may be written as a shell writes it."""
+    usual = "\t" if kind == "tsv" else ";" if options.decimal == "," else ","
+    separator = {None: usual, "\\t": "\t"}.get(options.separator, options.separator)
+    if separator is None or len(separator.encode()) != 1 or separator in '"\r\n':
+        raise DataError("must be one character, such as ';' or '|'", argument="separator", received=options.separator)
+    return separator
+
+
+def rewritten(options: ReadOptions, frame: pl.DataFrame) -> pl.DataFrame:
+    """The table with numbers, dates, gaps and what is replaced in the one way that is read everywhere."""
+    pl, (words, values) = polars(), absent_words(options.missing)
+    if words:
+        texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum)
+        frame = frame.with_columns(
+            *(
+                pl.when(~pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase().is_in(words)).then(name)
+                for name in frame.select(texts).columns
+            ),
+            *(
+                pl.when(~pl.col(name).cast(pl.Float64).is_in(values)).then(name)
+                for name in frame.select(pl.selectors.numeric()).columns
+            ),
         )
-        for argument, passed, kinds, why in asked:
-            if passed and kind not in kinds:
-                raise DataError(f"{name} is {kind}, which {why}", remedy=Remedy(argument, leave_out=True))
+    if options.decimal == "." and not options.day_first and not options.replace:
+        return frame
+    texts = (pl.String, pl.Categorical, pl.Enum) if options.replace else (pl.String,)
+    for column in frame:
+        if options.replace and (column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype.is_temporal()):
+            _check_untouched(options, column)
+    return frame.with_columns(
+        [_rewritten_column(options, column.cast(pl.String)) for column in frame if column.dtype in texts]
+    )
 
-    def separator_of(self, kind: str) -> str:
-        """What stands between columns; a tab may be written as a shell writes it."""
-        usual = "\t" if kind == "tsv" else ";" if self.decimal == "," else ","
-        separator = {None: usual, "\\t": "\t"}.get(self.separator, self.separator)
-        if separator is None or len(separator.encode()) != 1 or separator in '"\r\n':
-            raise DataError("must be one character, such as ';' or '|'", argument="separator", received=self.separator)
-        return separator
 
-    def rewritten(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The table with numbers, dates, gaps and what is replaced in the one way that is read everywhere."""
-        pl, (words, values) = polars(), absent_words(self.missing)
-        if words:
-            texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum)
-            frame = frame.with_columns(
-                *(
-                    pl.when(~pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase().is_in(words)).then(name)
-                    for name in frame.select(texts).columns
-                ),
-                *(
-                    pl.when(~pl.col(name).cast(pl.Float64).is_in(values)).then(name)
-                    for name in frame.select(pl.selectors.numeric()).columns
-                ),
-            )
-        if self.decimal == "." and not self.day_first and not self.replace:
-            return frame
-        texts = (pl.String, pl.Categorical, pl.Enum) if self.replace else (pl.String,)
-        for column in frame:
-            if self.replace and (column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype.is_temporal()):
-                self._check_untouched(column)
-        return frame.with_columns(
-            [self._rewritten(column.cast(pl.String)) for column in frame if column.dtype in texts]
+def _check_untouched(options: ReadOptions, column: pl.Series) -> None:
+    """Raise a DataError where a column that is not text holds what is to be replaced: csv would replace it."""
+    words, values = absent_words(list(replaced_words(options.replace)))
+    is_number, pl = column.dtype.is_numeric(), polars()
+    held = column.filter(column.cast(pl.Float64).is_in(values) if is_number else column.cast(pl.String).is_in(words))
+    if len(held):
+        raise DataError(
+            f"is for text, and names {held[0]!r}, which the column {column.name!r} holds as {column.dtype}",
+            argument="replace",
+            remedy="change it where the file is written, or write the file as csv",
         )
 
-    def _check_untouched(self, column: pl.Series) -> None:
-        """Raise a DataError where a column that is not text holds what is to be replaced: csv would replace it."""
-        words, values = absent_words(list(replaced_words(self.replace)))
-        is_number, pl = column.dtype.is_numeric(), polars()
-        held = column.filter(
-            column.cast(pl.Float64).is_in(values) if is_number else column.cast(pl.String).is_in(words)
-        )
-        if len(held):
+
+def _rewritten_column(options: ReadOptions, column: pl.Series) -> pl.Series:
+    pl = polars()
+    one = pl.col(column.name)
+    if options.replace:
+        new = replaced_words(options.replace)
+        column = column.str.strip_chars().replace_strict(new, default=column, return_dtype=pl.String)
+    found = column.to_frame()
+    if options.decimal == ",":
+        commas, points = column.str.contains(COMMA), column.str.contains(_POINT)
+        if commas.any() and points.any():
             raise DataError(
-                f"is for text, and names {held[0]!r}, which the column {column.name!r} holds as {column.dtype}",
-                argument="replace",
-                remedy="change it where the file is written, or write the file as csv",
+                f"the column {column.name!r} holds {column.filter(commas)[0]!r} and {column.filter(points)[0]!r}: "
+                "numbers with a comma and with a point; write all of them in one way"
             )
-
-    def _rewritten(self, column: pl.Series) -> pl.Series:
-        pl = polars()
-        one = pl.col(column.name)
-        if self.replace:
-            new = replaced_words(self.replace)
-            column = column.str.strip_chars().replace_strict(new, default=column, return_dtype=pl.String)
-        found = column.to_frame()
-        if self.decimal == ",":
-            commas, points = column.str.contains(COMMA), column.str.contains(_POINT)
-            if commas.any() and points.any():
-                raise DataError(
-                    f"the column {column.name!r} holds {column.filter(commas)[0]!r} and {column.filter(points)[0]!r}: "
-                    "numbers with a comma and with a point; write all of them in one way"
-                )
-            found = found.with_columns(pl.when(one.str.contains(COMMA)).then(one.str.replace(",", ".")).otherwise(one))
-        if self.day_first:
-            day, month, year, time = (one.str.extract(_DAY_FIRST, place) for place in (1, 2, 3, 4))
-            date = pl.concat_str([year, month.str.zfill(2), day.str.zfill(2)], separator="-")
-            whole = pl.when(time.is_null()).then(date).otherwise(pl.concat_str([date, time], separator=" "))
-            found = found.with_columns(pl.when(day.is_not_null()).then(whole).otherwise(one).alias(column.name))
-        return found.to_series()
+        found = found.with_columns(pl.when(one.str.contains(COMMA)).then(one.str.replace(",", ".")).otherwise(one))
+    if options.day_first:
+        day, month, year, time = (one.str.extract(_DAY_FIRST, place) for place in (1, 2, 3, 4))
+        date = pl.concat_str([year, month.str.zfill(2), day.str.zfill(2)], separator="-")
+        whole = pl.when(time.is_null()).then(date).otherwise(pl.concat_str([date, time], separator=" "))
+        found = found.with_columns(pl.when(day.is_not_null()).then(whole).otherwise(one).alias(column.name))
+    return found.to_series()
 
 
 AS_USUAL = ReadOptions()
