@@ -45,7 +45,7 @@ _METHODS = ("predict", "predict_proba", "decision_function")
 def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
     """Log an audit to the active run of MLflow, or to a new one.
 
-    Metrics are, by metric, criterion and attribute: the headline distance with its joint bounds
+    Metrics are, by metric, criterion and attribute: the most significant distance with its joint bounds
     (``audit/kolmogorov.statistical_parity.sex``, and the same with ``.low`` and ``.high``), the smallest ratio and the
     largest difference of selection rates, and the largest differences between groups in AUC, accuracy and other
     figures. Parameters record what was audited, tags its source. The page and the JSON are artifacts.

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def save(model: Loaded, path: PathLike) -> None:
     """Write a fitted model to one file, which ``load`` reads without running any code.
 
-    A model with a method ``save`` is saved by it. For a scikit-learn pipeline the file holds the names of the steps, the
-    encoder and the final model. It does not keep ``memory``.
+    A model with a method ``save`` is saved by it. For a scikit-learn pipeline the file holds the names of the steps,
+    the encoder and the final model. It does not keep ``memory``.
 
     Parameters
     ----------

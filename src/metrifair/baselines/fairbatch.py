@@ -34,8 +34,8 @@ _SMALLEST_BATCH = 4
 class FairBatchClassifier(NetworkClassifier):
     """A network trained on batches with adaptive shares of label and group.
 
-    After each epoch the shares move to reduce the difference between the groups' losses. No parameter trades fairness for accuracy.
-    The method takes two groups. Prediction needs no groups.
+    After each epoch the shares move to reduce the difference between the groups' losses. No parameter trades
+    fairness for accuracy. The method takes two groups. Prediction needs no groups.
 
     Parameters
     ----------
