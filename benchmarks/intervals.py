@@ -215,7 +215,8 @@ def _finished(store: Path) -> dict[str, dict[str, Tally]]:
 _ABOUT = f"""# Coverage of confidence intervals
 
 This page shows how often the {100 * CONFIDENCE:.0f} % intervals of an audit contain the true distance.
-`python -m benchmarks.intervals` draws data sets from populations with known distances and audits each of them ({RESAMPLES} resamples). Every
+`python -m benchmarks.intervals` draws data sets from populations with known distances and
+audits each of them ({RESAMPLES} resamples). Every
 cell has the share of intervals that contain the true distance, then their mean width in units of that distance (in
 score units if it is 0). Each share should be at least {100 * AT_LEAST:.0f} %; smaller ones are in bold.
 
