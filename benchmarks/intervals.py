@@ -217,7 +217,8 @@ _ABOUT = f"""# Coverage of confidence intervals
 This page shows how often the {100 * CONFIDENCE:.0f} % intervals of an audit contain the true distance.
 `python -m benchmarks.intervals` draws data sets from populations with known distances and audits them
 ({RESAMPLES} resamples). Every cell has the share of intervals that contain the true distance, then their mean width in
-units of that distance (in score units if it is 0). Each share should be at least {100 * AT_LEAST:.0f} %; smaller ones are in bold.
+units of that distance (in score units if it is 0).
+Each share should be at least {100 * AT_LEAST:.0f} %; smaller ones are in bold.
 
 There is no interval if a group has fewer than {FEWEST} samples, or weights w with an effective size (sum w)² / sum w²
 below that. The share of data sets with an interval is then given in brackets.
