@@ -47,7 +47,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        "Rates of groups in a million rows: 4 groups, against fairlearn's `MetricFrame`; 2 groups, against AIF360",
+        "Rates by group, a million rows: 4 groups, against fairlearn's `MetricFrame`; 2 groups, against AIF360",
         "{} faster; {} faster",
         ("2 metrics x 4 groups x 1,000,000 rows, rates:", "rates and accuracy of 2 groups x 1,000,000 rows"),
     ),
@@ -68,12 +68,12 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "250 models trained at once, time per model and step, against one model",
-        "{} faster (Drug shape), {} (Adult shape)",
+        "{} faster with 1,413 rows, {} with 32,561 rows",
         ("250 models at once, Drug", "250 models at once, Adult"),
     ),
     (
         "`frontier` of 10 seeds x 25 strengths, against 250 single fits",
-        "{} faster (Drug shape), {} (Adult shape)",
+        "{} faster with 1,413 rows, {} with 32,561 rows",
         (f"{_FRONTIER} Drug", f"{_FRONTIER} Adult"),
     ),
     (
