@@ -19,7 +19,7 @@ _FIT, _FRONTIER = "linear fit on 45,000 x 100, strength", "frontier of 10 seeds 
 _STEP = "training step, linear model, batch 512: with the penalty against without,"
 ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
-        "Linear fit on 45,000 x 100 rows, against fairlearn's `ExponentiatedGradient`",
+        "Linear fit, 45,000 rows x 100 columns, against fairlearn's `ExponentiatedGradient`",
         "{} faster at strength 1, {} at strength 10",
         (f"{_FIT} 1:", f"{_FIT} 10:"),
     ),
