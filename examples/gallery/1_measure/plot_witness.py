@@ -2,9 +2,9 @@
 Where the gap is
 ================
 
-A distance says how far groups are apart. Its *witness* says where: a utility of scores whose mean differs most
-between the groups. For the Kolmogorov distance it is a threshold, and the threshold is the one at which decisions
-differ most. For the energy distance it is a smooth curve.
+A distance measures how much the scores of two groups differ. Its *witness* shows where: it is the function of the
+score whose mean differs most between the groups. For the Kolmogorov distance it is the threshold at which selection
+rates differ most. For the energy distance it is a smooth curve.
 """
 
 import matplotlib.pyplot as plt

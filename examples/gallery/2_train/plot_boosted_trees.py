@@ -2,8 +2,8 @@
 Boosted trees
 =============
 
-LightGBM's own class with another objective. Every parameter of LightGBM is there; the strength is the one of all
-other models.
+``FairLGBMClassifier`` is LightGBM with a fair objective. It accepts every parameter of LightGBM. ``strength`` has the
+same meaning as in all other models.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,11 @@
 """
-What each criterion asks
-========================
+What each criterion compares
+============================
 
-Criteria differ in whom they compare: everyone (statistical parity), those with a good outcome (equal opportunity),
-those with a bad one (predictive equality), or both within each outcome (equalized odds). Each row is a model, each
-column how it is judged. A model is good at what it was trained for, and only at that.
+Criteria differ in the people they compare: everyone (statistical parity), people with a good outcome (equal
+opportunity), people with a bad outcome (predictive equality), or both within each outcome (equalized odds). Each row
+is a model, and each column is a criterion that evaluates it. A model trained for one criterion can be unfair by
+another.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-Groups that cross
-=================
+Intersections of attributes
+===========================
 
-Women and men alike, young and old alike, and still young women stand apart: two attributes can each be in balance
-while their crossing is not. ``intersectional=True`` compares the crossings.
+Women and men can have equal scores, young and old people can have equal scores, and young women can still differ.
+``intersectional=True`` compares the intersections of the attributes.
 """
 
 import matplotlib.pyplot as plt

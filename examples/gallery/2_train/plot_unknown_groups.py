@@ -1,9 +1,9 @@
 """
-When few people told their group
-================================
+Training with missing groups
+============================
 
-Rows whose group is unknown still count for the risk. A few hundred answers are often enough: the distance is measured
-here on everybody, the model knows the group of a part of them only.
+Rows with a missing group still contribute to the risk. A few hundred known groups are often enough. Here the model
+knows the group of some rows only, and the distance is measured on all rows.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """
-The whole trade-off at once
-===========================
+The trade-off curve
+===================
 
-``frontier`` trains 25 strengths together and judges them on rows that no model has seen. ``select`` takes the best
-model that keeps a limit. Left of the dotted line distances are no larger than chance alone would show, and no reason
-to prefer one model to another.
+``frontier`` trains 25 strengths together and evaluates them on held-out rows. ``select`` returns the best model within
+an unfairness limit. In the shaded region, distances are not distinguishable from sampling noise; do not compare models
+by them.
 """
 
 import matplotlib.pyplot as plt

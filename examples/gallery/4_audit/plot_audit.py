@@ -2,9 +2,8 @@
 An audit in one picture
 =======================
 
-``audit`` takes the scores of any model. For every criterion and pair of groups it says how far apart they are, with
-an interval, what is certified, and whether chance explains it. ``to_html`` writes the whole report; here the findings
-are drawn as points.
+``audit`` takes the scores of any model. For every criterion and pair of groups it reports the distance, a confidence
+interval, a certified upper bound and a p-value. ``to_html`` writes the full report. This picture shows the findings.
 """
 
 import matplotlib.pyplot as plt

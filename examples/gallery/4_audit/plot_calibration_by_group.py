@@ -2,9 +2,9 @@
 Does 0.7 mean the same for everyone?
 ====================================
 
-Scores are read as probabilities. In this model a score of 0.7 means 70 of 100 for one group, and fewer for the other:
-it is overconfident about them. An audit with outcomes holds the reliability curve, AUC and calibration error of each
-group, with intervals.
+Scores are often read as probabilities. Of people with a score of 0.7 in group a, about 70 of 100 have the outcome. In
+group b it is fewer: the model is overconfident there. An audit with outcomes reports the reliability curve, AUC and
+calibration error of each group, with confidence intervals.
 """
 
 import matplotlib.pyplot as plt

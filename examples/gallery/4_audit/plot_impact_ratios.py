@@ -2,10 +2,10 @@
 Impact ratios with their uncertainty
 ====================================
 
-Rules on hiring and lending look at the rate of each category divided by the highest. ``rates("four-fifths")``
-computes the table: rates with Wilson's intervals, ratios, Fisher's exact p-value, and how many more selections would
-close the gap. A category of few people has a wide interval, and one of less than 2 % of the rows is left out of the
-ratios.
+Rules on hiring and lending divide the selection rate of each category by the highest rate. ``rates("four-fifths")``
+computes the table: rates with Wilson intervals, impact ratios, Fisher's exact p-values and shortfalls. The shortfall
+is the number of additional selections that would close the gap. A small category has a wide interval, and a category
+with less than 2 % of the rows has no ratio.
 """
 
 import matplotlib.pyplot as plt

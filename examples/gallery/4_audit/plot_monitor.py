@@ -1,9 +1,9 @@
 """
-Watching a model over months
-============================
+Monitoring a model over months
+==============================
 
-Every month the scores are counted. ``monitor`` tells the distance of each month with an interval, and raises an alarm
-where it has changed since the first. One may look as often as one likes: over all looks together the chance of a
+The scores of every month are counted. ``monitor`` reports each month's distance with a confidence interval, and raises
+an alarm if the distance has changed since the first month. You can look as often as you like: the probability of any
 false alarm is at most 5 %.
 """
 

@@ -1,9 +1,9 @@
 """
-Leaving the attribute out is not enough
-=======================================
+Removing the attribute is not enough
+====================================
 
-A model that never sees the group finds it in what goes with it. Without the column of groups the gap stays; with a
-penalty it goes, and the model still does not see the group.
+A model without the group column infers the group from related features. Removing the column leaves a gap. A penalty
+reduces it, and the model still does not use the group to predict.
 """
 
 import matplotlib.pyplot as plt
