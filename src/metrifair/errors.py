@@ -27,7 +27,7 @@ def __dir__() -> list[str]:
 
 # Arguments that Python takes as fields of a record.
 _RECORDS = {
-    "options=AuditOptions": ("cuts", "max_groups"),
+    "options=AuditOptions": ("cuts", "loss", "max_groups"),
     "reading=ReadOptions": ("decimal", "encoding", "format", "missing", "replace", "separator", "sheet"),
 }
 

@@ -43,7 +43,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"criteria": []}, "criteria must name at least one criterion"),
     ({"criteria": "equal_opportunity"}, "equal_opportunity looks at the true labels; pass y_true=..."),
     ({"criteria": "conditional_statistical_parity"}, "needs control_features"),
-    ({"criteria": "risk_parity", "y_true": [0, 1, 0, 1]}, "risk_parity compares losses; pass loss=..."),
+    (
+        {"criteria": "risk_parity", "y_true": [0, 1, 0, 1]},
+        "risk_parity compares losses; pass options=AuditOptions(loss=...)",
+    ),
     ({"metrics": "kolmogorow"}, "did you mean 'kolmogorov'?"),
     ({"metrics": []}, "metrics must name at least one metric, got none"),
     ({"metrics": [abs]}, "metrics must be a name, or a sequence of names"),

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from refusals import left_behind, refusal
 
-from metrifair import AuditOptions, audit, audit_file
+from metrifair import AuditOptions, ReadOptions, audit, audit_file
 from metrifair.cli.audit import metrics_asked
 from metrifair.cli.rules import Limit, broken
 from metrifair.errors import DataError
@@ -101,26 +101,38 @@ def test_json_on_standard_output_is_all_of_it_and_nothing_else(scores: Path, cal
     assert "kolmogorov" in done.stderr
 
 
-def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_option_reaches_the_audit(
+    scores: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: dict[str, Any] = {}
 
     def noted(path: str, **given: Any) -> Any:
         asked.update(given, path=path)
-        return audit_file(path, **flat(**given))
+        return audit_file(path, **given)
 
     monkeypatch.setattr("metrifair.api.audit_file.audit_file", noted)
     arguments = [
         "audit", scores, *ASKED, "--group", "region", "--control", "race", "--weight", "w", "--threshold", "0.4",
         "--criterion", "equal_opportunity", "--criterion", "statistical_parity", "--metric", "energy",
-        "--confidence", "0.9", "--tolerance", "0.001", "--seed", "7", "--fail-above", "kolmogorov=1",
+        "--confidence", "0.9", "--precision", "0.001", "--seed", "7", "--fail-above", "kolmogorov=1",
         "--separator", ",", "--format", "csv", "--positive", "0", "--loss", "log_loss", "--max-groups", "9",
         "--vc-dimension", "4", "--contrast", "rest", "--continuous", "none", "--min-group-size", "9",
         "--intersectional", "--title", "Mine", "--about", "source=payroll = all", "--about", "date=2026",
         "--reference", "sex x region=men x north", "--favorable", "low", "--min-group-share", "0.01",
-        "--replace", "Approved=1", "--replace", "Declined=0",
+        "--replace", "Approved=1", "--replace", "Declined=0", "--json", tmp_path / "a.json",
     ]  # fmt: skip
     done = call(*arguments)
     assert done.exit_code == 0, done.output
+    options = {
+        "confidence": 0.9,
+        "precision": 0.001,
+        "loss": "log_loss",
+        "max_groups": 9,
+        "vc_dimension": 4,
+        "contrast": "rest",
+        "continuous": False,
+        "min_group_size": 9,
+    }
     assert asked == {
         "path": str(scores),
         "score": "p",
@@ -131,34 +143,21 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "threshold": 0.4,
         "criteria": ["equal_opportunity", "statistical_parity"],
         "metrics": ["energy", "kolmogorov"],
-        "confidence": 0.9,
-        "tolerance": 0.001,
         "random_state": 7,
         "pos_label": "0",
-        "loss": "log_loss",
-        "separator": ",",
-        "format": "csv",
-        "max_groups": 9,
-        "vc_dimension": 4,
-        "standard": None,
-        "reference": {"sex x region": "men x north"},
         "favorable": "low",
-        "min_group_share": 0.01,
-        "contrast": "rest",
-        "continuous": False,
-        "cuts": None,
-        "min_group_size": 9,
-        "decimal": ".",
-        "encoding": None,
-        "header": True,
-        "day_first": False,
-        "sheet": None,
-        "missing": (),
-        "replace": {"Approved": "1", "Declined": "0"},
+        "favorable_decision": None,
         "intersectional": True,
-        "title": "Mine",
-        "about": {"source": "payroll = all", "date": "2026"},
+        "options": AuditOptions(**options),
+        "reading": ReadOptions(separator=",", format="csv", replace={"Approved": "1", "Declined": "0"}),
     }
+    record = json.loads((tmp_path / "a.json").read_text())
+    assert (record["provenance"]["title"], record["provenance"]["about"]) == (
+        "Mine",
+        {"source": "payroll = all", "date": "2026"},
+    )
+    assert record["settings"]["min_group_share"] == 0.01
+    assert {table["reference"] for table in record["decisions"]} == {"men x north"}
 
 
 @pytest.mark.parametrize("standard", ["ll144", "four-fifths", "credit"])
@@ -376,7 +375,7 @@ def test_limits_add_their_metric_to_the_usual_ones() -> None:
         ),
         (["--score", "p", "--group", "sex", "--confidence", "1"], "'--confidence': 1.0 is not in the range 0<x<1"),
         (["--score", "p", "--group", "sex", "--confidence", "nan"], "'--confidence': 'nan' is not a finite number"),
-        (["--score", "p", "--group", "sex", "--tolerance", "-1"], "'--tolerance': -1.0 is not in the range"),
+        (["--score", "p", "--group", "sex", "--precision", "-1"], "'--precision': -1.0 is not in the range"),
         (["--score", "p", "--group", "sex", "--threshold", "inf"], "'--threshold': 'inf' is not a finite number"),
         (["--score", "p", "--group", "sex", "--fail-above", "0.1"], "'0.1' is not METRIC=VALUE"),
         (["--score", "p", "--group", "sex", "--fail-above", "energy=nan"], "'energy=nan' is not METRIC=VALUE"),

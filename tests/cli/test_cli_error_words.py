@@ -21,7 +21,7 @@ from metrifair import AuditState, audit, audit_file, audit_table
 from metrifair.cli import main
 from metrifair.cli.option_names import _OPTIONS, _PLACEHOLDERS, _RENAMED, OPTION_NAMES
 from metrifair.errors import DataError, MetrifairWarning, Remedy, remedy_text
-from tests.flat_options import flat
+from tests.flat_options import flat, flat_audit
 
 _ROWS = 60
 _SCORES = np.linspace(0.01, 0.99, _ROWS).round(3)
@@ -68,15 +68,23 @@ class Case(NamedTuple):
 
 CASES = {
     "an unknown separator": Case("people.csv", {"separator": "ab"}, "--separator ab", "separator must", "--separator"),
-    "another separator": Case("semicolons.csv", {}, "", "pass separator=';'", "use --separator ';'"),
-    "an unknown encoding": Case("people.csv", {"encoding": "no"}, "--encoding no", "encoding must", "--encoding must"),
-    "another encoding": Case("latin.csv", {}, "", "pass encoding='cp1252'", "use --encoding cp1252"),
-    "the wrong encoding": Case(
-        "latin.csv", {"encoding": "ascii"}, "--encoding ascii", "pass encoding=...", "use --encoding NAME"
+    "another separator": Case(
+        "semicolons.csv", {}, "", "pass reading=ReadOptions(separator=';')", "use --separator ';'"
     ),
-    "UTF-16": Case("wide.csv", {}, "", "pass encoding='utf-16'", "use --encoding utf-16"),
-    "no ending": Case("people", {}, "", "pass format=...", "use --format NAME"),
-    "not text": Case("binary.csv", {}, "", "pass format=...", "use --format NAME"),
+    "an unknown encoding": Case("people.csv", {"encoding": "no"}, "--encoding no", "encoding must", "--encoding must"),
+    "another encoding": Case(
+        "latin.csv", {}, "", "pass reading=ReadOptions(encoding='cp1252')", "use --encoding cp1252"
+    ),
+    "the wrong encoding": Case(
+        "latin.csv",
+        {"encoding": "ascii"},
+        "--encoding ascii",
+        "pass reading=ReadOptions(encoding=...)",
+        "use --encoding NAME",
+    ),
+    "UTF-16": Case("wide.csv", {}, "", "pass reading=ReadOptions(encoding='utf-16')", "use --encoding utf-16"),
+    "no ending": Case("people", {}, "", "pass reading=ReadOptions(format=...)", "use --format NAME"),
+    "not text": Case("binary.csv", {}, "", "pass reading=ReadOptions(format=...)", "use --format NAME"),
     "an encoding of parquet": Case(
         "people.parquet", {"encoding": "cp1252"}, "--encoding cp1252", "leave encoding out", "leave --encoding out"
     ),
@@ -88,8 +96,8 @@ CASES = {
         "people.csv",
         {"score": "decision"},
         "--score decision",
-        "pass replace={'Approved': ..., 'Declined': ...}",
-        "use --replace Approved=NEW --replace Declined=NEW",
+        "pass favorable_decision=... with one of these values: 'Approved' (",
+        "use --favorable-decision VALUE with one of these values: 'Approved' (",
     ),
     "a word both missing and replaced": Case(
         "people.csv",
@@ -106,9 +114,15 @@ CASES = {
         "--replace is for text",
     ),
     "too many groups": Case(
-        "people.csv", {"group": "number"}, "--group number", "pass max_groups=60", "use --max-groups 60"
+        "people.csv",
+        {"group": "number"},
+        "--group number",
+        "pass options=AuditOptions(max_groups=60)",
+        "use --max-groups 60",
     ),
-    "many groups to cut": Case("people.csv", {"group": "number"}, "--group number", "pass cuts=...", "use --cuts"),
+    "many groups to cut": Case(
+        "people.csv", {"group": "number"}, "--group number", "pass options=AuditOptions(cuts=...)", "use --cuts"
+    ),
     "a criterion without labels": Case(
         "people.csv",
         {"criteria": "equal_opportunity"},
@@ -135,7 +149,7 @@ CASES = {
         "people.csv",
         {"label": "y", "criteria": "risk_parity"},
         "--label y --criterion risk_parity",
-        "pass loss=...",
+        "pass options=AuditOptions(loss=...)",
         "use --loss NAME",
     ),
     "no such reference": Case(
@@ -185,7 +199,7 @@ def test_python_names_the_parameter_and_the_command_line_its_option(
     case = CASES[name]
     arguments = {"score": "p", "group": "sex"} | case.arguments
     with pytest.raises(DataError) as caught:
-        audit_file(folder / case.file, **flat(**arguments))
+        flat_audit(folder / case.file, audit_file, **arguments)
     text = str(caught.value)
     assert case.names in text
     assert "--" not in text
@@ -208,11 +222,11 @@ def _python_spellings(line: str) -> list[str]:
 
 
 def test_a_range_that_does_not_hold_the_scores(folder: Path, call: Callable[..., Result]) -> None:
-    with pytest.raises(DataError, match=r"pass range=\.\.\. that holds all scores"):
+    with pytest.raises(DataError, match=r"pass score_range=\.\.\. that holds all scores"):
         AuditState(score_range=(0, 0.5)).add(None, _SCORES, sensitive_features=_TABLE["sex"])
     given = ["--score", "p", "--group", "sex", "--output", folder / "a.state"]
-    line = refusal(call("count", folder / "people.csv", *given, "--range", 0, 0.5))
-    assert "use --range LOW HIGH that holds all scores" in line
+    line = refusal(call("count", folder / "people.csv", *given, "--score-range", 0, 0.5))
+    assert "use --score-range LOW HIGH that holds all scores" in line
     assert _python_spellings(line) == []
 
 

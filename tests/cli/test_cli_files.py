@@ -260,7 +260,7 @@ def test_every_command_reads_what_other_programs_write(foreign: Any, tmp_path: P
     rows = ("--score", 3, "--group", 4, *how)
     assert call("audit", path, *rows, "--json", tmp_path / "a.json").exit_code == 0
     assert "Männer" in json.loads((tmp_path / "a.json").read_text())["findings"][0]["groups"]
-    counted = call("count", path, *rows, "--range", 0, 10000, "--output", tmp_path / "c.state")
+    counted = call("count", path, *rows, "--score-range", 0, 10000, "--output", tmp_path / "c.state")
     assert "240 rows in 2 cells" in counted.stdout, counted.output
 
 

@@ -190,7 +190,7 @@ def test_a_column_that_would_play_two_parts_is_refused(csv: Path, call: Any) -> 
     ):
         assert words in refusal(call("audit", csv, *asked))
         if "--control" not in asked:
-            output = ("--range", 0, 9000, "--output", csv.parent / "x.state")
+            output = ("--score-range", 0, 9000, "--output", csv.parent / "x.state")
             assert words in refusal(call("count", csv, *asked, *output))
 
 

@@ -322,6 +322,8 @@ compute them.
                 "this audit was copied or read from a file, without its rows; call rates(...) on the result of audit"
             )
         request = self.rows.request.by_standard(standard, reference, min_group_share)
+        if request == self.rows.request:
+            return RateTable(self)
         record = record_of_rates(self.record, self.rows.sample, request)
         return RateTable(replace(self, record=record, rows=self.rows._replace(request=request)))
 
