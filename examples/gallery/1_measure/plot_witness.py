@@ -27,5 +27,5 @@ for metric, color in (("kolmogorov", "#4b3fbf"), ("energy", "#009e73")):
     seen = witness(first, second, metric=metric)
     utility = seen(grid) * np.sign(seen.expected[0] - seen.expected[1])  # high where the first group is
     bottom.plot(grid, (utility - utility.min()) / np.ptp(utility), color=color, label=f"{metric}: gap {seen.gap:.2f}")
-bottom.set(title="The utility that tells the groups apart best", xlabel="score", yticks=[])
+bottom.set(title="The utility that separates the groups best", xlabel="score", yticks=[])
 bottom.legend()

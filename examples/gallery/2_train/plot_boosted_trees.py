@@ -31,5 +31,5 @@ figure, axes = plt.subplots()
 axes.plot(gaps, quality, marker="o", color="#4b3fbf")
 for strength, gap, value in zip(strengths, gaps, quality, strict=True):
     axes.annotate(f"{strength:g}", (gap, value), textcoords="offset points", xytext=(8, -10))
-axes.set(xlabel="Kolmogorov distance, rows not seen", ylabel="AUC, rows not seen", title="Fair LightGBM, by strength")
+axes.set(xlabel="Kolmogorov distance, held-out rows", ylabel="AUC, held-out rows", title="Fair LightGBM, by strength")
 axes.set_xlim(0, None)

@@ -33,5 +33,5 @@ for row, values in enumerate(gaps):
         axes.text(column, row, f"{gap:.2f}", ha="center", va="center", color="white" if gap > 0.45 else "#1b1b1f")
 axes.set_xticks(range(4), names)
 axes.set_yticks(range(5), ["no penalty", *names])
-axes.set(title="Kolmogorov distance", xlabel="judged by", ylabel="trained for")
+axes.set(title="Kolmogorov distance", xlabel="evaluated by", ylabel="trained for")
 axes.grid(visible=False)

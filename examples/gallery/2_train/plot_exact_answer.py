@@ -28,7 +28,7 @@ for strength in np.geomspace(0.03, 10, 10):
         color="#d55e00",
         zorder=3,
     )
-axes.scatter([], [], color="#d55e00", label="trained on 6,000 rows, judged on others")
+axes.scatter([], [], color="#d55e00", label="trained on 6,000 rows, evaluated on others")
 axes.set(
     xlabel="energy distance of the predictions", ylabel="mean squared error", title="Trained models on the exact curve"
 )

@@ -26,7 +26,7 @@ found = audit(
 print("\n".join(found.summary))
 
 # %%
-# Points are the measured distances, thick lines 95 % intervals, thin ones reach up to what is certified.
+# Points are measured distances, thick lines 95 % confidence intervals, and thin lines end at the certified bounds.
 figure, axes = plt.subplots(figsize=(7.2, 2.8))
 for row, finding in enumerate(found.findings):
     axes.hlines(row, finding.value, finding.certified, color="#0072b2", linewidth=1.5)
@@ -34,5 +34,5 @@ for row, finding in enumerate(found.findings):
     axes.scatter(finding.value, row, color="#0072b2", s=60, zorder=3)
     axes.annotate(f"p = {finding.p_value:.3f}", (1.0, row), va="center", ha="right", color="#5a5a63")
 axes.set_yticks(range(len(found.findings)), [one.criterion.replace("_", " ") for one in found.findings])
-axes.set(xlim=(0, 1), xlabel="Kolmogorov distance", title="White and not white applicants, rows not trained on")
+axes.set(xlim=(0, 1), xlabel="Kolmogorov distance", title="White and not white applicants, held-out rows")
 axes.set_ylim(len(found.findings) - 0.5, -0.5)

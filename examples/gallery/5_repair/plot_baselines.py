@@ -35,5 +35,5 @@ for marker, (name, model) in zip("XosD^vP", methods.items(), strict=True):
     place = unfairness(y[test], score, sensitive_features=a[test]), roc_auc_score(y[test], score)
     ours = name.startswith("metrifair")
     axes.scatter(*place, s=80, marker=marker, alpha=0.8, color="#4b3fbf" if ours else "#d55e00", label=name)
-axes.set(xlabel="Kolmogorov distance, rows not seen", ylabel="AUC, rows not seen", title="Methods compared")
+axes.set(xlabel="Kolmogorov distance, held-out rows", ylabel="AUC, held-out rows", title="Methods compared")
 axes.legend(fontsize=10)

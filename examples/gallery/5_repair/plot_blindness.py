@@ -14,7 +14,7 @@ from metrifair import FairClassifier, unfairness
 generator = np.random.default_rng(0)
 a = generator.integers(2, size=4000)
 skill = generator.normal(size=4000)
-district = a + generator.normal(0, 0.25, 4000)  # says nearly as much as the group itself
+district = a + generator.normal(0, 0.25, 4000)  # reveals the group almost completely
 X = np.column_stack([skill + generator.normal(0, 0.5, 4000), district])
 y = (skill + 0.8 * a + generator.normal(0, 0.7, 4000) > 0.4).astype(int)
 
