@@ -16,7 +16,7 @@ generator = np.random.default_rng(1)
 first = generator.beta(5, 3, 2000)
 second = np.where(
     generator.random(2000) < 0.3, generator.beta(2, 8, 2000), generator.beta(5, 3, 2000)
-)  # some far below
+)  # some scores are much lower
 
 grid = np.linspace(0, 1, 400)
 figure, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(7.2, 4.8))

@@ -23,7 +23,7 @@ gaps = []
 for trained in [None, *criteria]:
     model = FairClassifier(10 if trained else 0, criterion=trained or "statistical_parity", model="linear")
     score = model.fit(X, y, sensitive_features=a).predict_proba(X)[:, 1]
-    gaps.append([unfairness(y, score, sensitive_features=a, criterion=judged) for judged in criteria])
+    gaps.append([unfairness(y, score, sensitive_features=a, criterion=name) for name in criteria])
 
 names = [name.replace("_", "\n") for name in criteria]
 figure, axes = plt.subplots(figsize=(7.2, 4.4))

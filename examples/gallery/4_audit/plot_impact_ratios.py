@@ -21,7 +21,7 @@ table = audit(None, score, sensitive_features=race, threshold=0.5, random_state=
 figure, axes = plt.subplots(figsize=(7.2, 3.2))
 for row, rate in enumerate(table.rates):
     if rate.ratio is None:
-        axes.annotate(f"{rate.size} people: in no ratio", (0.43, row), va="center", color="#5a5a63")
+        axes.annotate(f"{rate.size} people: no ratio", (0.43, row), va="center", color="#5a5a63")
         continue
     low, high = (rate.ratio_interval.low, rate.ratio_interval.high) if rate.ratio_interval else (rate.ratio, rate.ratio)
     axes.hlines(row, low, high, color="#0072b2", linewidth=5, alpha=0.4)
