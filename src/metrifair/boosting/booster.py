@@ -32,7 +32,7 @@ from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import seed_of
 from metrifair.support.signatures import as_in
 
-GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that tell the group; docs/results/boosting-notes.md says why
+GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that predict the group
 
 
 @dataclass(frozen=True, eq=False)
