@@ -57,7 +57,7 @@ def test_where_the_limits_are(groups, samples, most, allowed):
 
 
 def test_nobody_is_told_to_insist_on_more_groups_than_possible():
-    with pytest.raises(DataError, match=r"pass cuts=... to make groups of a number$"):
+    with pytest.raises(DataError, match=r"pass options=AuditOptions\(cuts=...\) to make groups of a number$"):
         check_attribute(Attribute("number", tuple(range(MOST_LEVELS + 1))), 10**6)
 
 
