@@ -10,7 +10,7 @@ from torch import Tensor
 
 from metrifair.problem.cells import Comparison, Samples
 from metrifair.problem.criteria import BINARY, regression
-from metrifair.training import Schedule, fused, train
+from metrifair.training import Schedule, fused, graphs, train
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 
@@ -82,7 +82,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return step
 
     original = fused.fused_step
-    monkeypatch.setattr(fused, "fused_step", spy)
+    monkeypatch.setattr(graphs, "fused_step", spy)
     return asked
 
 
