@@ -154,7 +154,7 @@ def _as_numbers(role: str, strange: pl.Series) -> Remedy | str:
 
 def _value_counts(column: pl.Series) -> str:
     """The most frequent values with their counts."""
-    counted = column.drop_nulls().value_counts(sort=True).iter_rows()
+    counted = sorted(column.drop_nulls().value_counts().iter_rows(), key=lambda row: (-row[1], str(row[0])))
     pairs = [f"{value!r} ({count:,})" for value, count in islice(counted, _WORDS + 1)]
     return ", ".join([*pairs[:_WORDS], *(["..."] if len(pairs) > _WORDS else [])])
 
