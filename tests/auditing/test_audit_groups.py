@@ -31,7 +31,8 @@ def test_a_column_with_thousands_of_values_is_refused_with_what_to_do(tmp_path, 
         audit_file(tmp_path / "scores.parquet", score="p", group="id", **flat(continuous=False, **how))
     text = str(caught.value)
     assert text.startswith("the groups 'id' hold 2,500 ")
-    assert text.endswith(f"pass max_groups={MOST_LEVELS if how else 2500} if each value is a group")
+    most = MOST_LEVELS if how else 2500
+    assert text.endswith(f"pass options=AuditOptions(max_groups={most}) if each value is a group")
 
 
 @pytest.mark.parametrize(
