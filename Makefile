@@ -11,7 +11,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # Neighbors stay in one process, and what they share is made once; who is done first takes from the other.
 PYTEST := -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo test tested test-slow test-install test-lowest docs lint format bench reproduce clean
+.PHONY: help demo test tested test-slow test-install test-lowest docs lint format bench mutate reproduce clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make lint        format check, lint, types, import layers"
 	@echo "make format      format and mend what can be mended"
 	@echo "make bench       ratios against peers, measured in one run"
+	@echo "make mutate ROOM=auditing     planted faults that the fast tests of a room catch; OPTIONS=--mutants=20 for a sketch"
 	@echo "make reproduce NAME=theory    an experiment of the paper, or all; OPTIONS=--quick for a sketch"
 
 .venv/installed: pyproject.toml constraints.txt
@@ -97,6 +98,9 @@ docs: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks
+
+mutate: .venv/installed
+	$(BIN)/python -m benchmarks.mutate $(ROOM) $(OPTIONS)
 
 reproduce: .venv/installed
 	$(BIN)/python -m experiments $(NAME) $(OPTIONS)

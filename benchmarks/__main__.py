@@ -31,7 +31,9 @@ if __name__ == "__main__":  # processes that a benchmark starts import this file
     )
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(NAMES)}; all of them where none is named")
     parser.add_argument(
-        "--record", type=Path, help=f"add the ratios to this file ({record.KEPT} is behind README's table)"
+        "--record",
+        type=Path,
+        help=f"add the ratios to this file ({record.KEPT} is the source of the tables in README and docs)",
     )
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in NAMES]

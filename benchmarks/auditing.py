@@ -12,7 +12,7 @@ from aif360.datasets import BinaryLabelDataset
 from aif360.metrics import ClassificationMetric
 from sklearn.metrics import accuracy_score
 
-from benchmarks.timing import Claim, peak_memory_above, print_table, seconds
+from benchmarks.timing import Claim, peak_memory_above, print_table, seconds, shrunk
 from metrifair import audit
 from metrifair.auditing.decisions import decisions_of, selection_of
 from metrifair.auditing.records import Decisions
@@ -25,6 +25,7 @@ METRICS = {"selection_rate": fairlearn.metrics.selection_rate, "accuracy": accur
 def table(rows: int, groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels, decisions and groups."""
     generator = np.random.default_rng(0)
+    rows = shrunk(rows)
     label, decision = generator.integers(0, 2, (2, rows))
     return label, decision, generator.integers(0, groups, rows)
 
@@ -80,7 +81,7 @@ def against_aif360() -> list[Claim]:
 
 def scores() -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(0)
-    group = generator.integers(0, 2, 1_000_000)
+    group = generator.integers(0, 2, shrunk(1_000_000))
     return generator.beta(2 + group, 3), group
 
 

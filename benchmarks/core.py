@@ -12,7 +12,7 @@ from scipy import stats
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from benchmarks.timing import Claim, alternating, peak_memory_above, print_table, seconds
+from benchmarks.timing import Claim, alternating, peak_memory_above, print_table, seconds, shrunk
 from metrifair import FairClassifier, distances, energy_distance
 from metrifair.batches.samples import Samples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
@@ -43,7 +43,7 @@ def sorted_step(u: Tensor, v: Tensor) -> None:
 def against_pairs() -> list[Claim]:
     rows = []
     for n, target in ((2_048, 25), (8_192, 100)):
-        u, v = scores(n)
+        u, v = scores(shrunk(n))
         slow = seconds(lambda u=u, v=v: pairwise_energy(u, v).backward(), repeat=5)
         fast = seconds(lambda u=u, v=v: sorted_step(u, v))
         claim = f"energy, value and gradient, {n:,} scores: sorted against pairwise"
@@ -52,7 +52,8 @@ def against_pairs() -> list[Claim]:
 
 
 def memory() -> list[Claim]:
-    used = peak_memory_above(lambda: scores(1_000_000), lambda: sorted_step(*scores(1_000_000))) / 1e6
+    many = shrunk(1_000_000)
+    used = peak_memory_above(lambda: scores(many), lambda: sorted_step(*scores(many))) / 1e6
     return [
         Claim("energy, 1,000,000 scores, value and gradient: peak memory", f"{used:.0f} MB", "< 300 MB", used < 300)
     ]
@@ -60,7 +61,7 @@ def memory() -> list[Claim]:
 
 def against_scipy() -> list[Claim]:
     generator = np.random.default_rng(0)
-    u, v = generator.normal(size=1_000_000), generator.normal(0.1, size=1_000_000)
+    u, v = (generator.normal(shift, size=shrunk(1_000_000)) for shift in (0.0, 0.1))
 
     def three_calls() -> None:
         stats.ks_2samp(u, v, method="asymp")
@@ -110,7 +111,7 @@ def training_step() -> list[Claim]:
 
 def streams() -> list[Claim]:
     """Samples a second of covering batches, and of learning from chunks of 2,000."""
-    count, generator = 20_000, np.random.default_rng(0)
+    count, generator = shrunk(20_000), np.random.default_rng(0)
     a = generator.integers(2, size=count)
     x = generator.normal(size=(count, 10)) + a[:, None]
     y = (x.sum(1) + generator.normal(size=count) > 5).astype(int)
@@ -137,8 +138,9 @@ def streams() -> list[Claim]:
 def seconds_per_own_step(*, strength: float) -> float:
     """A step of ``train``: rows gathered, standardized, weighted; the median of differences of long and short runs."""
     generator = torch.Generator().manual_seed(0)
-    x, group = torch.randn(8_192, 100, generator=generator), (torch.rand(8_192, generator=generator) < 0.4).long()
-    samples = Samples(x, (x[:, 0] > 0).float(), group, torch.ones(8_192))
+    rows = shrunk(8_192, 1_024)
+    x, group = torch.randn(rows, 100, generator=generator), (torch.rand(rows, generator=generator) < 0.4).long()
+    samples = Samples(x, (x[:, 0] > 0).float(), group, torch.ones(rows))
     objective = Objective(BINARY, (Comparison((0,), (1,)),) if strength else ())
 
     def run(epochs: int) -> float:
@@ -147,13 +149,13 @@ def seconds_per_own_step(*, strength: float) -> float:
         return time.perf_counter() - start
 
     run(2)
-    return median((run(25) - run(5)) / (20 * 16) for _ in range(5))
+    return median((run(25) - run(5)) / (20 * rows // 512) for _ in range(5))
 
 
 def growth() -> list[Claim]:
     rows = []
     for small, large in ((100_000, 400_000), (400_000, 1_600_000), (1_000_000, 4_000_000)):
-        few, many = scores(small), scores(large)
+        few, many = scores(shrunk(small)), scores(shrunk(large))
         before, after = alternating(lambda few=few: sorted_step(*few), lambda many=many: sorted_step(*many), rounds=3)
         claim = f"energy, {small:,} -> {large:,} scores: time"
         rows.append(Claim(claim, f"{after / before:.1f}x", "<= 5x", after / before <= 5))

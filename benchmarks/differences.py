@@ -1,7 +1,7 @@
 """How often intervals of differences of two audits hold the truth: `python -m benchmarks.differences [--pairs 2000]`.
 
 Pairs of models are drawn whose figures are known, each is audited, and both are compared: on the same rows (paired),
-and on different ones. The table that it prints is the one of docs/comparing.md.
+and on different ones. The table that it prints is the one of docs/results/differences.md.
 """
 
 from __future__ import annotations

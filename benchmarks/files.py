@@ -20,6 +20,7 @@ from benchmarks.timing import Claim, print_table
 ROWS = int(float(os.environ.get("METRIFAIR_BENCH_ROWS", "1e8")))
 CHUNK = 2_000_000
 LIMIT = 512
+PLAIN = "options=AuditOptions(resamples=0, permutations=0)"
 
 TIMED = """
 import json, resource, sys
@@ -35,9 +36,9 @@ found = len(pl.scan_parquet(sys.argv[1]).group_by({keys}).len().collect(engine="
 """
 
 AUDIT = """
-from metrifair import audit_file
+from metrifair import AuditOptions, audit_file
 found = audit_file(sys.argv[1], score="score", group="group", random_state=0, {options})
-found = {one.metric: [one.value, one.bracket.high - one.bracket.low] for one in found.findings}
+found = {one.metric: [one.value, one.bracket.high - one.bracket.low if one.bracket else 0.0] for one in found.findings}
 """
 
 
@@ -90,7 +91,7 @@ def written(path: Path, scores: Scores, rows: int, row_group: int = 2**18) -> Pa
 
 def against_a_count(path: Path) -> list[Claim]:
     bare, by_group = (measured(COUNT.format(keys=keys), path) for keys in ("bins", 'bins, "group"'))
-    plain = measured(AUDIT.replace("{options}", "resamples=0, permutations=0"), path)
+    plain = measured(AUDIT.replace("{options}", PLAIN), path)
     whole = measured(AUDIT.replace("{options}", ""), path)
     size = f"{ROWS:.0e} rows of Parquet ({path.stat().st_size / 1e6:.0f} MB)"
     widest = max(width for _, width in plain["found"].values())
@@ -121,7 +122,7 @@ def against_a_count(path: Path) -> list[Claim]:
 
 
 def adversarial(path: Path) -> list[Claim]:
-    found = measured(AUDIT.replace("{options}", "resamples=0, permutations=0"), path)
+    found = measured(AUDIT.replace("{options}", PLAIN), path)
     width = max(width for metric, (_, width) in found["found"].items() if metric == "kolmogorov")
     claim = f"{ROWS:.0e} scores in one bin ({found['seconds']:.1f} s)"
     return [
@@ -153,10 +154,9 @@ found = len(connection.sql(f'SELECT "group", {bins} AS bin, count(*) FROM scores
 DUCKDB_AUDIT = (
     DUCKDB
     + """
-from metrifair import audit_table
-found = audit_table(
-    connection.table("scores"), score="score", group="group", random_state=0, resamples=0, permutations=0
-)
+from metrifair import AuditOptions, audit_table
+options = AuditOptions(resamples=0, permutations=0)
+found = audit_table(connection.table("scores"), score="score", group="group", random_state=0, options=options)
 found = {one.metric: [one.value, one.bracket.high - one.bracket.low if one.bracket else 0.0] for one in found.findings}
 """
 )

@@ -212,21 +212,21 @@ def _finished(store: Path) -> dict[str, dict[str, Tally]]:
     }
 
 
-_ABOUT = f"""# How often intervals hold the truth
+_ABOUT = f"""# Coverage of confidence intervals
 
-Made by `python -m benchmarks.intervals`: data sets are drawn from populations whose distances are known, and each is
-given its {100 * CONFIDENCE:.0f} % intervals as in an audit ({RESAMPLES} resamples). Every cell holds the share of
-intervals that hold the distance of the populations, then their mean width in units of that distance (where it is 0: as
-it is). Each share is to be at least {100 * AT_LEAST:.0f} %; those below are set in bold.
+This page shows how often the {100 * CONFIDENCE:.0f} % intervals of an audit contain the true distance.
+`python -m benchmarks.intervals` draws data sets from populations with known distances and audits them
+({RESAMPLES} resamples). Every cell has the share of intervals that contain the true distance, then their mean width in
+units of that distance (in score units if it is 0).
+Each share should be at least {100 * AT_LEAST:.0f} %; smaller ones are in bold.
 
-There is no interval where a group has fewer than {FEWEST} samples, or weights w that are worth fewer,
-(sum w)² / sum w²: so few say next to nothing of their own spread, and an interval would be as wide as the scale. Where
-that happened, the share of data sets with an interval is given in brackets.
+There is no interval if a group has fewer than {FEWEST} samples, or weights w with an effective size (sum w)² / sum w²
+below that. The share of data sets with an interval is then given in brackets.
 
-Populations: *null* uniform, both alike; *null, skew* lognormal, both alike; *ties* beta(2, 3) and beta(3, 2) rounded
-to one decimal; *shift* normal, moved by 0.5 or 2; *beta* as before, not rounded; *lognormal* moved by 0.5 on the
+Populations: *null* uniform, both equal; *null, skew* lognormal, both equal; *ties* beta(2, 3) and beta(3, 2) rounded
+to one decimal; *shift* normal, shifted by 0.5 or 2; *beta* the same, not rounded; *lognormal* shifted by 0.5 on the
 logarithmic scale; *spike* uniform with 30 % and 50 % at 0; *binary* 30 % and 50 % ones; *rare* 5 % and 30 % ones.
-Weights say nothing of the score: *mild* are uniform from 0.5 to 1.5, *heavy* lognormal (worth 37 in 100 samples)."""
+Weights are independent of the score: *mild* uniform from 0.5 to 1.5, *heavy* lognormal (100 samples are worth 37)."""
 
 
 def page(result: dict[Scenario, dict[str, Tally]]) -> str:

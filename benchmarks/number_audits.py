@@ -2,7 +2,7 @@
 
 How often intervals of the dependence hold that of the population, and how often the p-values of the worst cut and of
 the dependence are at most 0.05 where scores know nothing of the number. Pieces of work are kept in a record and are not
-done again; the table goes to docs/numbers.md.
+done again; the table goes to docs/results/numeric-audits.md.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import time
 import torch
 from torch import Tensor
 
-from benchmarks.timing import Claim, peak_memory_above, print_table, seconds
+from benchmarks.timing import Claim, peak_memory_above, print_table, seconds, shrunk
 from metrifair import distance_covariance, energy_dependence
 
 
@@ -36,19 +36,19 @@ def main() -> None:
     import dcor  # noqa: PLC0415 - half a minute: it compiles at import
 
     torch.set_num_threads(1)
-    z, a = sample(8_192)
+    z, a = sample(shrunk(8_192))
     slow = seconds(lambda: pairwise(z, a).backward(), repeat=3)
     fast = seconds(lambda: distance_covariance(z, a, unbiased=True).backward())
-    step(1_000_000)
+    step(shrunk(1_000_000))
     start = time.process_time()  # that of one thread, as long on a busy machine
-    step(1_000_000)
+    step(shrunk(1_000_000))
     many = time.process_time() - start
-    values = [part.detach().numpy() for part in sample(65_536)]
+    values = [part.detach().numpy() for part in sample(shrunk(65_536))]
     ours, theirs = (
         seconds(lambda: distance_covariance(*values), repeat=3),
         seconds(lambda: dcor.distance_covariance_sqr(*values), repeat=3),
     )
-    used = peak_memory_above(lambda: sample(1_000_000), lambda: step(1_000_000)) / 1e6
+    used = peak_memory_above(lambda: sample(shrunk(1_000_000)), lambda: step(shrunk(1_000_000))) / 1e6
     claim = "distance covariance of scores and a number"
     print_table(
         "Attributes that are numbers",

@@ -14,7 +14,7 @@ from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.timing import Claim, print_table
+from benchmarks.timing import Claim, print_table, shrunk
 from metrifair import FairClassifier, energy_distance, unfairness
 from metrifair.estimators import fit_stack
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
@@ -38,8 +38,8 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def against_reductions() -> list[Claim]:
-    X, y, a = data(60_000, 100)
-    train, test = slice(0, 45_000), slice(45_000, None)
+    X, y, a = data(shrunk(60_000, 600), shrunk(100, 5))
+    train, test = slice(0, len(X) * 3 // 4), slice(len(X) * 3 // 4, None)
     rows = X[train], y[train]
     reduction = ExponentiatedGradient(LogisticRegression(max_iter=1_000), DemographicParity())
     _, theirs = timed(lambda: reduction.fit(*rows, sensitive_features=a[train]))
@@ -72,7 +72,7 @@ def against_reductions() -> list[Claim]:
 
 def against_steps() -> list[Claim]:
     """The solver for linear models against the stochastic steps that networks take."""
-    X, y, a = data(45_000, 100)
+    X, y, a = data(shrunk(45_000, 400), shrunk(100, 5))
     claims = []
     for strength in (0.1, 1.0, 10.0, 100.0):
         times, heights = [], []

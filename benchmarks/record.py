@@ -1,10 +1,11 @@
-"""What was measured on which machine, kept; README's table says the range of it: `python -m benchmarks.record`."""
+"""Measured ratios by machine, and the tables of their ranges on pages: `python -m benchmarks.record`."""
 
 from __future__ import annotations
 
 import json
 import platform
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,74 +19,81 @@ _FIT, _FRONTIER = "linear fit on 45,000 x 100, strength", "frontier of 10 seeds 
 _STEP = "training step, linear model, batch 512: with the penalty against without,"
 ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
-        "linear fit on 45,000 x 100 against fairlearn's ExponentiatedGradient",
-        "{} faster at strength 1, {} at 10",
+        "Linear fit, 45,000 rows x 100 columns, against fairlearn's `ExponentiatedGradient`",
+        "{} faster at strength 1, {} at strength 10",
         (f"{_FIT} 1:", f"{_FIT} 10:"),
     ),
     (
-        "25 linear models of a frontier on those rows: stochastic steps against the solver",
+        "Frontier of 25 linear models on the same rows: solver against stochastic steps",
         "{} faster",
         ("25 linear models of a frontier",),
     ),
     (
-        "Kolmogorov, W1 and energy of 2 million scores, against scipy's three calls",
+        "Kolmogorov, Wasserstein and energy distance of 2 million scores, against three SciPy calls",
         "{} faster",
         ("Kolmogorov, W1 and energy of 2,000,000 scores",),
     ),
     (
-        "unbiased energy distance with gradient, 8,192 scores, against all pairs",
+        "Unbiased energy distance with gradient, 8,192 scores, against all pairs",
         "{} faster",
         ("energy, value and gradient, 8,192 scores",),
     ),
     (
-        "dependence on a number with gradient, 8,192 rows, against all pairs; its value, 65,536 rows, against dcor",
-        "{}; {} faster",
+        "Dependence on a numeric attribute: gradient, 8,192 rows, against all pairs; value, 65,536 rows, against dcor",
+        "{} faster; {} faster",
         (
             "distance covariance of scores and a number, value and gradient, 8,192 rows",
             "distance covariance of scores and a number, 65,536 rows",
         ),
     ),
     (
-        "rates of 4 groups on a million rows, against fairlearn's MetricFrame; of 2 groups, against AIF360",
-        "{}; {} faster",
+        "Rates by group, a million rows: 4 groups, against fairlearn's `MetricFrame`; 2 groups, against AIF360",
+        "{} faster; {} faster",
         ("2 metrics x 4 groups x 1,000,000 rows, rates:", "rates and accuracy of 2 groups x 1,000,000 rows"),
     ),
     (
-        "an interval of 50 resamples, against fairlearn's MetricFrame",
+        "Confidence intervals from 50 resamples of 100,000 rows, against fairlearn's `MetricFrame`",
         "{} faster",
         ("2 metrics x 4 groups x 100,000 rows, rates with an interval",),
     ),
     (
-        "audit of 10^8 rows of Parquet, brackets of 1e-9, against a bare polars count",
+        "Audit of 10^8 rows of Parquet, error bounds of 1e-9, against a plain polars count",
         "{} its time",
         ("1e+08 rows of Parquet",),
     ),
     (
-        "a round of LightGBM, of XGBoost with the penalty, 100,000 rows",
-        "{}, {} the plain booster's time",
+        "Boosting round with the penalty, 100,000 rows: LightGBM; XGBoost",
+        "{}; {} the time without it",
         ("LightGBM, 100,000", "XGBoost, 100,000"),
     ),
     (
-        "250 models at once, per model and step, against one alone",
-        "{} (Drug shape), {} (Adult shape)",
+        "250 models trained at once, time per model and step, against one model",
+        "{} faster with 1,413 rows, {} with 32,561 rows",
         ("250 models at once, Drug", "250 models at once, Adult"),
     ),
     (
         "`frontier` of 10 seeds x 25 strengths, against 250 single fits",
-        "{} (Drug shape), {} (Adult shape)",
+        "{} faster with 1,413 rows, {} with 32,561 rows",
         (f"{_FRONTIER} Drug", f"{_FRONTIER} Adult"),
     ),
     (
-        "a training step with the penalty, against one without, batch 512",
-        "{} in our loop; {} with `UnfairnessPenalty` in a bare PyTorch loop",
+        "Training step with the penalty, batch of 512: estimators; `UnfairnessPenalty` in a PyTorch loop",
+        "{}; {} the time without it",
         (f"{_STEP} our loop", f"{_STEP} UnfairnessPenalty"),
     ),
 )
-"""README's rows: what, the figures, and how the claims begin whose ratios they are."""
+"""Rows of the table: the task, its ratios, and the beginnings of the recorded claims behind them."""
+
+ROOT = KEPT.parents[1]
+PAGES: dict[Path, tuple[int, ...]] = {
+    ROOT / "docs" / "results" / "benchmarks.md": tuple(range(len(ROWS))),
+    ROOT / "README.md": (5, 2, 10, 8),
+}
+"""Pages with a table, and the rows that each shows."""
 
 
 def ratio_of(measured: str) -> float | None:
-    """The ratio that a measured text tells.
+    """Return the ratio in a measured text.
 
     >>> ratio_of("1,100x (3 s)"), ratio_of("8.1 ms against 6.0 ms plain: 1.35x"), ratio_of("85 MB")
     (1100.0, 1.35, None)
@@ -95,7 +103,7 @@ def ratio_of(measured: str) -> float | None:
 
 
 def add(path: Path) -> None:
-    """Add the ratios that were printed, with the machine and the day."""
+    """Append the printed ratios, with the machine and the day."""
     where = {"machine": platform.machine(), "day": f"{datetime.now(UTC):%Y-%m-%d}"}
     ratios = [(one.claim, ratio_of(one.measured)) for one in timing.printed]
     with path.open("a") as file:
@@ -107,7 +115,7 @@ def add(path: Path) -> None:
 
 
 def span(ratios: list[float]) -> str:
-    """From the least to the most, in two digits.
+    """Format the lowest and the highest ratio with two digits.
 
     >>> span([3.14, 6.96, 5.0]), span([248.0]), span([1.96, 2.04]), span([3977, 9352])
     ('3.1 - 7x', '250x', '2x', '4,000 - 9,400x')
@@ -116,29 +124,29 @@ def span(ratios: list[float]) -> str:
     return f"{' - '.join(dict.fromkeys(ends))}x"
 
 
-def table(path: Path = KEPT) -> str:
-    """README's table, from what was recorded."""
+def table(path: Path = KEPT, rows: Sequence[int] | None = None) -> str:
+    """Return the table of recorded ratios: all rows, or those with these indices."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    kept = [one for one in lines if "superseded" not in one]  # by another algorithm; told by hand, with its commit
-    days = sorted({one["day"] for one in kept})
-    rows = []
-    for what, figures, claims in ROWS:
-        seen = [[one for one in kept if one["claim"].startswith(claim)] for claim in claims]
-        ratios = [span([one["ratio"] for one in found]) for found in seen]
-        machines = sorted({_CALLED.get(one["machine"], one["machine"]) for found in seen for one in found})
-        rows.append(f"| {what} | {figures.format(*ratios)} | {', '.join(machines)} |")
+    records = [record for record in lines if "superseded" not in record]  # by another algorithm
+    days = sorted({record["day"] for record in records})
+    shown = []
+    for task, figures, claims in ROWS if rows is None else [ROWS[row] for row in rows]:
+        matches = [[record for record in records if record["claim"].startswith(claim)] for claim in claims]
+        ratios = [span([record["ratio"] for record in match]) for match in matches]
+        machines = sorted({_CALLED.get(record["machine"], record["machine"]) for match in matches for record in match})
+        shown.append(f"| {task} | {figures.format(*ratios)} | {', '.join(machines)} |")
     when = " to ".join(dict.fromkeys((days[0], days[-1])))
-    said = f"Measured with `make bench` ({when}, one thread, busy machines): the range of all ratios seen."
-    return "\n".join([said, "", "| what | ratio | seen on |", "|---|---|---|", *rows])
+    heading = f"Lowest and highest ratio of all runs of `make bench` ({when}, one thread, shared machines):"
+    return "\n".join([heading, "", "| task | ratio | machines |", "|---|---|---|", *shown])
 
 
 def in_text(text: str, shown: str) -> str:
-    """A text with the table that it shows between its two marks."""
+    """Return the text with this table between its two marks."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{shown}\n{END}{after}"
 
 
 if __name__ == "__main__":
-    readme = KEPT.parents[1] / "README.md"
-    readme.write_text(in_text(readme.read_text(), table()))
+    for page, rows in PAGES.items():
+        page.write_text(in_text(page.read_text(), table(rows=rows)))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import torch
 
-from benchmarks.timing import Claim, print_table
+from benchmarks.timing import Claim, print_table, shrunk
 from metrifair.batches.samples import Samples
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
@@ -62,9 +62,10 @@ def against_one_by_one() -> list[Claim]:
         ("Drug", (1_413, 12), 128, 60, 15.0),
         ("Adult", (32_561, 12), 2_048, 15, 1.5),
     ):
-        samples = data(*shape)
-        alone = seconds_per_step(samples, batch=batch, seeds=1, strengths=1, steps=20 * steps)
-        together = seconds_per_step(samples, batch=batch, seeds=10, strengths=25, steps=steps) / 250
+        samples = data(shrunk(shape[0]), shape[1])
+        own = {"batch": min(batch, len(samples) // 2)}
+        alone = seconds_per_step(samples, **own, seeds=1, strengths=1, steps=shrunk(20 * steps, 2))
+        together = seconds_per_step(samples, **own, seeds=10, strengths=25, steps=shrunk(steps, 2)) / 250
         claim = f"250 models at once, {name} shape: time per model and step against one alone"
         measured = f"{alone / together:.1f}x ({alone * 1e6:.0f} -> {together * 1e6:.1f} us)"
         rows.append(Claim(claim, measured, f">= {target:g}x", alone / together >= target))

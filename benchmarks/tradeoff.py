@@ -7,7 +7,7 @@ import time
 import numpy as np
 import torch
 
-from benchmarks.timing import Claim, peak_memory_above, print_table
+from benchmarks.timing import Claim, peak_memory_above, print_table, shrunk
 from metrifair import FairClassifier, SearchOptions, frontier
 
 
@@ -21,16 +21,11 @@ def table(rows: int, features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def timed_frontier(rows: int, batch: int, *, seeds: int, epochs: int) -> float:
-    X, y, a = table(2 * rows, 12)  # half of the rows are for training
+    X, y, a = table(2 * shrunk(rows), 12)  # half of the rows are for training
     start = time.perf_counter()
-    frontier(
-        FairClassifier(batch_size=batch, epochs=epochs),
-        X,
-        y,
-        sensitive_features=a,
-        random_state=0,
-        search=SearchOptions(seeds=seeds),
-    )
+    model = FairClassifier(batch_size=batch, epochs=shrunk(epochs, 1))
+    search = SearchOptions(seeds=shrunk(seeds, 1))
+    frontier(model, X, y, sensitive_features=a, random_state=0, search=search)
     return time.perf_counter() - start
 
 
@@ -38,10 +33,12 @@ def against_single_fits() -> list[Claim]:
     rows = []
     for name, size, batch, epochs, target in (("Drug", 1_413, 128, 60, 15.0), ("Adult", 32_561, 2_048, 10, 1.5)):
         together = timed_frontier(size, batch, seeds=10, epochs=epochs)
-        X, y, a = table(size, 12)
+        X, y, a = table(shrunk(size), 12)
         start, fits = time.perf_counter(), 5
         for seed in range(fits):
-            FairClassifier(batch_size=batch, epochs=epochs, random_state=seed).fit(X, y, sensitive_features=a)
+            FairClassifier(batch_size=batch, epochs=shrunk(epochs, 1), random_state=seed).fit(
+                X, y, sensitive_features=a
+            )
         alone = (time.perf_counter() - start) / fits * 250
         claim = f"frontier of 10 seeds x 25 strengths, {name} shape, against 250 single fits"
         measured = f"{alone / together:.1f}x ({together:.1f} s against {alone:.0f} s)"
@@ -53,7 +50,8 @@ def growth() -> list[Claim]:
     small, large = (timed_frontier(size, 512, seeds=1, epochs=3) for size in (20_000, 80_000))
     used = [
         peak_memory_above(
-            lambda size=size: table(2 * size, 12), lambda size=size: timed_frontier(size, 512, seeds=1, epochs=1)
+            lambda size=size: table(2 * shrunk(size), 12),
+            lambda size=size: timed_frontier(size, 512, seeds=1, epochs=1),
         )
         for size in (20_000, 80_000)
     ]

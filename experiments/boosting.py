@@ -44,7 +44,7 @@ WITH_GROUP = ("adult", "compas", "drug", "communities")  # whose group is among 
 BLIND, OWN_GROUPS = ", blind", ", own groups"  # without that feature; expected_groups=False
 CHOSEN = ", chosen for "  # a distance
 STRENGTHS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1_000.0)
-FINE = (2.0, 2.5, 3.5, 4.0, 5.0, 7.0)  # of Adult's boosters besides: around the targets of docs/boosting.md
+FINE = (2.0, 2.5, 3.5, 4.0, 5.0, 7.0)  # for Adult's boosters: around the targets of docs/results/boosting-notes.md
 WITHIN = (0.045, 0.04)  # Kolmogorov distances that a strength is chosen for, on Adult
 BOUNDS = (0.1, 0.05, 0.02)  # of the reduction: the demographic parity it is asked for
 TREES = ("LightGBM", "XGBoost")

@@ -1,4 +1,4 @@
-"""Figures of docs/defaults.md (networks along the strengths) and docs/boosting.md (Adult) on splits from 400 on.
+"""Figures of docs/results/defaults.md (networks) and docs/results/boosting-notes.md (Adult) on splits from 400 on.
 
 ``python -m experiments.fresh_splits networks FILE.jsonl`` trains networks at 25 strengths, with the default epochs and
 with three times as many, and prints how often a larger strength is worse. ``... boosters FILE.jsonl`` trains boosters

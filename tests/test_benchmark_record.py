@@ -1,4 +1,4 @@
-"""README's table of ratios is what was recorded, and recording keeps what was printed."""
+"""Tables of ratios on pages follow from the record, and recording keeps what was printed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import pytest
 
 from benchmarks import record, timing
 
-README = Path(__file__).parent.parent / "README.md"
 
-
-def test_the_table_of_readme_is_made_from_the_record() -> None:
-    text = README.read_text()
-    assert record.in_text(text, record.table()) == text
+@pytest.mark.parametrize("page", record.PAGES, ids=lambda page: page.name)
+def test_tables_on_pages_are_made_from_the_record(page: Path) -> None:
+    text = page.read_text()
+    assert record.in_text(text, record.table(rows=record.PAGES[page])) == text
     assert text.count(record.BEGIN) == text.count(record.END) == 1
+
+
+def test_one_page_shows_all_rows() -> None:
+    assert [page.name for page, rows in record.PAGES.items() if len(rows) == len(record.ROWS)] == ["benchmarks.md"]
 
 
 def test_every_figure_of_the_table_has_been_recorded() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,19 @@ from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 
 import metrifair.mlflow
-from metrifair import Audit, DataError, FairClassifier, FairLGBMClassifier, TableEncoder, audit, frontier, load
+from metrifair import (
+    Audit,
+    AuditOptions,
+    DataError,
+    FairClassifier,
+    FairLGBMClassifier,
+    TableEncoder,
+    audit,
+    frontier,
+    load,
+)
 from metrifair.errors import MissingExtra, ModelFileError
 from metrifair.estimators.table_model import TableModel
-from tests.flat_options import flat
 
 try:
     with warnings.catch_warnings():
@@ -57,10 +67,11 @@ def model() -> FairClassifier:
 
 
 def audit_of(model: Any, name: str = "sex") -> Audit:
-    about: dict[str, Any] = {"title": "Who is hired", "about": {"rows of": "2026"}}
-    options: dict[str, Any] = {"resamples": 40, "permutations": 20, "random_state": 7}
+    options = AuditOptions(resamples=40, permutations=20)
     scores = model.predict_proba(X)[:, 1]
-    return audit(Y, scores, sensitive_features={name: SEX}, **flat(**about, **options))
+    found = audit(Y, scores, sensitive_features={name: SEX}, random_state=7, options=options)
+    provenance = found.provenance.described("Who is hired", {"rows of": "2026"})
+    return replace(found, record=replace(found.record, provenance=provenance))
 
 
 class Test:

@@ -21,7 +21,6 @@ from metrifair import (
     FairXGBClassifier,
     FairXGBRegressor,
     TableEncoder,
-    TableModel,
     audit,
     frontier,
     load,
@@ -29,6 +28,7 @@ from metrifair import (
 )
 from metrifair.baselines import ZafarClassifier
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, TooFewSamples
+from metrifair.estimators.table_model import TableModel
 from metrifair.wording.notes import note_text, note_topic
 from tests.flat_options import flat, flat_audit
 

@@ -13,7 +13,7 @@ from benchmarks.number_audits import POPULATIONS, Tally, normal_dependence, tabl
 from metrifair import energy_dependence
 from metrifair.auditing import band_table
 
-PAGE = Path(__file__).parents[1] / "docs" / "numbers.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "numeric-audits.md"
 
 
 @pytest.mark.parametrize("r", [0.2, 0.9])

@@ -1,5 +1,6 @@
-"""What stands beside the package agrees with it: version, checks before a commit, the public workflow."""
+"""Files beside the package agree with it: version, checks before a commit, the public workflow, README."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,42 @@ def test_what_make_tests_with_the_lowest_versions_is_there() -> None:
     listed = (ROOT / "Makefile").read_text().split("$(addprefix tests/,")[1].split(")")[0].replace("\\", " ").split()
     assert len(listed) > 8
     assert [name for name in listed if not (ROOT / "tests" / name).is_file()] == []
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_readme_is_short() -> None:
+    prose = re.sub(r"^```.*?^```$", "", README, flags=re.MULTILINE | re.DOTALL)
+    assert len(prose.split()) <= 900
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_links_to_files_resolve(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]
+    named = re.findall(r"`((?:docs|tests|benchmarks)/[\w./-]+)`", text)
+    assert [target for target in targets + named if not (ROOT / target).exists()] == []
+
+
+def test_figures_of_boosted_trees_in_readme_are_those_of_the_results() -> None:
+    page = (ROOT / "docs/results/boosting/boosting.md").read_text(encoding="utf-8")
+    header, row = (
+        next(line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith(start))
+        for start in ("| data | method |", "| adult | XGBoost |")
+    )
+    cells = dict(zip(header, row, strict=True))
+    (before, gap_before), (after, gap_after) = (cells[f"strength {it}"].split(" / ") for it in (0, 3))
+    sentence = f"strength 3 lowers unfairness from {gap_before} to {gap_after} and accuracy from {before} to {after}"
+    assert sentence in " ".join(README.split())
+
+
+def test_comparisons_with_other_libraries_in_readme_are_those_of_the_results() -> None:
+    page = (ROOT / "docs/results/duel/duel.md").read_text(encoding="utf-8")
+    table = page.split("| won by |\n")[1].split("\n\n")[0]  # the first of two: strengths selected on validation rows
+    won_by = [line.strip("| ").split(" | ")[-1] for line in table.splitlines()[1:]]
+    won, tied, lost = (won_by.count(who) for who in ("ours", "even", "theirs"))
+    assert won + tied + lost == len(won_by)
+    text = " ".join(README.split())
+    assert f"[{len(won_by)} comparisons" in text
+    assert f"in {won}, tied in {tied} and lost in {lost}" in text

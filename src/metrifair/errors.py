@@ -78,8 +78,8 @@ class Remedy:
     --------
     >>> for remedy in (Remedy("separator", ";"), Remedy("replace", {"Approved": ...}), Remedy("sheet", leave_out=True)):
     ...     print(remedy_text(remedy))
-    pass separator=';'
-    pass replace={'Approved': ...}
+    pass reading=ReadOptions(separator=';')
+    pass reading=ReadOptions(replace={'Approved': ...})
     leave sheet out
     """
 
@@ -150,7 +150,7 @@ class DataError(_Explained, ValueError):
 
     >>> error = DataError("must be one character", argument="separator", received="ab", remedy=Remedy("separator", ";"))
     >>> print(error)
-    separator must be one character, got 'ab'; pass separator=';'
+    separator must be one character, got 'ab'; pass reading=ReadOptions(separator=';')
     """
 
 

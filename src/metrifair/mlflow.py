@@ -45,19 +45,19 @@ _METHODS = ("predict", "predict_proba", "decision_function")
 def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
     """Log an audit to the active run of MLflow, or to a new one.
 
-    Metrics are, by metric, criterion and attribute, the distance that is most certain with its joint bounds
+    Metrics are, by metric, criterion and attribute: the most significant distance with its joint bounds
     (``audit/kolmogorov.statistical_parity.sex``, and the same with ``.low`` and ``.high``), the smallest ratio and the
-    largest difference of selection rates, and how far apart the groups' AUC, accuracy and so on are. Parameters say
-    what was audited, tags where it comes from; the page and the JSON are artifacts.
+    largest difference of selection rates, and the largest differences between groups in AUC, accuracy and other
+    figures. Parameters record what was audited, tags its source. The page and the JSON are artifacts.
 
     Parameters
     ----------
     audit : Audit
-        What was found.
+        Audit to report.
     name : str, default="audit"
-        First part of all names, so that a run can hold several audits.
+        Name: the first part of all names, so that a run can hold several audits.
     step : int, default=0
-        Of the metrics, where the same is audited again and again.
+        Number of the audit, if the same model is audited repeatedly.
 
     Returns
     -------
@@ -124,9 +124,9 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
     Parameters
     ----------
     frontier : Frontier
-        What a sweep reached.
+        Frontier to report.
     name : str, default="frontier"
-        First part of all names.
+        Name: the first part of all names.
 
     Returns
     -------
@@ -197,15 +197,16 @@ def save_model(
     Parameters
     ----------
     model : estimator
-        What :func:`metrifair.save` takes: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline.
+        Fitted model that :func:`metrifair.save` takes: a fair estimator or booster, a post-processor, a ``TableModel``,
+        a pipeline.
     path : str or os.PathLike
         The folder, which must not exist yet.
     mlflow_model : mlflow.models.Model, default=None
-        What MLflow knows of the model so far; ``log_model`` hands it over.
+        MLflow's record of the model, which ``log_model`` passes.
     pyfunc_predict_fn : {"predict", "predict_proba", "decision_function"}, default="predict"
         The method that ``predict`` of the generic ``python_function`` calls.
     signature : mlflow.models.ModelSignature, default=None
-        Of inputs and outputs, as ``mlflow.models.infer_signature`` makes it.
+        Signature of inputs and outputs, as ``mlflow.models.infer_signature`` returns it.
 
     Raises
     ------
@@ -270,13 +271,13 @@ def log_model(
     model : estimator
         As in :func:`save_model`.
     name : str, default="model"
-        What it is called there.
+        Name of the model in the run.
     registered_model_name : str, default=None
         A name in the registry, of which it becomes a new version.
     pyfunc_predict_fn : {"predict", "predict_proba", "decision_function"}, default="predict"
         The method that ``predict`` of the generic ``python_function`` calls.
     signature : mlflow.models.ModelSignature, default=None
-        Of inputs and outputs.
+        Signature of inputs and outputs.
 
     Returns
     -------
@@ -318,7 +319,7 @@ def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
     model_uri : str
         A folder, ``models:/...`` or ``runs:/...``.
     module : torch.nn.Module, default=None
-        For a model that is a module of your own, as in :func:`metrifair.load`.
+        Module of the saved model, as in :func:`metrifair.load`.
 
     Returns
     -------

@@ -62,7 +62,13 @@ def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
     ("cuts", "message"),
     [
         ({"pay": [1]}, "cuts names 'pay', which is none of the sensitive features ['age', 'sex']"),
-        ([25], "cuts must name the column that is cut, where there are several, got [25]; pass cuts={'age': ...}"),
+        (
+            [25],
+            (
+                "cuts must name the column that is cut, where there are several, got [25]; "
+                "pass options=AuditOptions(cuts={'age': ...})"
+            ),
+        ),
         ({"age": []}, "the cuts of 'age' must be finite numbers, at least one, got []"),
         ({"age": ["x"]}, "the cuts of 'age' must be finite numbers, at least one, got ['x']"),
         ({"age": [float("nan")]}, "the cuts of 'age' must be finite numbers, at least one, got [nan]"),

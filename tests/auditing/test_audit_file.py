@@ -498,8 +498,9 @@ def test_what_counting_holds_does_not_grow_with_the_rows(tmp_path):
 
 LIGHT = """
 import sys
-from metrifair import audit_file
-audit_file(sys.argv[1], score="score", group="group", in_memory_rows=1, resamples=20, permutations=1, random_state=0)
+from metrifair import AuditOptions, audit_file
+options = AuditOptions(in_memory_rows=1, resamples=20, permutations=1)
+audit_file(sys.argv[1], score="score", group="group", random_state=0, options=options)
 print(sorted({"sklearn", "pandas", "pyarrow"} & set(sys.modules)))
 """
 

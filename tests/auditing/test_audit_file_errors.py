@@ -61,7 +61,7 @@ def test_a_missing_column_is_named_and_the_others_are_listed(role, options, good
     [
         ("", "is empty"),
         ("p,sex\n", "has no rows"),
-        ("p;sex\n0.1;f\n0.2;m\n", "pass separator=';' if that separates its columns: its only column is 'p;sex'"),
+        ("p;sex\n0.1;f\n0.2;m\n", r"pass reading=ReadOptions\(separator=';'\) if .* its only column is 'p;sex'"),
         ("p,sex\n0.1,f\nhigh,m\n0.3,m\n", "score column 'p' must hold numbers, got 'high'"),
         ("p,sex\n0.1,f\n0.2,f\n0.3,f\n", "at least two groups, got 1"),
         ("p,sex\n0.1,f\ninf,m\n0.3,m\n", "holds an infinite value"),

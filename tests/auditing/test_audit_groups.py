@@ -31,7 +31,8 @@ def test_a_column_with_thousands_of_values_is_refused_with_what_to_do(tmp_path, 
         audit_file(tmp_path / "scores.parquet", score="p", group="id", **flat(continuous=False, **how))
     text = str(caught.value)
     assert text.startswith("the groups 'id' hold 2,500 ")
-    assert text.endswith(f"pass max_groups={MOST_LEVELS if how else 2500} if each value is a group")
+    most = MOST_LEVELS if how else 2500
+    assert text.endswith(f"pass options=AuditOptions(max_groups={most}) if each value is a group")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_where_the_limits_are(groups, samples, most, allowed):
 
 
 def test_nobody_is_told_to_insist_on_more_groups_than_possible():
-    with pytest.raises(DataError, match=r"pass cuts=... to make groups of a number$"):
+    with pytest.raises(DataError, match=r"pass options=AuditOptions\(cuts=...\) to make groups of a number$"):
         check_attribute(Attribute("number", tuple(range(MOST_LEVELS + 1))), 10**6)
 
 

@@ -76,14 +76,14 @@ def test_what_cannot_be_counted_or_merged_is_one_line(days: list[Path], tmp_path
         (("count", days[0], *ASKED, "--output", days[0]), "cannot be written, as it is read too"),
         (
             ("count", days[0], *ASKED, "--score-range", "0", "0.5", "--output", out),
-            "lies beyond the range from 0 to 0.5; use --range LOW HIGH that holds all scores",
+            "lies beyond the range from 0 to 0.5; use --score-range LOW HIGH that holds all scores",
         ),
         (("merge", first, days[1]), "tuesday.csv'; first metrifair count "),
         (("merge", first, tmp_path / "no.state"), "there is no file"),
     ):
         assert said in refusal(call(*arguments))
     call("count", days[1], *ASKED, "--score-range", "0", "2", "--output", second)
-    assert "--range must be equal in states that are merged, got (0.0, 1.0) and (0.0, 2.0)" in refusal(
+    assert "--score-range must be equal in states that are merged, got (0.0, 1.0) and (0.0, 2.0)" in refusal(
         call("merge", first, second)
     )
 

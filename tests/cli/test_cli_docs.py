@@ -19,7 +19,7 @@ def commands(page: str) -> list[tuple[str, list[str]]]:
     found: list[tuple[str, list[str]]] = []
     text = (DOCS / page).read_text(encoding="utf-8")
     for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        for line in block.splitlines():
+        for line in block.replace("\\\n", " ").splitlines():
             if line.startswith("$ "):
                 found.append((line.removeprefix("$ "), []))
             elif line != "...":

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from metrifair.batches.samples import Samples
 from metrifair.problem.cells import Comparison
-from metrifair.training import Schedule, fused, train
+from metrifair.training import Schedule, fused, graphs, train
 from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
@@ -83,7 +83,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return step
 
     original = fused.fused_step
-    monkeypatch.setattr(fused, "fused_step", spy)
+    monkeypatch.setattr(graphs, "fused_step", spy)
     return asked
 
 

@@ -111,9 +111,9 @@ def test_steps_per_epoch_and_the_group_among_the_features(name: str, raw_data: o
 
 
 def test_what_the_two_protocols_are() -> None:
-    assert (PUBLISHED.name, PUBLISHED.compare, PUBLISHED.floored) == ("published", "output", True)
+    assert (PUBLISHED.name, PUBLISHED.penalize, PUBLISHED.floored) == ("published", "output", True)
     assert (PUBLISHED.inputs, PUBLISHED.heroin) == (("raw",), False)
-    assert (CORRECTED.name, CORRECTED.compare, CORRECTED.floored) == ("corrected", "prediction", False)
+    assert (CORRECTED.name, CORRECTED.penalize, CORRECTED.floored) == ("corrected", "prediction", False)
     assert (CORRECTED.inputs, CORRECTED.heroin) == (("raw", "standard"), True)
 
 

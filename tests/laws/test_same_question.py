@@ -169,13 +169,14 @@ def test_unfairness(case: Case, metric: str) -> None:
 @every_case
 @every_metric
 def test_audit(case: Case, metric: str) -> None:
+    given = dict(case.given)
     found = audit(
-        None,
+        given.pop("y_true", None),
         case.y_pred,
         criteria=case.criterion,
         metrics=metric,
         random_state=0,
-        **flat(resamples=0, permutations=0, **case.given),
+        **flat(resamples=0, permutations=0, **given),
     )
     values = [finding.value for finding in found.findings]
     assert sorted(values) == pytest.approx(sorted(case.compared(metric)), abs=1e-12)

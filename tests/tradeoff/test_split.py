@@ -105,7 +105,7 @@ def test_shares_that_leave_a_part_empty_are_refused(validation: float, test: flo
         made().split(validation, test, 0, train=train)
     assert str(refusal.value) == (
         f"validation and test must be shares above 0 that leave rows for training, got {validation} and {test}"
-        + ("; folds are asked for by an integer from 2 upwards" if validation >= 1 else "")
+        + ("; for cross-validation, pass search=SearchOptions(folds=5)" if validation >= 1 else "")
     )
 
 

@@ -104,7 +104,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"attribute": "sex", "group": "NA"},
         (
             "sex: 'NA' is treated as a group. Leave these cells empty if it marks missing values, or read the file with "
-            "missing='NA'."
+            "reading=ReadOptions(missing='NA')."
         ),
     ),
     "names_alike": (

@@ -1,9 +1,10 @@
 """
-What chance alone would show
+How large is sampling noise?
 ============================
 
-Scores of two groups that come from the very same distribution are never measured to be equal. On a few hundred rows a
-Kolmogorov distance near 0.1 is what chance brings. Below the band there is nothing to explain; an audit says so.
+Two samples from the same distribution never look exactly equal. With a few hundred rows per group, a Kolmogorov
+distance near 0.1 is within sampling noise. The band shows the distances of 90 % of such samples. An audit reports
+whether a gap is larger than that.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 One gap, five distances
 =======================
 
-A distance between two groups is a number, and each one looks at something else. The Kolmogorov distance is the
-tallest gap between the two distribution functions. The Wasserstein distance is the area between them, and the energy
-distance twice the area between them squared. ``distances`` takes several at the price of one sort.
+Each distance between two groups measures something different. The Kolmogorov distance is the largest gap between the
+two distribution functions. The Wasserstein distance is the area between them. The energy distance is twice the
+integral of the squared gap. ``distances`` computes several of them with one sort.
 """
 
 import matplotlib.pyplot as plt

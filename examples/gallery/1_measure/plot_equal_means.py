@@ -2,8 +2,9 @@
 Equal means, unequal scores
 ===========================
 
-Two groups can have the same mean score, and even the same share above 0.5, and still be treated differently: here one
-of them is seldom sure of a yes or a no. A comparison of means sees nothing. A distance between distributions does.
+Two groups can have the same mean score and the same share above 0.5, and still have different scores. Here one group
+rarely receives a very high or a very low score. A comparison of means misses this. A distance between distributions
+shows it.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """
-An attribute that is a number
-=============================
+A numeric attribute
+===================
 
-Age is no group. Cutting it into two hides what happens within the halves: here the young and the old score low, those
-in the middle high, and the halves look alike. The energy dependence compares all ages with all others. For an
-attribute with two values it is the energy distance between the two.
+Cutting age into two groups can hide a dependence. Here young and old people score low, people in between score high,
+and the two halves look alike. The energy dependence uses all ages without a cut. For an attribute with two values it
+equals the energy distance between the two groups.
 """
 
 import matplotlib.pyplot as plt

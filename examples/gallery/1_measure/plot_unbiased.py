@@ -2,9 +2,9 @@
 Why small batches mislead
 =========================
 
-The distance measured within a small batch is too large on average: two handfuls of scores never look quite alike. A
-model trained on it is pushed to collapse. The unbiased estimate is right on average at every batch size, which is
-what lets plain stochastic gradient descent train a fair model.
+The distance measured within a small batch is too large on average, because small samples never look exactly alike. A
+model trained with it is pushed toward a constant. The unbiased estimate is correct on average at every batch size, so
+ordinary stochastic gradient descent can train a fair model.
 """
 
 import matplotlib.pyplot as plt

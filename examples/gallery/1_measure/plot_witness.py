@@ -2,9 +2,9 @@
 Where the gap is
 ================
 
-A distance says how far groups are apart. Its *witness* says where: a utility of scores whose mean differs most
-between the groups. For the Kolmogorov distance it is a threshold, and the threshold is the one at which decisions
-differ most. For the energy distance it is a smooth curve.
+A distance measures how much the scores of two groups differ. Its *witness* shows where: it is the function of the
+score whose mean differs most between the groups. For the Kolmogorov distance it is the threshold at which selection
+rates differ most. For the energy distance it is a smooth curve.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ generator = np.random.default_rng(1)
 first = generator.beta(5, 3, 2000)
 second = np.where(
     generator.random(2000) < 0.3, generator.beta(2, 8, 2000), generator.beta(5, 3, 2000)
-)  # some far below
+)  # some scores are much lower
 
 grid = np.linspace(0, 1, 400)
 figure, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(7.2, 4.8))
@@ -27,5 +27,5 @@ for metric, color in (("kolmogorov", "#4b3fbf"), ("energy", "#009e73")):
     seen = witness(first, second, metric=metric)
     utility = seen(grid) * np.sign(seen.expected[0] - seen.expected[1])  # high where the first group is
     bottom.plot(grid, (utility - utility.min()) / np.ptp(utility), color=color, label=f"{metric}: gap {seen.gap:.2f}")
-bottom.set(title="The utility that tells the groups apart best", xlabel="score", yticks=[])
+bottom.set(title="The utility that separates the groups best", xlabel="score", yticks=[])
 bottom.legend()

@@ -1,9 +1,9 @@
 """
-Scores that do not follow age
-=============================
+Scores that do not depend on age
+================================
 
-The sensitive feature may be a number. What is lowered then is how much scores depend on it, without any cut into
-young and old. Lines are the quartiles of the scores along age.
+The protected attribute can be numeric. The penalty then reduces the dependence of scores on age, without a cut into
+young and old. The line is the median score by age, and the band covers the middle half of the scores.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Boosted trees
 =============
 
-LightGBM's own class with another objective. Every parameter of LightGBM is there; the strength is the one of all
-other models.
+``FairLGBMClassifier`` is LightGBM with a fair objective. It accepts every parameter of LightGBM. ``strength`` has the
+same meaning as in all other models.
 """
 
 import matplotlib.pyplot as plt
@@ -31,5 +31,5 @@ figure, axes = plt.subplots()
 axes.plot(gaps, quality, marker="o", color="#4b3fbf")
 for strength, gap, value in zip(strengths, gaps, quality, strict=True):
     axes.annotate(f"{strength:g}", (gap, value), textcoords="offset points", xytext=(8, -10))
-axes.set(xlabel="Kolmogorov distance, rows not seen", ylabel="AUC, rows not seen", title="Fair LightGBM, by strength")
+axes.set(xlabel="Kolmogorov distance, held-out rows", ylabel="AUC, held-out rows", title="Fair LightGBM, by strength")
 axes.set_xlim(0, None)

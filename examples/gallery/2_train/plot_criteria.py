@@ -1,10 +1,11 @@
 """
-What each criterion asks
-========================
+What each criterion compares
+============================
 
-Criteria differ in whom they compare: everyone (statistical parity), those with a good outcome (equal opportunity),
-those with a bad one (predictive equality), or both within each outcome (equalized odds). Each row is a model, each
-column how it is judged. A model is good at what it was trained for, and only at that.
+Criteria differ in the people they compare: everyone (statistical parity), people with a good outcome (equal
+opportunity), people with a bad outcome (predictive equality), or both within each outcome (equalized odds). Each row
+is a model, and each column is a criterion that evaluates it. A model trained for one criterion can be unfair by
+another.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +23,7 @@ gaps = []
 for trained in [None, *criteria]:
     model = FairClassifier(10 if trained else 0, criterion=trained or "statistical_parity", model="linear")
     score = model.fit(X, y, sensitive_features=a).predict_proba(X)[:, 1]
-    gaps.append([unfairness(y, score, sensitive_features=a, criterion=judged) for judged in criteria])
+    gaps.append([unfairness(y, score, sensitive_features=a, criterion=name) for name in criteria])
 
 names = [name.replace("_", "\n") for name in criteria]
 figure, axes = plt.subplots(figsize=(7.2, 4.4))
@@ -32,5 +33,5 @@ for row, values in enumerate(gaps):
         axes.text(column, row, f"{gap:.2f}", ha="center", va="center", color="white" if gap > 0.45 else "#1b1b1f")
 axes.set_xticks(range(4), names)
 axes.set_yticks(range(5), ["no penalty", *names])
-axes.set(title="Kolmogorov distance", xlabel="judged by", ylabel="trained for")
+axes.set(title="Kolmogorov distance", xlabel="evaluated by", ylabel="trained for")
 axes.grid(visible=False)

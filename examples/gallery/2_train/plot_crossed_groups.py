@@ -1,9 +1,9 @@
 """
-Groups that cross
-=================
+Intersections of attributes
+===========================
 
-Women and men alike, young and old alike, and still young women stand apart: two attributes can each be in balance
-while their crossing is not. ``intersectional=True`` compares the crossings.
+Women and men can have equal scores, young and old people can have equal scores, and young women can still differ.
+``intersectional=True`` compares the intersections of the attributes.
 """
 
 import matplotlib.pyplot as plt
@@ -17,20 +17,20 @@ people = pd.DataFrame({"sex": generator.choice(["f", "m"], 6000), "age": generat
 odd = (people["sex"] == "f") == (people["age"] == "young")  # young women and old men
 X = np.column_stack([generator.normal(0, 1, 6000) - 1.2 * odd, generator.normal(0, 1, 6000), odd])
 y = (X[:, 0] + X[:, 1] + generator.normal(0, 0.8, 6000) > -0.6).astype(int)
-crossing = people["age"] + " " + people["sex"]
+intersection = people["age"] + " " + people["sex"]
 
 settings = {
     "no penalty": FairClassifier(0, model="linear"),
     "each attribute": FairClassifier(30, model="linear"),
-    "crossed": FairClassifier(30, model="linear", intersectional=True),
+    "intersections": FairClassifier(30, model="linear", intersectional=True),
 }
 figure, axes = plt.subplots(figsize=(7.2, 3.8))
 places = np.arange(4)
 for offset, (name, model) in zip((-0.27, 0, 0.27), settings.items(), strict=True):
     score = model.fit(X, y, sensitive_features=people).predict_proba(X)[:, 1]
-    means = pd.Series(score).groupby(crossing).mean()
+    means = pd.Series(score).groupby(intersection).mean()
     axes.bar(places + offset, means, width=0.25, label=name)
 axes.set_xticks(places, means.index)
-axes.set(ylabel="mean score", title="Mean score of each crossing", ylim=(0, 0.85))
+axes.set(ylabel="mean score", title="Mean score of each intersection", ylim=(0, 0.85))
 axes.grid(visible=False, axis="x")
 axes.legend(ncols=3)

@@ -1,9 +1,9 @@
 """
-Against an answer that is known
-===============================
+Trained models on an exact trade-off curve
+==========================================
 
-``OffsetRegression`` is a population whose whole trade-off can be written down. Models trained at ten strengths, and
-judged on rows that they never saw, lie on the curve.
+The trade-off curve of the population ``OffsetRegression`` is known exactly. Models trained at ten strengths and
+evaluated on held-out rows lie on the curve.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ for strength in np.geomspace(0.03, 10, 10):
         color="#d55e00",
         zorder=3,
     )
-axes.scatter([], [], color="#d55e00", label="trained on 6,000 rows, judged on others")
+axes.scatter([], [], color="#d55e00", label="trained on 6,000 rows, evaluated on others")
 axes.set(
     xlabel="energy distance of the predictions", ylabel="mean squared error", title="Trained models on the exact curve"
 )

@@ -2,8 +2,8 @@
 A penalty in your own PyTorch loop
 ==================================
 
-One more term in the loss, and batches that hold every group. Risk and unfairness fall together; the penalty is an
-unbiased estimate in every batch, so that nothing else about the loop has to change.
+Add one term to the loss, and use batches that hold every group. The penalty is an unbiased estimate in every batch,
+so the rest of the loop stays the same.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 A stream that changes
 =====================
 
-``partial_fit`` learns for ever in constant memory. Every 2,000 samples the world changes here; the model follows it,
-and keeps its predictions alike across groups.
+``partial_fit`` trains on a stream in constant memory. Here the distribution changes every 2,000 samples. The model
+adapts and keeps its predictions similar across groups.
 """
 
 import matplotlib.pyplot as plt

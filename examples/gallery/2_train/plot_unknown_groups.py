@@ -1,9 +1,9 @@
 """
-When few people told their group
-================================
+Training with missing groups
+============================
 
-Rows whose group is unknown still count for the risk. A few hundred answers are often enough: the distance is measured
-here on everybody, the model knows the group of a part of them only.
+Rows with a missing group still contribute to the risk. A few hundred known groups are often enough. Here the model
+knows the group of some rows only, and the distance is measured on all rows.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ y = (X.sum(1) + generator.normal(0, 1, 5000) > 0.8).astype(int)
 known = [20, 50, 100, 300, 1000, 5000]
 gaps = []
 for number in known:
-    told = np.where(np.arange(5000) < number, a, np.nan)  # missing: unknown
-    model = FairClassifier(30, model="linear").fit(X, y, sensitive_features=told)
+    observed = np.where(np.arange(5000) < number, a, np.nan)  # NaN: missing group
+    model = FairClassifier(30, model="linear").fit(X, y, sensitive_features=observed)
     gaps.append(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a))
 plain = FairClassifier(0, model="linear").fit(X, y)
 
@@ -31,10 +31,10 @@ axes.axhline(
     linestyle=":",
     label="no penalty",
 )
-axes.plot(known, gaps, marker="o", label="trained with what is known")
+axes.plot(known, gaps, marker="o", label="trained with the known groups")
 axes.set_xscale("log")
 axes.set_xticks(known, known)
 axes.set(
-    xlabel="rows with a known group, of 5,000", ylabel="Kolmogorov distance", title="Unknown groups", ylim=(0, None)
+    xlabel="rows with a known group, of 5,000", ylabel="Kolmogorov distance", title="Missing groups", ylim=(0, None)
 )
 axes.legend()

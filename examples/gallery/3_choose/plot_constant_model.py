@@ -1,10 +1,10 @@
 """
-The model that says yes to everyone
-===================================
+The constant predictor
+======================
 
-Nine of ten people pay back. Deciding the same for everyone is right in nine of ten cases and perfectly fair: accuracy
-cannot tell it from a good model. Every frontier carries the constant model as a point, marks models that are no
-better, and AUC tells them apart.
+Nine of ten people repay. A model that approves everyone is right in nine of ten cases and perfectly fair, so accuracy
+cannot distinguish it from a good model. AUC can. Every frontier includes the constant predictor and marks models that
+are no better.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """
-Several kinds of models on one frontier
-=======================================
+Several families of models on one frontier
+==========================================
 
-A linear model, boosted trees and a post-processor, each swept by its own parameter, judged on the same rows. The
-post-processor needs the group of every person it predicts for, which may be forbidden or unknown;
-``select(needs_group=False)`` leaves it out.
+A linear model, boosted trees and a post-processor are evaluated on the same rows, each over a range of its own
+parameter. The post-processor needs each person's group to predict, which may be forbidden or unknown.
+``select(needs_group=False)`` excludes it.
 """
 
 import matplotlib.pyplot as plt

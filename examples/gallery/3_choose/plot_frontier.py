@@ -1,10 +1,10 @@
 """
-The whole trade-off at once
-===========================
+The trade-off curve
+===================
 
-``frontier`` trains 25 strengths together and judges them on rows that no model has seen. ``select`` takes the best
-model that keeps a limit. Left of the dotted line distances are no larger than chance alone would show, and no reason
-to prefer one model to another.
+``frontier`` trains 25 strengths together and evaluates them on held-out rows. ``select`` returns the best model within
+an unfairness limit. In the shaded region, distances are not distinguishable from sampling noise; do not compare models
+by them.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ chosen = front.chosen
 figure, axes = plt.subplots(figsize=(7.2, 4.4))
 shown = [point for point in front.points if point.more["auc"] > 0.6]  # the largest strengths end at a constant
 axes.axvspan(0, front.floor, color="#5a5a63", alpha=0.08, linewidth=0)
-axes.annotate("chance", (front.floor / 2, 0.92), ha="center", color="#5a5a63", fontsize=10)
+axes.annotate("noise", (front.floor / 2, 0.92), ha="center", color="#5a5a63", fontsize=10)
 axes.plot([p.unfairness for p in shown], [p.more["auc"] for p in shown], color="#4b3fbf", alpha=0.35, zorder=1)
 axes.scatter([p.unfairness for p in shown], [p.more["auc"] for p in shown], color="#4b3fbf", s=48)
 axes.scatter(chosen.unfairness, chosen.more["auc"], s=230, facecolors="none", edgecolors="#d55e00", linewidths=2.5)

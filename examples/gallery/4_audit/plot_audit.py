@@ -2,9 +2,8 @@
 An audit in one picture
 =======================
 
-``audit`` takes the scores of any model. For every criterion and pair of groups it says how far apart they are, with
-an interval, what is certified, and whether chance explains it. ``to_html`` writes the whole report; here the findings
-are drawn as points.
+``audit`` takes the scores of any model. For every criterion and pair of groups it reports the distance, a confidence
+interval, a certified upper bound and a p-value. ``to_html`` writes the full report. This picture shows the findings.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +26,7 @@ found = audit(
 print("\n".join(found.summary))
 
 # %%
-# Points are the measured distances, thick lines 95 % intervals, thin ones reach up to what is certified.
+# Points are measured distances, thick lines 95 % confidence intervals, and thin lines end at the certified bounds.
 figure, axes = plt.subplots(figsize=(7.2, 2.8))
 for row, finding in enumerate(found.findings):
     axes.hlines(row, finding.value, finding.certified, color="#0072b2", linewidth=1.5)
@@ -35,5 +34,5 @@ for row, finding in enumerate(found.findings):
     axes.scatter(finding.value, row, color="#0072b2", s=60, zorder=3)
     axes.annotate(f"p = {finding.p_value:.3f}", (1.0, row), va="center", ha="right", color="#5a5a63")
 axes.set_yticks(range(len(found.findings)), [one.criterion.replace("_", " ") for one in found.findings])
-axes.set(xlim=(0, 1), xlabel="Kolmogorov distance", title="White and not white applicants, rows not trained on")
+axes.set(xlim=(0, 1), xlabel="Kolmogorov distance", title="White and not white applicants, held-out rows")
 axes.set_ylim(len(found.findings) - 0.5, -0.5)

@@ -2,9 +2,8 @@
 Is the new model fairer?
 ========================
 
-Two models score the same people. Their audits are compared pairwise, so that what both have in common cancels:
-differences that two separate intervals would hide become visible. What counts as better or worse holds for all
-differences at once.
+Two models score the same people. ``audit`` compares them pairwise, so variation that both share cancels. This detects
+differences that two separate intervals would hide. The verdicts "better" and "worse" hold for all differences at once.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-Audit where rows may not leave
-==============================
+Audit data that must stay on site
+=================================
 
-Each hospital counts its own scores. Counts add up; rows never leave the house. The audit of the merged counts is that
-of all rows together: exact for rates, in a bracket of less than 0.001 for the distance.
+Each hospital counts its own scores and shares only the counts. The audit of the merged counts agrees with an audit of
+all rows: rates are exact, and the distance is known to within 0.001.
 """
 
 import matplotlib.pyplot as plt

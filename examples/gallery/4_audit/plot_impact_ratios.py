@@ -2,10 +2,10 @@
 Impact ratios with their uncertainty
 ====================================
 
-Rules on hiring and lending look at the rate of each category divided by the highest. ``rates("four-fifths")``
-computes the table: rates with Wilson's intervals, ratios, Fisher's exact p-value, and how many more selections would
-close the gap. A category of few people has a wide interval, and one of less than 2 % of the rows is left out of the
-ratios.
+Rules on hiring and lending divide the selection rate of each category by the highest rate. ``rates("four-fifths")``
+computes the table: rates with Wilson intervals, impact ratios, Fisher's exact p-values and shortfalls. The shortfall
+is the number of additional selections that would close the gap. A small category has a wide interval, and a category
+with less than 2 % of the rows has no ratio.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ table = audit(None, score, sensitive_features=race, threshold=0.5, random_state=
 figure, axes = plt.subplots(figsize=(7.2, 3.2))
 for row, rate in enumerate(table.rates):
     if rate.ratio is None:
-        axes.annotate(f"{rate.size} people: in no ratio", (0.43, row), va="center", color="#5a5a63")
+        axes.annotate(f"{rate.size} people: no ratio", (0.43, row), va="center", color="#5a5a63")
         continue
     low, high = (rate.ratio_interval.low, rate.ratio_interval.high) if rate.ratio_interval else (rate.ratio, rate.ratio)
     axes.hlines(row, low, high, color="#0072b2", linewidth=5, alpha=0.4)

@@ -2,9 +2,9 @@
 How many rows an audit needs
 ============================
 
-The measured gap is near the truth soon; what can be *certified* takes longer. The upper bound holds with 95 %
-confidence for the population, however the scores are distributed, and closes in on the true gap with the square root
-of the number of rows.
+The measured gap is soon close to the true gap, but the *certified* upper bound needs more rows. The bound holds for
+the population with 95 % confidence, for any score distribution. Its distance to the true gap shrinks with the square
+root of the number of rows.
 """
 
 import matplotlib.pyplot as plt
@@ -28,9 +28,9 @@ found = [
     for n in sizes
 ]
 figure, axes = plt.subplots()
-axes.plot(sizes, [one.certified for one in found], marker="o", label="certified: at most")
+axes.plot(sizes, [one.certified for one in found], marker="o", label="certified upper bound")
 axes.plot(sizes, [one.value for one in found], marker="o", label="measured")
-axes.axhline(found[-1].value, color="#1b1b1f", linestyle=":", label="true gap, nearly")
+axes.axhline(found[-1].value, color="#1b1b1f", linestyle=":", label="true gap (approximate)")
 axes.set_xscale("log")
-axes.set(xlabel="rows", ylabel="Kolmogorov distance", title="What is measured and what is proven", ylim=(0, None))
+axes.set(xlabel="rows", ylabel="Kolmogorov distance", title="Measured gap and certified bound", ylim=(0, None))
 axes.legend()

@@ -2,9 +2,8 @@
 Rates at every threshold
 ========================
 
-One threshold can look fair while its neighbors do not. The curve shows the ratio of the selection rates at every
-threshold. Where it is far from 1 only at one end, it matters who decides where the threshold stands. The tallest
-vertical gap between the rates is the Kolmogorov distance.
+A model can look fair at one threshold and unfair at others. The left picture shows the selection rates at every
+threshold; their largest gap is the Kolmogorov distance. The right picture shows their ratio.
 """
 
 import matplotlib.pyplot as plt

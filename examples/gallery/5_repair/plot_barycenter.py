@@ -1,10 +1,10 @@
 """
-Scores moved to the middle
-==========================
+Post-processing scores with the barycenter
+==========================================
 
-``BarycenterPostprocessor`` moves the scores of a fitted model towards what the groups have in common, keeping the
-order within each group. ``tolerance=0`` is parity, 1 the model as it was. It needs the group of every person it
-predicts for.
+``BarycenterPostprocessor`` moves the scores of a fitted model toward a common distribution and keeps the order within
+each group. ``tolerance=0`` gives parity, and ``tolerance=1`` leaves the scores unchanged. It needs each person's group
+to predict.
 """
 
 import matplotlib.pyplot as plt

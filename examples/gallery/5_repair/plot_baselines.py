@@ -1,9 +1,10 @@
 """
-Methods of others, the same data
-================================
+Methods from the literature
+===========================
 
-Ten methods from the literature are estimators here. Each point is one method at one setting, judged by the distance
-between the whole score distributions, which few of them aim at.
+``metrifair.baselines`` has ten methods from the literature as estimators. Here four of them are compared with
+``FairClassifier`` on the same data. Each point is one method at one setting. The distance between the whole score
+distributions is not what most of these methods minimize.
 """
 
 import matplotlib.pyplot as plt
@@ -34,5 +35,5 @@ for marker, (name, model) in zip("XosD^vP", methods.items(), strict=True):
     place = unfairness(y[test], score, sensitive_features=a[test]), roc_auc_score(y[test], score)
     ours = name.startswith("metrifair")
     axes.scatter(*place, s=80, marker=marker, alpha=0.8, color="#4b3fbf" if ours else "#d55e00", label=name)
-axes.set(xlabel="Kolmogorov distance, rows not seen", ylabel="AUC, rows not seen", title="Methods compared")
+axes.set(xlabel="Kolmogorov distance, held-out rows", ylabel="AUC, held-out rows", title="Methods compared")
 axes.legend(fontsize=10)

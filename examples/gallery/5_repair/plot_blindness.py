@@ -1,9 +1,9 @@
 """
-Leaving the attribute out is not enough
-=======================================
+Removing the attribute is not enough
+====================================
 
-A model that never sees the group finds it in what goes with it. Without the column of groups the gap stays; with a
-penalty it goes, and the model still does not see the group.
+A model without the group column infers the group from related features. Removing the column leaves a gap. A penalty
+reduces it, and the model still does not use the group to predict.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ from metrifair import FairClassifier, unfairness
 generator = np.random.default_rng(0)
 a = generator.integers(2, size=4000)
 skill = generator.normal(size=4000)
-district = a + generator.normal(0, 0.25, 4000)  # says nearly as much as the group itself
+district = a + generator.normal(0, 0.25, 4000)  # reveals the group almost completely
 X = np.column_stack([skill + generator.normal(0, 0.5, 4000), district])
 y = (skill + 0.8 * a + generator.normal(0, 0.7, 4000) > 0.4).astype(int)
 

@@ -2,9 +2,9 @@
 Parity that hurts
 =================
 
-Skill shows in the grades of the young; the skill of the experienced does not show in anything that was recorded.
-Skill is distributed alike in both groups, and still the best prediction is not. Forcing parity makes predictions for
-the experienced a lottery, and the error grows. A small distance is no goal in itself.
+Grades show the skill of young people; nothing that was recorded shows the skill of experienced people. Skill has the
+same distribution in both groups, but the best predictions do not. Parity makes the predictions for experienced people
+random and increases the error. A small distance is not a goal in itself.
 """
 
 import matplotlib.pyplot as plt

@@ -68,9 +68,9 @@ def audit(
     sensitive_features : array-like or table
         The group of each sample. A table holds several attributes. Rows with a missing group are left out and counted.
     control_features : array-like or table, default=None
-        Strata. Groups are compared within each stratum.
+        Strata within which groups are compared.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights. Samples with weight 0 are ignored.
+        Weight of each sample. Samples with weight 0 are ignored.
     criteria : str, Criterion or sequence of them, default=None
         Fairness criteria. By default statistical parity (within strata, if given). With two labels also equal
         opportunity and predictive equality, with more labels equalized odds.
@@ -88,7 +88,7 @@ def audit(
     favorable_decision : object, default=None
         The favorable decision, for predictions that are decisions such as "Approved". All other values are unfavorable.
     intersectional : bool, default=False
-        Whether to audit the intersections of several attributes instead of each attribute.
+        Compare the intersections of several attributes instead of each attribute.
     continuous : "auto", bool or list of str, default=None
         Numeric attributes, such as age. By default that of ``options`` ("auto").
     confidence : float, default=None

@@ -72,7 +72,7 @@ def audit_file(
     Parameters
     ----------
     path : str or path-like
-        A file, a pattern such as ``"scores/*.parquet"``, or "-" for standard input.
+        The file, a pattern such as ``"scores/*.parquet"``, or "-" for standard input.
     score : str or sequence of str
         The score column. Several columns are the scores of several models; each is compared with the first.
     group : str or sequence of str

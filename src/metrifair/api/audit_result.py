@@ -195,7 +195,7 @@ compute them.
         return audit_summary(self.record)
 
     def describe(self, finding: Finding | None = None) -> Description:
-        """A finding in words.
+        """One finding as sentences.
 
         Parameters
         ----------
@@ -226,9 +226,9 @@ compute them.
         Parameters
         ----------
         metric : str, default=None
-            Among the findings by this metric; by default by Kolmogorov, or else by the first one audited.
+            Distance between distributions; by default kolmogorov, or else the first one audited.
         criterion : str, default=None
-            Among the findings of this criterion; by default of all.
+            Fairness criterion; by default all that were audited.
 
         Returns
         -------
@@ -263,7 +263,7 @@ compute them.
         Parameters
         ----------
         backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-            Whose frame; by default that of the data that were audited, else polars where it is installed, else pandas.
+            Library of the data frame. By default that of the audited data, else polars if it is installed, else pandas.
 
         Returns
         -------
@@ -396,14 +396,14 @@ compute them.
         Parameters
         ----------
         path : str or path-like, default=None
-            Where the text is written as well.
+            The file, if the text is to be written too.
         title : str, default=None
             Title of the report.
         about : dict of str, default=None
             Metadata shown in the report, such as the date and source of the data.
         frontier : Frontier or FrontierView, default=None
-            Adds ``alternatives``: the ``best`` of its models, and the ``models`` that are as good, within its interval,
-            and less unfair.
+            Frontier to report, as ``alternatives``: its ``best`` model, and the ``models`` that are as good, within its
+            interval, and less unfair.
 
         Returns
         -------
@@ -450,7 +450,7 @@ compute them.
         about : dict of str, default=None
             Metadata shown in the report, such as the date and source of the data.
         frontier : Frontier or FrontierView, default=None
-            Adds what fairer models would cost: a ``Frontier``, or its ``view()``.
+            Frontier to report, or its ``view()``: the page then shows what fairer models would cost.
         by_group : GroupMetrics or dict of str to callable, default=None
             Adds a section with metrics by group: what ``by_group`` returned, or the metrics to pass to it.
 
@@ -557,7 +557,7 @@ class RateTable:
         Parameters
         ----------
         backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-            Library of the frame, as in ``Audit.to_frame``.
+            Library of the data frame, as in ``Audit.to_frame``.
 
         Returns
         -------
@@ -587,9 +587,9 @@ class RateTable:
         Parameters
         ----------
         path : str or path-like, default=None
-            A file to which the text is written as well.
+            The file, if the text is to be written too.
         **options : object
-            Further arguments of ``Audit.to_json``.
+            Further options, as in ``Audit.to_json``.
 
         Returns
         -------
@@ -606,7 +606,7 @@ class RateTable:
         path : str or path-like
             The file.
         **options : object
-            Further arguments of ``Audit.to_html``.
+            Further options, as in ``Audit.to_html``.
         """
         self.audit.to_html(path, **options)
 

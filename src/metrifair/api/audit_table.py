@@ -96,7 +96,7 @@ def audit_table(
     criteria, metrics, threshold, pos_label, favorable, favorable_decision : as in audit
     intersectional, random_state, options : as in audit
     missing : str or sequence of str, default=()
-        Missing values besides null, in all columns, in any case: such as "N/A" or "-9".
+        Missing values, besides null, in all columns, in any case: such as "N/A" or "-9".
 
     Returns
     -------

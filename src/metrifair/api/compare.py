@@ -73,7 +73,7 @@ class AuditDifference:
         Parameters
         ----------
         backend : {"polars", "pandas"}, default=None
-            The library of the frame; by default that of the audited data, else polars if it is installed.
+            Library of the data frame. By default that of the audited data, else polars if it is installed.
 
         Returns
         -------
@@ -90,7 +90,7 @@ class AuditDifference:
         Parameters
         ----------
         path : str or path-like, default=None
-            A file to which the text is written as well.
+            The file, if the text is to be written too.
 
         Returns
         -------

@@ -51,67 +51,70 @@ def frontier(
     random_state: Any = None,
     search: SearchOptions | None = None,
 ) -> Frontier:
-    """The trade-off between accuracy and fairness: models of every strength and seed, judged on held-out data.
+    """The trade-off between accuracy and fairness: models of every strength and seed, evaluated on held-out rows.
 
-    One split into training, validation and test rows serves all models; seeds change initial weights and batches
-    only. FairClassifier and FairRegressor train all at once; our post-processors fit what they wrap once; any other
-    scikit-learn estimator is fitted value by value; fitted models are only judged. A pipeline is swept by its last
-    step, which gets the groups; the steps before it are fitted once, to the training rows.
+    All models share one split into training, validation and test rows. Seeds change only initial weights and batches.
+    FairClassifier and FairRegressor train all models at once, post-processors fit their estimator once, and other
+    scikit-learn estimators are fitted value by value. In a pipeline the last step is varied and receives the groups;
+    the steps before it are fitted once, to the training rows.
 
     Parameters
     ----------
     estimator : estimator, list or dict of estimators, or list of fitted models
-        What to train, with a parameter that trades accuracy for fairness; several are families, each swept by its own
-        parameter, on one frontier, under the names of a dict or of their classes. Or models to judge as they are.
+        Estimator to use, with a parameter that trades accuracy for fairness. Several estimators are families on one
+        frontier. Each family varies its own parameter, and is named by the key of a dict or by its class. Fitted models
+        are only evaluated.
     X : table of shape (n, features)
         Features: an array, a data frame, or whatever the estimator takes.
     y : array of shape (n,)
-        Labels, or numbers for a regressor.
+        Labels, or a regression target.
     sensitive_features : array of shape (n,), table or dict of columns
-        The group of each row; several columns are several attributes. Missing: unknown, counts for accuracy only.
+        The group of each sample. A table holds several attributes. Rows with a missing group are used for accuracy
+        only.
     control_features : array of shape (n,) or table, default=None
-        Groups are compared within each of its values.
+        Strata within which groups are compared.
     sample_weight : array of shape (n,), default=None
-        What each row counts, in training and in every figure. Intervals and certificates do not hold for weighted
-        samples, and are then left out. Rows of weight 0 are as if they were not there.
+        Weight of each sample, in training and in every figure. Intervals and certificates do not hold for weighted
+        samples and are left out. Rows of weight 0 are ignored.
     parameter : str, default=None
-        The parameter of the estimator, or of a pipeline's last step, that is varied. None: "strength", or "tolerance"
-        where there is only that.
+        Parameter of the estimator, or of a pipeline's last step, to vary. None selects "strength", or "tolerance" if
+        there is no "strength".
     strengths : list of float, "auto" or None, default=None
-        Its values, each once. None: 0, 21 from 0.03 to 1,000, and three up to a million, of tolerances 15 from 0 to 1;
-        "auto" adds some where the curve bends.
+        Values of the parameter; repeated values are used once. None: 0, 21 values from 0.03 to 1,000 and three up to a
+        million; for tolerances 15 values from 0 to 1. "auto" adds values where the curve bends.
     validation : float, default=0.25
         Share of the rows on which ``select`` compares models. For cross-validation, use ``SearchOptions(folds=5)``.
     test : float, default=0.25
-        Share of the rows behind the figures of ``points``.
+        Share of the rows on which ``points`` are computed.
     unfairness_of : {"scores", "decisions"}, default="scores"
-        What unfairness compares across groups.
+        What unfairness compares across groups: score distributions, or decisions.
     utility : "auto", str, table of costs or scorer, default="auto"
-        What makes a model good: "accuracy", "balanced_accuracy", "auc", "log_loss", "brier"; for numbers "r2",
-        "mean_absolute_error", "mean_squared_error". A table of costs by label and decision, in ascending order of the
-        classes, is the expected cost. A scikit-learn scorer or its name works too. "auto" is accuracy, or R2.
+        Measure of quality: "accuracy", "balanced_accuracy", "auc", "log_loss" or "brier"; for regression "r2",
+        "mean_absolute_error" or "mean_squared_error". A table of costs by label and decision, in ascending order of the
+        classes, is the expected cost. A scikit-learn scorer or its name works too. "auto" is accuracy, or R2 for
+        regression.
     criterion : str or Criterion, default=None
-        What unfairness is measured by. None: the estimator's own, or statistical parity.
+        Fairness criterion of the unfairness. None: that of the estimator, or statistical parity.
     random_state : int, NumPy generator or None, default=None
         Seed of the split. None draws one, which ``provenance.seed`` records.
     search : SearchOptions, default=None
-        How to search: seeds, cross-validation folds, values of other parameters, processes, devices, a ledger.
+        Options of the search, such as seeds, cross-validation folds, processes, devices and a ledger.
 
     Returns
     -------
     Frontier
-        Models and what they reach; the positive class of its figures is the estimator's ``pos_label``, or the last.
+        Models with their figures. The positive class is the estimator's ``pos_label``, or the last one.
 
     Raises
     ------
     DataError
         If an argument cannot be used, or an estimator lacks the parameter.
     TooFewSamples
-        If a group has no row to be judged on; nothing has been trained then.
+        If a group has no validation or test row. Nothing has been trained then.
 
     See Also
     --------
-    Frontier.select : The model that suits best.
+    Frontier.select : Select a model.
 
     Examples
     --------
@@ -153,34 +156,34 @@ def frontier(
 
 @dataclass(eq=False, repr=False)
 class Frontier(TradeOff):
-    """Trained models and what they reach: points on data that were used neither for training nor for choosing.
+    """Trained models with their accuracy and unfairness on test rows.
 
-    Made by :func:`metrifair.frontier`, or read by :func:`metrifair.load`.
+    :func:`metrifair.frontier` and :func:`metrifair.load` return it.
 
     Parameters
     ----------
     outcomes : sequence of Outcome
-        Every model with what it reaches.
+        Every model with its figures.
     unfairness_of : {"scores", "decisions"}
-        Whose distributions unfairness compares.
+        What unfairness compares across groups: score distributions, or decisions.
     accuracy_name : {"accuracy", "R2"}
-        What the first figure of a point is.
+        Name of the first figure of a point.
     groups : tuple of str
         Names of the groups.
     sizes : dict of str to int
         Test rows by group.
     notes : tuple of FrontierNote, default=()
-        What to know of the figures, each a kind with its facts; ``summary`` has the sentences.
+        Notes on the figures, each a kind with its facts; ``summary`` has the sentences.
     comparisons : int, default=1
         Distances behind each unfairness: comparisons, times classes where there are several.
     parameter : str, default="strength"
         The parameter of the estimator that was varied.
     floor : float, default=None
-        The unfairness that chance alone would show on these rows.
+        Unfairness that sampling noise alone would show on these rows.
     all_small : bool, default=False
         Whether all groups that are compared have few rows.
     utility : Utility, default=accuracy
-        What makes a model good.
+        Measure of quality.
     constant : Point, default=None
         Figures of the best constant predictor on test rows; its strength and seed mean nothing.
     constant_value : str or float, default=None
@@ -188,24 +191,24 @@ class Frontier(TradeOff):
     tried : int, default=None
         Models that could have been trained, where the validation rows decide which ones were.
     source : SweepContext, default=None
-        Rows and estimators, while they are in memory; files do not keep them.
+        Rows and estimators in memory. Files do not contain them.
     knobs : dict of str to str, default={}
         The parameter that was varied, by family, where there are several.
     library : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-        Of the data frames that were given; tables of figures are of that library too.
+        Library of the data frames that were passed, which ``to_frame`` also uses.
     provenance : Provenance, default=Provenance()
-        Where it comes from: rows, columns, the call, seed, versions and time.
+        Rows, columns, the call, seed, versions and time.
 
     Attributes
     ----------
     chosen : Point or None
         The test point of the last selection.
     limit : float or None
-        The unfairness that it asked for.
+        Its unfairness limit.
     chosen_by : Utility or None
-        What it was judged by.
+        Its measure of quality.
     certified : bool
-        Whether the limit is proven to be kept, between the groups that are compared: ``notes`` name those of few rows.
+        Whether the limit is certified, between the groups that are compared. ``notes`` name small groups.
 
     Examples
     --------
@@ -225,28 +228,31 @@ class Frontier(TradeOff):
         certified: bool = False,
         needs_group: bool | None = None,
     ) -> Any:
-        """The fitted model that suits best on validation data.
+        """Select the best fitted model on validation rows.
 
-        Give exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``. ``chosen`` is then the model's point on
-        test data. Models that are no better than deciding the same for everyone are chosen only where no other suits,
-        with a warning; among models that noise does not tell apart the one with the better ranking is.
+        Pass exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``. ``chosen`` is then the model's point on
+        test rows. A model that is no better than a constant predictor is selected only if no other model qualifies,
+        with a warning. Among models that do not differ beyond noise, the one with the better ranking is selected.
 
         Parameters
         ----------
         max_unfairness : float, default=None
-            The best among the models that are at most so unfair; those within a standard error of it are as good.
+            Unfairness limit: select the best among the models within it. Models within a standard error of the best
+            count as equally good.
         min_accuracy : float, default=None
-            The least unfair among the models that are at least so accurate; below what chance shows, all are as fair.
+            Minimum accuracy: select the least unfair among the models that reach it. Unfairness below the level of
+            sampling noise counts as equal.
         rule : {"donini"}, default=None
-            The least unfair among the models with 97 % of the best utility.
+            Selection rule: the least unfair among the models with 97 % of the best utility.
         utility : str, table of costs or scorer, default=None
-            What makes a model good, as in :func:`metrifair.frontier`. None: what the frontier was made with.
+            Measure of quality, as in :func:`metrifair.frontier`. None: the utility of the frontier.
         certified : bool, default=False
-            With ``max_unfairness``: not the unfairness but its proven upper bound must be at most that, jointly for all
-            models that were or could have been trained, of all families; between groups that are not left out, as those
-            of few rows are (``notes`` name them).
+            With ``max_unfairness``: require that the certified upper bound of the unfairness is within the limit. The
+            bound holds jointly for all models of all families that were or could have been trained. It covers the
+            groups that are compared; ``notes`` name the small groups that are left out.
         needs_group : bool, default=None
-            False: only models that predict without the group; True: only those that ask for it. None: all.
+            Whether prediction needs the group. False selects only models that predict without it, True only models that
+            need it. None: all.
 
         Returns
         -------
@@ -256,13 +262,13 @@ class Frontier(TradeOff):
         Raises
         ------
         DataError
-            If no model suits; if the limit is not a number; or if bounds are asked for that weighted samples do not
-            have.
+            If no model qualifies, if the limit is not a number, or if ``certified=True`` with weighted samples, which
+            have no bounds.
 
         Warns
         -----
         MetrifairWarning
-            If the model is no better than deciding the same for everyone.
+            If the model is no better than a constant predictor.
 
         Examples
         --------
@@ -278,17 +284,17 @@ class Frontier(TradeOff):
         return best.model
 
     def held_out(self, backend: Backend | None = None) -> Any:
-        """What the chosen model says of the test rows, which were used neither for training nor for choosing.
+        """Predictions of the chosen model on the test rows, which were not used to train or select it.
 
         Parameters
         ----------
         backend : {"polars", "pandas"}, default=None
-            The library of the frame. None: polars where it is installed, else pandas.
+            Library of the data frame. None: polars if it is installed, else pandas.
 
         Returns
         -------
         data frame
-            Each row's number (from 0), groups, label, prediction and probability: what ``audit`` asks for.
+            Each row's number (from 0), groups, label, prediction and probability, as ``audit`` takes them.
 
         Raises
         ------
@@ -314,10 +320,10 @@ class Frontier(TradeOff):
         return frame({name: column.tolist() for name, column in named.items()}, None, backend)
 
     def refit(self) -> Any:
-        """The chosen strength and seed, trained on all rows.
+        """Train the chosen strength and seed on all rows.
 
-        More rows make a better model, of which no row is left to tell: its figures are those of the held-out fit. A
-        certificate is of the model that was judged: here it is withdrawn, and ``certified`` becomes False.
+        More rows make a better model, but no row is left to evaluate it: the figures remain those of the held-out fit.
+        A certificate holds only for the model that was evaluated, so ``certified`` becomes False.
 
         Returns
         -------
@@ -327,7 +333,7 @@ class Frontier(TradeOff):
         Raises
         ------
         DataError
-            If no model is chosen, fitted models were handed over, or the frontier comes from a file.
+            If no model is chosen, if fitted models were passed, or if the frontier comes from a file.
 
         Examples
         --------
@@ -346,7 +352,7 @@ class Frontier(TradeOff):
         return model
 
     def summary(self) -> str:
-        """The findings and what to know of them, in sentences, one a line.
+        """The findings and notes, one sentence per line.
 
         Returns
         -------
@@ -364,12 +370,12 @@ class Frontier(TradeOff):
         return "\n".join((*summary(view), *view.notes))
 
     def view(self, title: str | None = None, about: Mapping[str, str] | None = None) -> FrontierView:
-        """What the pictures and the page show: one seed's distributions for each strength.
+        """The content of pictures and pages: one seed's distributions for each strength.
 
         Parameters
         ----------
         title : str, default=None
-            Headline of the report. None: that of ``provenance``, or "Accuracy and fairness".
+            Title of the report. None: that of ``provenance``, or "Accuracy and fairness".
         about : dict of str, default=None
             Metadata shown in the report, such as the date and the source of the data.
 
@@ -414,7 +420,7 @@ class Frontier(TradeOff):
         Parameters
         ----------
         backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-            The library of the frame. None: that of the data, else polars where it is installed, else pandas.
+            Library of the data frame. None: that of the data, else polars if it is installed, else pandas.
 
         Returns
         -------
@@ -448,12 +454,12 @@ class Frontier(TradeOff):
         Parameters
         ----------
         title : str, default=None
-            Headline of the chart. None: "Accuracy and fairness".
+            Title of the chart. None: "Accuracy and fairness".
 
         Returns
         -------
         altair.LayerChart
-            To be shown in a notebook, or changed further.
+            A chart to show or edit.
 
         Raises
         ------
@@ -481,9 +487,9 @@ class Frontier(TradeOff):
         Parameters
         ----------
         path : str or Path
-            The file to write, in one step.
+            The file, written in one step.
         title : str, default=None
-            Headline of the page. None: "Accuracy and fairness".
+            Title of the page. None: "Accuracy and fairness".
         about : dict of str, default=None
             Metadata shown in the report, such as the date and the source of the data.
 
@@ -510,9 +516,9 @@ class Frontier(TradeOff):
         Parameters
         ----------
         path : str or Path
-            The file to write; it ends in .png or .svg.
+            The file, which ends in .png or .svg.
         title : str, default=None
-            Headline of the chart. None: "Accuracy and fairness".
+            Title of the chart. None: "Accuracy and fairness".
 
         Raises
         ------
@@ -562,7 +568,7 @@ class Frontier(TradeOff):
         Parameters
         ----------
         path : str or Path
-            The file to write, in one step.
+            The file, written in one step.
 
         Raises
         ------

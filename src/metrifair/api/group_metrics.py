@@ -49,7 +49,7 @@ class GroupMetrics:
         Parameters
         ----------
         backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-            The library of the frame; by default that of the audited data, else polars if installed, else pandas.
+            Library of the data frame. By default that of the audited data, else polars if it is installed, else pandas.
 
         Returns
         -------

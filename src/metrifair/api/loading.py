@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 def save(model: Loaded, path: PathLike) -> None:
     """Write a fitted model to one file, which ``load`` reads without running any code.
 
-    What has a method ``save`` is saved by it. Of a scikit-learn pipeline the file holds the names of its steps, the
-    encoder and the model at the end, of which all is kept that their own files keep; a ``memory`` is not.
+    A model with a method ``save`` is saved by it. For a scikit-learn pipeline the file holds the names of the steps,
+    the encoder and the final model. It does not keep ``memory``.
 
     Parameters
     ----------
     model : Pipeline, or any model of ours
-        Fitted. A pipeline ends with a model of ours; before it stand steps that are TableEncoder or "passthrough".
+        Fitted model. A pipeline ends with a model of ours; the steps before it are TableEncoder or "passthrough".
     path : str or os.PathLike
-        The file; one that is there is replaced, in one step.
+        The file. An existing file is replaced, in one step.
 
     Raises
     ------
@@ -76,16 +76,16 @@ def save(model: Loaded, path: PathLike) -> None:
 def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
     """The estimator, booster, post-processor, pipeline, frontier or table model that ``save`` wrote.
 
-    Predictions are the same to the last bit, and ``partial_fit`` goes on as if nothing had been saved. Loading runs no
-    code from the file; docs/untrusted-input.md says what that covers.
+    Predictions are the same to the last bit, and ``partial_fit`` continues where it stopped. Loading runs no code from
+    the file; see docs/untrusted-input.md.
 
     Parameters
     ----------
     path : str or os.PathLike
         The file.
     module : torch.nn.Module, optional
-        For a model that is a ``torch.nn.Module`` of your own: one with the same parameters, whose values do not
-        matter. It is copied, and buffers of the copy are set as saved.
+        Module of the saved model, if it is a ``torch.nn.Module`` of your own: one with the same parameters, whose
+        values do not matter. It is copied, and buffers of the copy are set as saved.
 
     Returns
     -------

@@ -71,23 +71,24 @@ def to_card(
 ) -> str:
     """The model card of a fitted model, in Markdown with a YAML head that model hubs read.
 
-    What it was trained with is read off the model; figures by group, with their intervals, come from the audit, and
-    what fairness cost from the frontier.
+    The card reads the settings from the model, the figures by group with their intervals from the audit, and the cost
+    of fairness from the frontier.
 
     Parameters
     ----------
     model : estimator
-        A fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline, or another fitted
-        estimator of scikit-learn's kind.
+        Fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline, or another fitted
+        estimator with the interface of scikit-learn.
     audit : Audit, default=None
-        Of its scores, on rows that it was not trained on.
+        Audit to report: of the model's scores, on rows that it was not trained on.
     frontier : Frontier, default=None
-        That it was chosen from. Figures are the model's own where it is one of the frontier's, or was saved from it; of
-        one with the same settings that was fitted on other rows, such as by ``refit``, the card says whose they are.
+        Frontier to report: the one that the model was selected from. The card shows the model's own figures if the
+        frontier contains it. For a model with the same settings that was fitted on other rows, for example by
+        ``refit``, the card says which model the figures describe.
     path : str or os.PathLike, default=None
-        Where the text is written as well, such as README.md of a repository at a hub.
+        The file, if the text is to be written too, such as README.md of a repository at a hub.
     title : str, default=None
-        Name of the model; by default its class and what it predicts.
+        Title of the card. By default the class of the model and what it predicts.
     license : str, default=None
         Identifier such as "mit".
     language : str, default=None

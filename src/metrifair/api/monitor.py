@@ -73,7 +73,7 @@ class AuditSeries:
         Parameters
         ----------
         backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-            The library of the frame; by default polars if it is installed, else pandas.
+            Library of the data frame. By default polars if it is installed, else pandas.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class AuditSeries:
         Parameters
         ----------
         path : str or path-like, default=None
-            A file to which the text is written as well.
+            The file, if the text is to be written too.
 
         Returns
         -------
@@ -149,7 +149,8 @@ def monitor(
         The periods in their order. States are audited with the options below, without p-values.
     criteria, metrics : as in AuditState.audit
     confidence : float, default=None
-        The probability of no false alarm; by default that of ``options`` (0.95). Audits must have the same confidence.
+        Confidence level: the probability of no false alarm. By default that of ``options`` (0.95). Audits must have the
+        same confidence.
     random_state : as in AuditState.audit
     options : AuditOptions, default=None
         Further options. Groups below ``min_group_size`` are not tested; the record and the summary list them.

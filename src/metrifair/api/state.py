@@ -55,13 +55,13 @@ class AuditState:
     Parameters
     ----------
     criteria : str or sequence of str, default=None
-        Default criteria of ``audit``; by default all that the counts allow.
+        Fairness criteria that ``audit`` uses by default. None selects all that the counts allow.
     score_range : tuple of float, default=(0.0, 1.0)
         Smallest and largest possible score. Other scores raise an error. Only states of equal ranges can be merged.
     threshold : float or "auto", default="auto"
         Scores at or above the threshold count as positive decisions. "auto" is 0.5 for probabilities.
     name : str, default=""
-        Name of what is counted, such as a day or a site. A merged state keeps the names of its parts.
+        Name, such as a day or a site. A merged state keeps the names of its parts.
 
     Examples
     --------
@@ -131,15 +131,16 @@ class AuditState:
         Parameters
         ----------
         y_true : array-like of shape (n_samples,) or None
-            Labels. Pass None if there are none.
+            Outcomes: labels. Pass None if there are none.
         y_pred : array-like of shape (n_samples,)
-            Scores within the score range, or probabilities of two classes, of which the state counts the positive one.
+            Predictions: scores within the score range, or probabilities of two classes, of which the state counts the
+            positive one.
         sensitive_features : array-like or table
             The group of each sample. A table holds several attributes. Missing values are missing groups.
         control_features : array-like or table, default=None
-            Strata.
+            Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 0 is as if it were not there.
+            Weight of each sample. Samples with weight 0 are ignored.
 
         Returns
         -------
@@ -262,7 +263,7 @@ class AuditState:
         Parameters
         ----------
         min_group_size : int
-            Cells of fewer rows are withheld; their rows count as left out.
+            Minimum group size. Smaller cells are withheld, and their rows count as left out.
 
         Returns
         -------
@@ -292,9 +293,9 @@ class AuditState:
         Parameters
         ----------
         path : str or os.PathLike
-            The file; one that is there is replaced, in one step.
+            The file. An existing file is replaced, in one step.
         min_group_size : int, default=1
-            Cells of fewer rows are withheld; their rows count as left out.
+            Minimum group size. Smaller cells are withheld, and their rows count as left out.
         """
         write(path, content_of(self.without(min_group_size)._parts))
 

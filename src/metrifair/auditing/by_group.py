@@ -209,7 +209,8 @@ def _reliability(scores: LabeledScores, confidence: float) -> list[ReliabilityBi
 def _calibration_error(scores: LabeledScores, confidence: float) -> Measure:
     """The mean over all samples of how far the mean score of their bin is from its rate of positives.
 
-    Noise makes it larger: what it adds on average is taken off the lower end of the interval.
+    Noise makes it larger. The lower end of the interval subtracts the mean of that noise, computed at the smallest gap
+    that each bin allows at this confidence: at the observed gaps, 3 in 10 calibrated models would seem miscalibrated.
     """
     found = _binned(scores)
     total = float(found.weight.sum())
@@ -222,11 +223,12 @@ def _calibration_error(scores: LabeledScores, confidence: float) -> Measure:
     if not scores.sampled:
         return Measure(value, None, bracket)
     spread = np.sqrt(np.maximum(found.rate * (1 - found.rate), 1 / (4 * found.worth)) / found.worth)
-    # The mean of |N(gap, spread)|, of which |gap| is what it would be without noise.
-    ratio = gap / spread
-    mean = spread * (np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + ratio * (2 * normal_cdf(ratio) - 1))
-    bias = float(share @ (mean - np.abs(gap)))
-    half = normal_quantile((1 + confidence) / 2) * float(np.sqrt((share**2) @ spread**2))
+    z = normal_quantile((1 + confidence) / 2)
+    # The mean of |N(gap, spread)| less the gap, in units of the spread.
+    ratio = np.maximum(0.0, np.abs(gap) / spread - z)
+    noise = np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + ratio * (2 * normal_cdf(ratio) - 1) - ratio
+    bias = float(share @ (spread * noise))
+    half = z * float(np.sqrt((share**2) @ spread**2))
     return Measure(value, Interval(max(0.0, value - bias - half), min(1.0, value + half)), bracket)
 
 

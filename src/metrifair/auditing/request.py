@@ -30,6 +30,7 @@ from metrifair.support.checks import (
 
 MAX_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
 MOST_LEVELS = 10_000  # that can be told apart
+LONGEST_NAME = 10_000  # characters of the name of a group
 MOST_PAIRED = 30
 """Up to so many groups of an attribute are compared in pairs, more of them each with the rest."""
 
@@ -50,8 +51,8 @@ class AuditOptions:
     Parameters
     ----------
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest. "independence" measures how much scores depend on the
-        group: one finding for all groups together.
+        Which groups are compared: all pairs, or each group with the rest. "independence" measures how much scores
+        depend on the group: one finding for all groups together.
     continuous : "auto", bool or list of str, default="auto"
         Numeric attributes, such as age: the named columns, all (True) or none (False). For a numeric attribute, the
         audit measures the dependence of the scores on it and the worst of up to 100 cuts in two; decisions are shown
@@ -263,7 +264,7 @@ def range_ends(argument: str, given: tuple[float, float]) -> tuple[float, float]
         low, high = (float(end) for end in given)
     except (TypeError, ValueError):
         raise DataError("must be two numbers, lowest and highest", argument=argument, received=given) from None
-    if not (np.isfinite(high - low) and low < high):
+    if not (np.isfinite(high - low) and low / 2 < high / 2):  # halves: else the width is too small for bins
         raise DataError("must be two finite numbers, the lower one first", argument=argument, received=given)
     return low, high
 
@@ -285,6 +286,12 @@ def check_attribute(attribute: Attribute, samples: int, most: int | None = None)
     samples. ``most`` groups are compared where the user says so.
     """
     name, groups = attribute.name, len(attribute.groups)
+    longest = max((len(str(group)) for group in attribute.groups), default=0)
+    if longest > LONGEST_NAME:
+        raise DataError(
+            f"{name} holds a group name of {longest:,} characters, and names have at most {LONGEST_NAME:,}",
+            remedy="name another column, or shorten the names",
+        )
     if groups < 2:
         raise DataError(f"{name} must hold at least two groups, got {groups}; there is nobody to compare with")
     if groups > groups_allowed(most):

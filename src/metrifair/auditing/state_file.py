@@ -17,7 +17,7 @@ from msgspec import Meta
 from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
 from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for
 from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, BinnedScores, CellTable, Tally
-from metrifair.auditing.request import Request
+from metrifair.auditing.request import LONGEST_NAME, Request
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, Remedy
 from metrifair.figures.intervals import FEW
 from metrifair.problem.criteria import criterion_named
@@ -32,7 +32,6 @@ Value = bool | int | float | str | None
 Threshold: TypeAlias = float | Literal["auto"] | None
 
 _MOST_NAMES = 10_000
-_LONGEST = 10_000  # characters of a name or value
 _INTEGERS = ("cell", "bin", "rows", "within")
 _FLOATS = ("low", "high")
 _WEIGHTS = ("weight", "moment")
@@ -99,7 +98,7 @@ def warn_of_the_same(states: Sequence[StateParts]) -> None:
         seen[counts] = ", ".join(one.names)
 
 
-Name = Annotated[str, Meta(max_length=_LONGEST)]
+Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
 Scalar = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Name | None
 
 
@@ -132,8 +131,8 @@ def content_of(parts: StateParts) -> Content:
     """The file of a state."""
     shape, counts = parts.shape, parts.counts
     for text in (*parts.names, *(value for cell in parts.cells for value in cell if isinstance(value, str))):
-        if len(text) > _LONGEST:
-            raise DataError(f"names and values of a state have at most {_LONGEST:,} characters, got {len(text):,}")
+        if len(text) > LONGEST_NAME:
+            raise DataError(f"names and values of a state have at most {LONGEST_NAME:,} characters, got {len(text):,}")
     record = StateRecord(
         score_range=parts.score_range,
         threshold=None if parts.threshold == "auto" else parts.threshold,
@@ -160,7 +159,7 @@ def parts_of(content: Content) -> StateParts:
         )
     record = record_of(StateRecord, content.meta, "the counts of an audit")
     low, high = record.score_range
-    if not (low < high and math.isfinite(high - low)):
+    if not (low / 2 < high / 2 and math.isfinite(high - low)):
         raise ModelFileError(f"score_range must be two numbers, the lower one first, got {low} and {high}")
     criteria = record.criteria
     try:

@@ -47,36 +47,36 @@ def unfairness(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        Outcomes: labels, or a regression target. Needed where the criterion looks at labels or losses.
+        Outcomes: labels, or a regression target. Needed if the criterion uses labels or losses.
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Predictions, or class probabilities, whose rows sum to 1. Of two columns the positive class's counts.
+        Predictions, or class probabilities, whose rows sum to 1. Of two columns the positive class is used.
     sensitive_features : array-like or table
-        The group of each sample; a table holds several attributes. Missing values are unknown groups, left out.
+        The group of each sample. A table holds several attributes. Rows with a missing group are left out.
     metric : str or callable, default="kolmogorov"
-        How distributions are compared: one of ``kolmogorov``, ``wasserstein``, ``energy``, ``cramer``, ``lp``, ``mmd``,
+        Distance between distributions: one of ``kolmogorov``, ``wasserstein``, ``energy``, ``cramer``, ``lp``, ``mmd``,
         ``total_variation``, or a function of two samples.
     criterion : str or Criterion, default="statistical_parity"
-        What is compared, and within which sets of samples.
+        Fairness criterion.
     control_features : array-like or table, default=None
-        Strata; comparisons are made within each.
+        Strata within which groups are compared.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights. A sample of weight 0 is as if it were not there.
+        Weight of each sample. Samples of weight 0 are ignored.
     reduce : {"max", "sum"}, default="max"
         The worst comparison, or the sum of all.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group (for
-        ``metric="energy"``).
+        Which groups are compared: all pairs, or each group with the rest. "independence" measures how much scores
+        depend on the group (for ``metric="energy"``).
     intersectional : bool, default=False
-        Cross several attributes into one.
+        Compare the intersections of several attributes instead of each attribute.
     continuous : "auto", bool or list of str, default="auto"
-        Which sensitive features are numbers, such as ages: those columns, all or none. Of a number ``"energy"`` says
-        how much scores depend on it (``energy_dependence``), any other metric compares people up to and above a cut:
-        the worst of up to 100 that leave 5 % on either side. ``"auto"`` takes columns of numbers with more than 20
-        different values, and says so in a warning.
+        Numeric attributes, such as age: the named columns, all, or none. For a numeric attribute, ``"energy"`` measures
+        how much scores depend on it (``energy_dependence``). Any other metric compares rows up to and above a cut: the
+        worst of up to 100 cuts that leave 5 % on either side. ``"auto"`` selects numeric columns with more than 20
+        different values and warns.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
-        The loss that ``risk_parity`` compares.
+        Loss that ``risk_parity`` compares.
 
     Returns
     -------

@@ -28,25 +28,26 @@ _BLOCK = 1 << 21  # similarities held in memory at a time
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BerkRegressor(RegressorMixin, WeightedEstimator):
-    """Linear regression that treats alike those of different groups who have like targets.
+    """Linear regression with similar predictions for rows of different groups that have similar targets.
 
-    Minimizes squared error + strength x penalty + ridge x (squared intercept and coefficients), in closed form. The
-    penalty weighs each pair across groups by the similarity ``exp(-(y_i - y_j)^2)`` of its targets. The similarity
+    ``fit`` minimizes squared error + strength x penalty + ridge x (squared intercept and coefficients), in closed form.
+    The penalty weights each pair across groups by the similarity ``exp(-(y_i - y_j)^2)`` of its targets. The similarity
     depends on the scale of y.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the penalty, at least 0.
+        Penalty strength, at least 0.
     penalty : {"individual", "group"}, default="individual"
         The mean squared difference of the predictions of a pair, or the square of their mean difference. More than two
         groups: the sum over pairs of groups (not in the paper).
     loss : {"pooled", "group_balanced"}, default="pooled"
-        The mean over all rows, or the sum of the groups' means.
+        Loss: the mean over all rows, or the sum of the groups' means.
     ridge : float, default=0.0
-        Weight of the squared coefficients, the intercept among them.
+        L2 regularization: the weight of the squared coefficients, including the intercept.
     variant : {"method", "reference"}, default="method"
-        The reference is what the published comparison ran: the group-balanced loss, whatever ``loss`` says.
+        Variant of the method. The reference is what the published comparison ran: the group-balanced loss, whatever the
+        value of ``loss``.
 
     Attributes
     ----------

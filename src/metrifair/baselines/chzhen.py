@@ -19,32 +19,32 @@ from metrifair.support.checks import check_number, check_switches
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
-    """A regressor's predictions mapped so that they are distributed alike in all groups.
+    """Post-processing of a regressor: predictions with the same distribution in all groups.
 
-    A prediction is replaced by the mean, over groups weighted by size, of the predictions that hold its rank there: the
-    best predictor, in squared error, with statistical parity. New rows need their groups.
+    A prediction is replaced by the mean, over groups weighted by size, of the predictions of the same rank. This is the
+    best predictor with statistical parity in squared error. Prediction needs the groups.
 
     Parameters
     ----------
     estimator : regressor, default=None
-        Whose predictions are mapped; None is our network, ``FairRegressor(0)``.
+        Estimator to use: a regressor. None is a network, ``FairRegressor(0)``.
     tolerance : float, default=0.0
-        From 0, statistical parity, to 1, the estimator's predictions. Values between extend the published method: the
-        Wasserstein distance between groups is proportional to the tolerance.
+        Allowed unfairness, from 0 (statistical parity) to 1 (the estimator's predictions). Values between extend the
+        published method: the Wasserstein distance between groups is proportional to the tolerance.
     sigma : float, default=0.0
-        Predictions are ranked after adding a draw between -sigma and sigma, which breaks ties between rows with equal
-        predictions. The draw is a function of the seed and the row's features. So the prediction of a row does not
-        depend on the other rows of a call, and rows with equal features get equal predictions. Averaging over the draw
-        instead would leave ties, and with them a distance between the groups.
+        Size of the random noise that breaks ties: predictions are ranked after adding a draw between -sigma and sigma.
+        The draw is a function of the seed and the row's features. So the prediction of a row does not depend on the
+        other rows of a call, and rows with equal features get equal predictions. Averaging over the draw instead would
+        leave ties, and with them a distance between the groups.
     split : bool, default=False
         Rank with one half of each group's rows and take values from the other, for guarantees without assumptions.
     prefit : bool, default=False
-        The estimator is fitted already; ``fit`` then needs no targets.
+        Whether the estimator is already fitted. ``fit`` then needs no targets.
     folds : int, default=1
-        Parts in which rows are kept apart from copies of the estimator, whose predictions of them are then mapped; 1:
-        the estimator's own, of rows that it has seen.
+        Number of cross-validation folds that predict held-out rows. 1 uses the estimator's predictions of its training
+        rows.
     random_state : int, NumPy generator or None, default=None
-        Seed of the default network, of the folds, of the halves and of the draws.
+        Seed of the default network, the folds, the halves and the draws.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the estimator takes them.
         sensitive_features : array-like of shape (n_samples,)
-            The group of each sample: one of those that ``fit`` saw.
+            The group of each sample: one of the groups of the training rows.
 
         Returns
         -------

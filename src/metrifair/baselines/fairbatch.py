@@ -33,28 +33,29 @@ _SMALLEST_BATCH = 4
 @as_in(FairClassifier)
 @dataclass(kw_only=True, eq=False, repr=False)
 class FairBatchClassifier(NetworkClassifier):
-    """A network trained on batches whose shares of label and group move towards what it gets wrong.
+    """A network trained on batches with adaptive shares of label and group.
 
-    There is no knob between fairness and accuracy. Two groups. Predicting needs no groups.
+    After each epoch the shares move to reduce the difference between the groups' losses. No parameter trades
+    fairness for accuracy. The method takes two groups. Prediction needs no groups.
 
     Parameters
     ----------
     criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
-        Whose losses are to be equal.
+        Fairness criterion: which losses are to be equal.
     variant : {"method", "reference"}, default="method"
-        The reference does as the authors' code: the score is the logistic function of twice the output, halves are
-        rounded to even, shares move before the first epoch as well, by what the untrained network gets wrong, and
-        after the end of a cell's rows some of them repeat.
+        Variant of the method. The reference follows the authors' code. The score is the logistic function of twice the
+        output, and halves are rounded to even. Shares move before the first epoch too, by the errors of the untrained
+        network. After the end of a cell's rows some of them repeat.
     step : float, default=0.005
-        By which a share moves after each epoch; 0 is stratified sampling. Shares need many epochs to get far.
+        Step size of a share after each epoch; 0 is stratified sampling. Shares need many epochs to move far.
     model, hidden, batch_size, epochs : as in FairClassifier
     learning_rate : float, default=5e-3
-        Of the descent (Adam).
+        Learning rate of Adam.
     learning_rate_decay : float, default=1.0
         Factor of the learning rate after each epoch.
     standardize, device : as in FairClassifier
     random_state : int, NumPy generator or None, default=None
-        Seed of initial weights and batches.
+        Seed of the initial weights and the batches.
 
     Attributes
     ----------

@@ -37,43 +37,44 @@ _MOST_PASSES = 1_000  # over the data, for the batches of one epoch
 @as_in(FairClassifier)
 @dataclass(kw_only=True, eq=False, repr=False)
 class FairKDEClassifier(NetworkClassifier):
-    """A network whose rate of acceptance, smoothed by a Gaussian kernel, is the same in all groups.
+    """A network with similar selection rates in all groups, smoothed by a Gaussian kernel.
 
-    Lowers (1 - strength) x cross-entropy + strength x Huber cost of each group's rate less the rate of all. Predicting
-    needs no groups; the original takes the group as one of the features. The paper's are 500 epochs of 2,048 rows at a
-    learning rate of 2e-4 (Drug, CC) or 5e-4 (COMPAS), and 200 epochs of 512 rows at 0.1, decaying by 0.98 (Adult); not
-    standardized.
+    ``fit`` minimizes (1 - strength) x cross-entropy + strength x the Huber loss of each group's rate minus the overall
+    rate. Prediction needs no groups; the original uses the group as a feature. The paper trains without
+    standardization: 500 epochs with batches of 2,048 rows and a learning rate of 2e-4 (Drug, CC) or 5e-4 (COMPAS), and
+    200 epochs with batches of 512 rows and a learning rate of 0.1 that decays by 0.98 (Adult).
 
     Parameters
     ----------
     strength : float, default=0.5
-        From 0, a plain network, to 1, nothing but equal rates.
+        Penalty strength, from 0 (a plain network) to 1 (the penalty alone).
     criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
-        Rates among all, among the positive, or among the positive and among the negative.
+        Fairness criterion: compare the selection rates of all rows, of positive rows, or of positive and of negative
+        rows.
     bandwidth : float, default=0.1
-        Of the kernel.
+        Bandwidth of the kernel.
     threshold : float, default=0.5
-        The probability from which on a row is accepted.
+        Scores at or above the threshold count as positive decisions.
     delta : float, default=1.0
-        Disparities beyond it cost linearly; at 1 none is.
+        Disparity above which the penalty is linear. At 1 it is nowhere linear.
     groups : {"all", "first"}, default=None
-        Penalize all groups or the first only; None: as the variant does.
+        Groups to penalize: all, or only the first. None follows the variant.
     tail : {"exact", "approx"}, default=None
-        The kernel's tail, or its value by the authors' formula; None: as the variant does.
+        Tail of the kernel: exact, or by the authors' formula. None follows the variant.
     warm_start_path : bool, default=False
-        In ``fit_stack``, train the strengths one after the other, each from where the last one ended.
+        In ``fit_stack``, train the strengths one after the other, each from the last one's weights.
     variant : {"method", "reference"}, default="method"
-        The reference is what the published experiments did: the first group and the formula; under equal opportunity
-        the rate of *all* rows as reference; plain shuffled batches (one that lacks a group is dealt anew, where theirs
-        was skipped); strengths above 1, which raise the cross-entropy, with a warning.
+        Variant of the method. The reference follows the published experiments: the first group and the formula; under
+        equal opportunity the rate of *all* rows as reference; plain shuffled batches (a batch that lacks a group is
+        drawn again, where theirs was skipped). Strengths above 1 raise the cross-entropy, with a warning.
     model, hidden, batch_size, epochs : as in FairClassifier
     learning_rate : float, default=5e-3
-        Of the descent (Adam).
+        Learning rate of Adam.
     learning_rate_decay : float, default=1.0
         Factor of the learning rate after each epoch.
     standardize, device : as in FairClassifier
     random_state : int, NumPy generator or None, default=None
-        Seed of initial weights and batches.
+        Seed of the initial weights and the batches.
 
     Attributes
     ----------

@@ -41,16 +41,16 @@ class ReweighingClassifier(Preprocessor):
     """Any classifier, trained with weights under which the label does not depend on the group.
 
     The weighted rate of each class is then the same in all groups, for any number of groups and classes. That is a
-    property of the training labels: a classifier may still tell groups apart by the features. Predicting needs no
-    groups.
+    property of the training labels: predictions may still differ between groups through the features. Prediction needs
+    no groups.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        What is trained; None is a network, ``FairClassifier(strength=0)``. One that takes no ``sample_weight`` is
-        trained on rows drawn in proportion to the weights.
+        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``. An estimator without
+        ``sample_weight`` is trained on rows drawn in proportion to the weights.
     random_state : int, NumPy generator or None, default=None
-        Seed of the base learner, where that has none of its own.
+        Seed of the estimator, if it has none of its own.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     Parameters
     ----------
     estimator : classifier, default=None
-        What is trained; None is a network, ``FairClassifier(strength=0)``.
+        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``.
     ranker : classifier or "estimator", default=None
         A classifier with ``predict_proba``, or ``"estimator"`` for the base learner; None is Gaussian naive Bayes.
     deprived : object, default=None
@@ -133,7 +133,7 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     rounding : {"nearest", "ceiling"}, default="nearest"
         Number of changes: the nearest integer, or the one above, which leaves no discrimination.
     random_state : int, NumPy generator or None, default=None
-        Seed of the learners, where they have none of their own.
+        Seed of the estimator and the ranker, if they have none of their own.
 
     Attributes
     ----------

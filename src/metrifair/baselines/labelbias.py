@@ -69,22 +69,23 @@ class Round(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LabelBiasClassifier(TwoClassMixin, Preprocessor):
-    """Any classifier, trained anew each round with weights that make up for the unfairness of the round before.
+    """Any classifier, trained in rounds with weights that correct the unfairness of the previous round.
 
-    A group that is accepted less often than all has its positive rows weighted up and its negative ones down. Any
-    number of groups. It can do little where the group is not among the features. Predicting needs no groups.
+    If a group's selection rate is below the overall rate, its positive rows gain weight and its negative rows lose it.
+    The method takes any number of groups. It has little effect if the group is not a feature. Prediction needs no
+    groups.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        What is trained; None is a network, ``FairClassifier(strength=0)``. One that takes no ``sample_weight`` is
-        trained on rows drawn in proportion to the weights.
+        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``. An estimator without
+        ``sample_weight`` is trained on rows drawn in proportion to the weights.
     criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
-        Which rates are made equal.
+        Fairness criterion: which rates are made equal.
     rounds : int, default=20
         Number of fits; 0 or 1 is one fit without weights.
     step : float, default=1.0
-        Step of the multipliers, in units of the violation.
+        Step size of the multipliers, in units of the violation.
     scale : float, default=2.0
         Scale of the exponent: 2 in the authors' code, 1 in their text; it only rescales the step.
     keep : {"last", "best"}, default="last"
@@ -92,10 +93,10 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     warm_start : bool, default=False
         Go on from the round before, for networks and for learners that have ``warm_start``.
     variant : {"method", "reference"}, default="method"
-        The reference does not scale weights to mean 1 and, but for statistical parity, starts with weights 1 and lets
-        them lag one round behind, as the authors' notebooks do.
+        Variant of the method. The reference follows the authors' notebooks. It does not scale weights to mean 1. Except
+        for statistical parity, it starts with weights of 1 and updates them one round late.
     random_state : int, NumPy generator or None, default=None
-        Seed of the base learner, the same in every round, where that has none of its own.
+        Seed of the estimator, the same in every round, if it has none of its own.
 
     Attributes
     ----------

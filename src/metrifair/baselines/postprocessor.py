@@ -33,7 +33,7 @@ class PublishedPostprocessor(Postprocessor):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the estimator takes them.
         y : array-like of shape (n_samples,), default=None
-            Labels or targets; a prefit estimator needs none.
+            Labels, or a regression target. A prefit estimator needs none.
         sensitive_features : array-like of shape (n_samples,)
             The group of each sample, in one column without missing values.
 

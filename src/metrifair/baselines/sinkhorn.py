@@ -30,49 +30,49 @@ _STACKS_SEEDS = ("cuda",)  # a CPU is slower so: plans leave its cache, and all 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SinkhornClassifier(NetworkClassifier):
-    """A network whose hidden representation is distributed alike in two groups.
+    """A network with similar distributions of its hidden representation in two groups.
 
-    Lowers cross-entropy + strength x Sinkhorn divergence between the groups by gradient descent on all rows at once.
-    Predicting needs no groups; the original takes the group as one of the features.
+    ``fit`` minimizes cross-entropy + strength x the Sinkhorn divergence between the groups, by gradient descent on all
+    rows at once. Prediction needs no groups; the original uses the group as a feature.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the divergence; 0 is plain gradient descent.
+        Penalty strength: the weight of the divergence. 0 is plain gradient descent.
     criterion : {"statistical_parity", "equal_opportunity"}, default="statistical_parity"
-        Compare all rows, or those that are positive.
+        Fairness criterion: compare all rows, or only positive rows.
     level : {"hidden", "output"}, default="hidden"
         Penalize the last hidden layer, or the output (the probability).
     epsilon : float, default=0.1
         Entropic smoothing of the transport, whose cost is the distance, not squared.
     tol : float, default=1e-9
-        Of each transport problem, solved anew at every step from the last solution.
+        Tolerance of each transport problem, which every step solves again from the last solution.
     max_iterations : int, default=1000
-        Of each transport problem.
+        Maximum number of iterations of each transport problem.
     model : {"mlp", "linear"}, default="mlp"
-        With hidden layers, or without, which then has no hidden level.
+        Model to train: a network, or a linear model, which has no hidden level.
     hidden : sequence of int, default=(16,)
         Units of the hidden layers.
     epochs : int, default=500
-        Steps, each on all rows.
+        Passes over the data. Each is one step on all rows.
     learning_rate : float, default=0.1
-        Of the descent.
+        Learning rate of gradient descent.
     learning_rate_decay : float, default=1.0
-        Factor of the learning rate after each step.
+        Factor of the learning rate after each epoch, which is one step.
     block : int, default=None
-        Rows of a cost matrix that are in memory at once; None keeps all, which is much faster.
+        Number of rows of a cost matrix in memory at once. None keeps all rows, which is much faster.
     memory_limit : float, default=4 * 2**30
-        Bytes that the transport may take; more is a MemoryError before anything is allocated. Equal rows of a group
-        count as one point.
+        Maximum number of bytes for the transport. If it needs more, ``fit`` raises a MemoryError before it allocates
+        anything. Equal rows of a group count as one point.
     precision : {"double", "single"}, default="double"
-        Of all numbers; in single precision ``tol`` is at least 1e-5.
+        Floating-point precision. In single precision ``tol`` is at least 1e-5.
     variant : {"method", "reference"}, default="method"
-        The reference reports in ``divergence_`` the plain cost of the plans, as the published code did, instead of the
-        entropic value; training is the same.
+        Variant of the method. The reference reports the plain cost of the plans in ``divergence_``, as the published
+        code did, instead of the entropic value. Training is the same.
     standardize : bool, default=True
-        Center and scale the features inside. The paper does not.
+        Center and scale the features. The paper does not.
     device : str, default="auto"
-        ``"auto"`` takes a CUDA device where there is one.
+        Device to train on. ``"auto"`` selects a CUDA device if there is one.
     random_state : int, NumPy generator or None, default=None
         Seed of the initial weights.
 

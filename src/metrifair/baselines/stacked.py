@@ -45,7 +45,7 @@ class StackedEstimator(BaseEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as numbers.
         y : array-like of shape (n_samples,)
-            Labels. A method for two classes takes 0 and 1, -1 and 1, or booleans.
+            Labels, or a regression target. A method for two classes takes 0 and 1, -1 and 1, or booleans.
         sensitive_features : array-like of shape (n_samples,)
             The group of each sample, in one column without missing values.
 
@@ -90,12 +90,12 @@ class WeightedEstimator(StackedEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as numbers.
         y : array-like of shape (n_samples,)
-            Labels or targets. A method for two classes takes 0 and 1, -1 and 1, or booleans.
+            Labels, or a regression target. A method for two classes takes 0 and 1, -1 and 1, or booleans.
         sensitive_features : array-like of shape (n_samples,)
             The group of each sample, in one column without missing values.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each sample; one of weight two counts as two samples. Weights that the method itself gives to
-            samples multiply it.
+            Weight of each sample. A sample of weight two counts as two samples. Weights of the method itself multiply
+            it.
 
         Returns
         -------

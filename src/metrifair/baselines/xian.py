@@ -23,27 +23,27 @@ _TIE = 1e-9  # probability below which a linear program's assignment counts as n
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
-    """Decisions with rates that differ by at most alpha between groups, at the least expected error.
+    """Post-processing of a classifier: rates that differ by at most alpha between groups, with minimum expected error.
 
-    The rates are those of the rows the post-processor is fitted on; new rows need their groups to be decided. Two
-    classes take O(n log n), more a linear program. Statistical parity only.
+    The limit holds on the training rows. Prediction needs the groups. Two classes take O(n log n), more classes a
+    linear program. The method supports statistical parity only.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        A classifier with ``predict_proba``; None is our network, ``FairClassifier(0)``.
+        Estimator to use: a classifier with ``predict_proba``. None is a network, ``FairClassifier(0)``.
     alpha : float, default=0.0
-        Largest difference of the rates; infinity leaves the estimator's decisions as they are.
+        Largest difference between rates. Infinity keeps the estimator's decisions.
     randomized : bool, default=False
-        Draw the label of a row on the margin, so that rates are met exactly where scores are tied. Each call of
-        ``predict`` draws on, whether it is given one row or all: a row may get another label the next time.
+        Whether predictions are randomized. If True, rows on the margin receive random labels, so that rates are exact
+        even if scores are tied. Every call of ``predict`` draws new labels, so the label of a row may change.
     prefit : bool, default=False
-        The estimator is fitted already; ``fit`` then needs no labels.
+        Whether the estimator is already fitted. ``fit`` then needs no labels.
     folds : int, default=1
-        Parts in which rows are kept apart from copies of the estimator, whose probabilities of them are then learned
-        from; 1: from the estimator's own, of rows that it has seen.
+        Number of cross-validation folds that predict held-out rows. 1 uses the estimator's probabilities of its
+        training rows.
     random_state : int, NumPy generator or None, default=None
-        Seed of the default network, of the folds and of the labels drawn since ``fit``.
+        Seed of the default network, the folds and the labels drawn since ``fit``.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the estimator takes them.
         sensitive_features : array-like of shape (n_samples,)
-            The group of each sample: one of those that ``fit`` saw.
+            The group of each sample: one of the groups of the training rows.
 
         Returns
         -------

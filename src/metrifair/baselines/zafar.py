@@ -41,10 +41,10 @@ _MANY = 50_000  # rows beyond which a first-order solver takes over
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ZafarClassifier(LogOddsMixin, WeightedEstimator):
-    """Logistic regression whose decision boundary hardly covaries with the group.
+    """Logistic regression with a bound on the covariance between group and decision boundary.
 
-    Give ``tau`` or ``gamma``, not both; without either no covariance is left (``tau`` 0). That does not imply equal
-    rates of the decisions.
+    Pass ``tau`` or ``gamma``, not both. Without either the covariance is 0 (``tau=0``). That does not imply equal
+    selection rates.
 
     Parameters
     ----------
@@ -54,16 +54,17 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
     tau : float, default=None
         Bound on the absolute covariance: the least loss within it.
     criterion : str, default="statistical_parity"
-        ``"statistical_parity"`` bounds the covariance of group and score, with several groups that of each group's
-        indicator. ``"equal_opportunity"``, ``"predictive_equality"`` and ``"equalized_odds"`` bound that of group and
-        wrong side of the boundary among positives, negatives, both; two groups, found by a convex-concave procedure
-        that may end at a local optimum.
+        Fairness criterion. ``"statistical_parity"`` bounds the covariance between group and score; with several groups,
+        that of each group's indicator. ``"equal_opportunity"``, ``"predictive_equality"`` and ``"equalized_odds"``
+        bound the covariance between group and misclassification among positives, negatives or both. They take two
+        groups, and their convex-concave procedure may end at a local optimum.
     fit_intercept : bool, default=True
         Whether the score has an intercept.
     ridge : float, default=0.0
-        Weight of half the squared coefficients of the scaled features; for classes that are separable.
+        L2 regularization: the weight of half the squared coefficients of the scaled features, for separable classes.
     variant : {"method", "reference"}, default="method"
-        The reference is what the published comparison ran: no intercept, whatever ``fit_intercept`` says.
+        Variant of the method. The reference is what the published comparison ran: no intercept, whatever the value of
+        ``fit_intercept``.
 
     Attributes
     ----------

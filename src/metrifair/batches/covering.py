@@ -26,10 +26,10 @@ class Coverage:
     comparisons : tuple of Comparison
         What is compared.
     size : int
-        The fewest samples of a batch.
+        Minimum number of samples of a batch.
     least : int, default=2
-        The fewest samples of either side of every comparison: 2 for unbiased distances, 1 for others. Where scores
-        should not depend on an attribute there is one side, of 4 samples for unbiased values.
+        Minimum number of samples of either side of every comparison: 2 for unbiased distances, 1 for others. A
+        comparison of independence has one side, and needs 4 samples for unbiased values.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
     waiting : Samples
         The samples of a stream that are in no batch yet, in their order.
     rule : Coverage
-        When a batch is complete.
+        Rule that says when a batch is complete.
     start : int, default=0
         How many of them are in batches by now.
 
@@ -204,9 +204,9 @@ def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
     Parameters
     ----------
     stream : iterable of Samples
-        Single samples, or chunks of any length.
+        Stream of samples: single samples, or chunks of any length.
     rule : Coverage
-        When a batch is complete.
+        Rule that says when a batch is complete.
 
     Yields
     ------

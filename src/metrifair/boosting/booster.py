@@ -32,7 +32,7 @@ from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import seed_of
 from metrifair.support.signatures import as_in
 
-GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that tell the group; docs/boosting.md says why
+GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that predict the group
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,20 +58,20 @@ class FairBooster(Saved):
     ----------
     criterion, metric : as in FairClassifier
     estimate : {"rows", "population", "batch"}, default="rows"
-        What is estimated, for energy and mmd. ``"rows"``: the distance between the groups' training rows (``"batch"``
-        is the same, since every round sees all rows). ``"population"``: the distance of the population, which may be
-        negative.
+        Distance that the penalty estimates, for energy and mmd. ``"rows"``: the distance between the groups' training
+        rows (the same as ``"batch"``, since every round sees all rows). ``"population"``: the distance in the
+        population, which may be negative.
     combine : as in FairClassifier
     penalize : {"prediction", "output"}, default="prediction"
         Penalize predictions or outputs.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest. ``"independence"`` measures how
-        much scores depend on the group.
+        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest.
+        ``"independence"`` measures how much scores depend on the group.
     intersectional : as in FairClassifier
     continuous : "auto", bool or list of str, default="auto"
-        Which sensitive features are numeric, such as ages: the named columns, all, or none. The penalty of a numeric
-        attribute is ``energy_dependence``. ``"auto"`` selects numeric columns with more than 20 different values and
-        warns. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
+        Numeric attributes, such as age: the named columns, all, or none. The penalty of a numeric attribute is
+        ``energy_dependence``. ``"auto"`` selects numeric columns with more than 20 different values and warns. With
+        131,072 rows or more, a classifier bins numbers into at most 256 levels.
     small_groups : as in FairClassifier
     expected_groups : bool, default=True
         Weight the penalty of each row by predicted group probabilities instead of its own group. Trees that were
@@ -141,20 +141,20 @@ class FairBooster(Saved):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the booster takes them.
         y : array-like of shape (n_samples,)
-            Labels, or the target of a regression.
+            Labels, or a regression target.
         sensitive_features : array-like or table, default=None
-            The group of each sample; a table holds several attributes. Missing values mean that the group is not
-            known: such samples count for the risk only.
+            The group of each sample. A table holds several attributes. Samples with a missing group are used for the
+            risk only.
         control_features : array-like or table, default=None
             Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights.
+            Weight of each sample.
         eval_set : list of (X, y), default=None
             Evaluation sets; early stopping uses their ``penalized_risk``.
         eval_sensitive_features, eval_control_features : list, default=None
             Groups and strata, one entry for each set of ``eval_set``.
         **booster
-            Further arguments of the plain booster's ``fit``.
+            Further arguments of the booster, for its ``fit``.
 
         Returns
         -------

@@ -69,7 +69,8 @@ def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> Level
         upto = np.cumsum(np.bincount(level, weight))
         level = np.minimum(LEVELS - 1, (upto / upto[-1] * LEVELS * (1 - 1e-12)).astype(np.int64))[level]
         level = np.unique(level, return_inverse=True)[1]
-        found = np.bincount(level, own) / np.bincount(level)
+        sums = np.bincount(level, own if weight is None else weight * own)
+        found = sums / np.bincount(level, weight)
     apart = np.abs(found[:, None] - found) if not one.levels else (found[:, None] != found).astype(np.float64)
     form = covariance_form(side, estimate, namespace_for(values))
     factors = tuple(float(part.reshape(())) for part in (form.pairs, form.triples, form.quadruples))

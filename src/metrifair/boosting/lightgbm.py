@@ -128,10 +128,11 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
-        The positive class; by default the last one.
+        The positive label; by default the last class.
     expected_groups : as in FairBooster
     **booster
-        Every parameter of ``lightgbm.LGBMClassifier``, but for its ``metric``: that is ``eval_metric`` in ``fit``.
+        Further arguments of the booster: every parameter of ``lightgbm.LGBMClassifier`` except ``metric``.
+        Pass ``eval_metric`` to ``fit`` instead.
 
     Examples
     --------
@@ -166,10 +167,11 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
     criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
-        For classifiers only.
+        The positive label, for classifiers only.
     expected_groups : as in FairBooster
     **booster
-        Every parameter of ``lightgbm.LGBMRegressor``, but for its ``metric``: that is ``eval_metric`` in ``fit``.
+        Further arguments of the booster: every parameter of ``lightgbm.LGBMRegressor`` except ``metric``.
+        Pass ``eval_metric`` to ``fit`` instead.
 
     Examples
     --------

@@ -268,11 +268,11 @@ class PenalizedRisk:
 class Descent:
     """The slopes and curvatures of successive rounds, such that boosting goes downhill at any strength.
 
-    Two rules, explained in docs/boosting.md. (1) The strength rises geometrically from 0.1 to what was asked for, by
-    the learning rate each round, and has risen when half of the rounds are done: where all outputs are equal, as in the
-    beginning, the energy distance has a kink that a strong penalty never leaves. (2) The curvature is that of the risk
-    plus |slope of the penalty| / limit, so that the penalty moves no leaf by more than the limit. After a round that
-    raised the objective the limit is halved, otherwise it is widened again.
+    Two rules, explained in docs/results/boosting-notes.md. (1) The strength rises geometrically from 0.1 to what was
+    asked for, by the learning rate each round, and has risen when half of the rounds are done: where all outputs are
+    equal, as in the beginning, the energy distance has a kink that a strong penalty never leaves. (2) The curvature is
+    that of the risk plus |slope of the penalty| / limit, so that the penalty moves no leaf by more than the limit.
+    After a round that raised the objective the limit is halved, otherwise it is widened again.
     """
 
     def __init__(self, trained: PenalizedRisk, strength: float, *, rounds: int, learning_rate: float) -> None:

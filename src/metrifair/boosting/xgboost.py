@@ -133,10 +133,10 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
-        The positive class; by default the last one.
+        The positive label; by default the last class.
     expected_groups : as in FairBooster
     **booster
-        Every parameter of ``xgboost.XGBClassifier``.
+        Further arguments of the booster: every parameter of ``xgboost.XGBClassifier``.
 
     Examples
     --------
@@ -186,10 +186,10 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
-        For classifiers only.
+        The positive label, for classifiers only.
     expected_groups : as in FairBooster
     **booster
-        Every parameter of ``xgboost.XGBRegressor``.
+        Further arguments of the booster: every parameter of ``xgboost.XGBRegressor``.
 
     Examples
     --------

@@ -25,6 +25,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.support.files import write_file
 
 _WIDTH = 120  # where no terminal says how wide it is
+_LONGEST_CELL = 200  # characters
 
 
 class _Console(Console):
@@ -51,9 +52,18 @@ def printable(text: object) -> str:
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in str(text))
 
 
+def shortened(text: str, most: int = _LONGEST_CELL) -> str:
+    """The text, cut with an ellipsis where it is longer than a table can show.
+
+    >>> shortened("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def show_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> None:
     """Print a table, whose first ``left`` columns hold text and whose others hold numbers."""
-    table, shown = Table(box=SIMPLE_HEAD), [[printable(cell) for cell in row] for row in rows]
+    table, shown = Table(box=SIMPLE_HEAD), [[shortened(printable(cell)) for cell in row] for row in rows]
     for place, heading in enumerate(headings):
         words = place < left
         # Where it is narrow, headings fold between words; numbers never do.

@@ -182,6 +182,7 @@ def card_command(*, model: Path, audited: str | None, swept: str | None, output:
     from metrifair.api.frontier import Frontier
     from metrifair.api.loading import load
     from metrifair.api.model_card import to_card
+    from metrifair.cli.console import printable
 
     known, front = load(model), None if swept is None else load(swept)
     if front is not None and not isinstance(front, Frontier):
@@ -193,4 +194,5 @@ def card_command(*, model: Path, audited: str | None, swept: str | None, output:
         None if output == STANDARD_OUTPUT else output,
         **stated,
     )
-    click.echo(card if output == STANDARD_OUTPUT else f"Model card: {output}", nl=output != STANDARD_OUTPUT)
+    shown = "\n".join(map(printable, card.split("\n")))
+    click.echo(shown if output == STANDARD_OUTPUT else f"Model card: {output}", nl=output != STANDARD_OUTPUT)

@@ -95,17 +95,18 @@ CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (wi
 def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:
     """Raise an error where a command reads or writes a file twice, would write over one that it reads, or lacks one."""
     given = [str(one) for one in inputs]
-    if len({Path(one).resolve() for one in given}) < len(given):
+    if len(set(map(os.path.realpath, given))) < len(given):
         raise click.UsageError("one of these files is named twice; name different ones")
     read = {one: matching(one) for one in given}
-    uses = {Path(name).resolve(): "read" for found in read.values() for name in found}
+    uses = {os.path.realpath(name): "read" for found in read.values() for name in found}
     for path in outputs:
         if path is not None and path != STANDARD_OUTPUT:
-            if path.resolve() in uses:
+            target = os.path.realpath(path)  # unlike Path.resolve, also of a link to itself
+            if target in uses:
                 raise click.UsageError(
-                    f"{str(path)!r} cannot be written, as it is {uses[path.resolve()]} too; name another file"
+                    f"{str(path)!r} cannot be written, as it is {uses[target]} too; name another file"
                 )
-            uses[path.resolve()] = "written"
+            uses[target] = "written"
     for one, found in read.items():
         if not found and one != "-" and not (Path(one).exists() or has_magic(one)):  # others have their own words
             raise DataError(f"there is no file {one}")

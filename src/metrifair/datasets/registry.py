@@ -50,7 +50,7 @@ def describe(name: str) -> str:
     Parameters
     ----------
     name : str
-        One of `names()`.
+        Name: one of ``names()``.
 
     Returns
     -------
@@ -72,23 +72,22 @@ def describe(name: str) -> str:
 
 
 def load(name: str, *, data_home: fetch.Folder | None = None, **options: str | bool) -> Dataset:
-    """The data set of this name: features, target, groups, and where they come from.
+    """Load a data set by name: features, target, groups and source.
 
-    Raw files are looked for (as ``NAME``, then ``NAME.gz``) in ``data_home``, in the folder that the environment
-    variable ``METRIFAIR_DATA`` names and in the user's cache (on Linux ``~/.cache/metrifair``). What none of them has
-    is downloaded from its published address, into ``data_home`` or else into the cache. Every file must have its
-    published sha256.
+    ``load`` searches for raw files (``NAME``, then ``NAME.gz``) in ``data_home``, in the folder of the environment
+    variable ``METRIFAIR_DATA`` and in the user's cache (on Linux ``~/.cache/metrifair``). Missing files are downloaded
+    from their published address into ``data_home``, or else into the cache. Every file must have its published sha256.
 
-    The defaults are the paper's; what the published tables come from is said where it differs.
+    The defaults are the paper's. The table below notes where published tables differ.
 
     Parameters
     ----------
     name : str
-        One of `names()`.
+        Name: one of ``names()``.
     data_home : str or path, default=None
-        Folder to look in first, and to download into.
+        Folder to search first and to download into.
     **options : str or bool
-        Depends on the data set; all have ``include_protected``: whether the group is a column of X.
+        Further options of the data set. All have ``include_protected``: whether the group is a column of X.
 
         ============================================ ====================================================
         ``adult``                                    ``encoding="codes"`` or ``"onehot"``,

@@ -190,9 +190,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : data frame, dict of columns, array or list of rows
-            The table; at least 2 rows.
+            Features: a table of at least 2 rows.
         y : object
-            Ignored, for scikit-learn's pipelines.
+            Labels, or a regression target; ignored. Pipelines of scikit-learn pass it.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : data frame, dict of columns, array or list of rows
-            A table with the columns of the one that was fitted.
+            Features: a table with the columns of the fitted one.
 
         Returns
         -------

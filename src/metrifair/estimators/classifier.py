@@ -27,6 +27,16 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     ``fit`` minimizes risk + strength x unfairness by a solver or by stochastic gradient steps. The unfairness is a
     distance between the groups' score distributions. Prediction needs no groups.
 
+    The parameters are grouped by subject:
+
+    - Penalty: ``strength``, ``criterion``, ``metric``, ``estimate``, ``combine``, ``penalize``, ``contrast``,
+      ``intersectional``, ``continuous``, ``small_groups``.
+    - Model: ``model``, ``solver``, ``hidden``.
+    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``learning_rate_decay``, ``weight_decay``,
+      ``early_stopping``, ``standardize``.
+    - Computation: ``device``, ``random_state``, ``verbose``.
+    - Classes: ``pos_label``, ``class_weight``.
+
     Parameters
     ----------
     strength : float, default=1.0
@@ -38,63 +48,68 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         Distance between distributions: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``, ``kolmogorov``,
         ``total_variation``, or a function of two tensors.
     estimate : {"rows", "population", "batch"}, default="rows"
-        What the batches estimate, for energy and mmd. ``"rows"``: the distance between the groups' training rows,
-        without bias and never negative. ``"population"``: the distance of the population, without bias, as in the
+        Distance that the penalty estimates, for energy and mmd. ``"rows"``: the distance between the groups' training
+        rows, without bias and never negative. ``"population"``: the distance in the population, without bias, as in the
         paper; on few rows it rewards spread at large strengths. ``"batch"``: the distance within each batch, which is
         biased upwards. All other metrics use ``"batch"``.
     combine : {"mean", "sum"}, default="mean"
-        ``"mean"`` averages the penalty over pairs of groups and control strata, and sums it over sets of labels and
-        attributes. ``"sum"`` sums it over everything, as in the paper. Both are equal for two groups.
+        How comparisons are combined. ``"mean"`` averages the penalty over pairs of groups and control strata, and sums
+        it over sets of labels and attributes. ``"sum"`` sums it over everything, as in the paper. Both are equal for
+        two groups.
     penalize : {"prediction", "output"}, default="prediction"
-        Penalize predictions (probabilities) or outputs (log-odds).
+        Penalize predictions or outputs (probabilities or log-odds).
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest. ``"independence"`` measures how
-        much scores depend on the group: small groups count little, and a batch need not contain every group.
+        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest.
+        ``"independence"`` measures how much scores depend on the group: small groups count little, and a batch need not
+        contain every group.
     intersectional : bool, default=False
-        Penalize intersections of the attributes. By default each attribute has its own penalty.
+        Compare the intersections of several attributes instead of each attribute. By default each attribute has its own
+        penalty.
     continuous : "auto", bool or list of str, default="auto"
-        Which sensitive features are numeric, such as ages: the named columns, all, or none. The penalty of a numeric
-        attribute is ``energy_dependence``, and no groups are formed. ``"auto"`` selects numeric columns with more than
-        20 different values and warns.
+        Numeric attributes, such as age: the named columns, all, or none. The penalty of a numeric attribute is
+        ``energy_dependence``, and no groups are formed. ``"auto"`` selects numeric columns with more than 20 different
+        values and warns.
     small_groups : {"leave_out", "error"}, default="leave_out"
         Treatment of groups with fewer than two training rows (in a set of the criterion). ``"leave_out"`` excludes
         them from the penalty and warns; ``"error"`` raises.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
-        A network, a linear model, or a module of your own from features to one output per sample (to one per class,
-        if there are more than two). Layers that keep running statistics, as BatchNorm does, are refused.
+        Model to train: a network, a linear model, or a module of your own. A module maps the features to one output per
+        sample, or to one per class if there are more than two. Layers that keep running statistics, such as BatchNorm,
+        raise an error.
     solver : {"auto", "lbfgs", "sgd"}, default="auto"
-        Linear models are fitted by L-BFGS to all rows at once: on the CPU, the same for every seed; networks by
-        stochastic steps. ``"auto"`` takes steps for a linear model too where ``epochs``, ``batch_size`` or
-        ``learning_rate`` is given, for metrics without a useful gradient (kolmogorov, total_variation, functions of
-        your own), for ``estimate="population"``, for mmd beyond 2,000 rows and for more than 100 million numbers in X.
+        Training algorithm. ``"lbfgs"`` fits a linear model to all rows at once, on the CPU and independent of the seed.
+        ``"sgd"`` takes stochastic gradient steps. ``"auto"`` uses L-BFGS for linear models, unless ``epochs``,
+        ``batch_size`` or ``learning_rate`` is set, the metric has no useful gradient (kolmogorov, total_variation,
+        functions of your own), ``estimate="population"``, mmd has more than 2,000 rows, or X holds more than 100
+        million numbers.
     hidden : sequence of int, default=(16,)
-        Units of the hidden layers of ``"mlp"``; without any it is ``"linear"``.
+        Units of the hidden layers, for ``"mlp"``. An empty sequence is a linear model.
     batch_size : int or "auto", default="auto"
-        Rows of a batch; by default data sets of up to 1,000 rows are used whole in every step (docs/defaults.md).
+        Rows per batch. By default, every step uses all rows of data sets of up to 1,000 rows (docs/defaults.md).
     epochs : int or "auto", default="auto"
-        Passes over the data; by default so many that 150 to 1,000 steps are made.
+        Passes over the data. By default as many as 150 to 1,000 steps need.
     learning_rate : float or "auto", default="auto"
-        Step size of Adam, 0.005 unless given.
+        Learning rate of Adam; 0.005 by default.
     learning_rate_decay : float or "auto", default="auto"
-        Factor of the step size after each epoch. By default the strength grows to its final value over the first half
-        of the steps, and the step size falls to 0 over the last half. With a number the strength is constant.
+        Factor of the learning rate after each epoch. By default the strength grows to its final value over the first
+        half of the steps, and the learning rate falls to 0 over the last half. With a number the strength is constant.
     weight_decay : float, default=0.0
-        Weight of half the squared parameters, those of standardized features.
+        Weight of half the squared parameters of the standardized features.
     early_stopping : bool or float, default=False
         Share of the rows held out for validation (True: a tenth of each group and class). Training keeps the weights
         with the lowest risk + strength x unfairness on them. Once the strength has reached its final value, training
         stops after ten epochs without improvement. Every model of a frontier keeps its own best weights. Linear models
-        then take steps.
+        are then trained by stochastic gradient steps.
     standardize : bool, default=True
-        Center and scale the features inside.
+        Center and scale the features.
     device : str, default="auto"
-        ``"auto"`` takes a CUDA device where there is one.
+        Device to train on. ``"auto"`` selects a CUDA device if there is one.
     random_state : int, generator or None, default=None
-        Seed of initial weights and batches.
+        Seed of the initial weights and the batches.
     verbose : bool, default=False
         Show a progress bar.
     pos_label : object, default=None
-        The positive class, for equal opportunity and predictive equality; by default the last one.
+        The positive label, for equal opportunity and predictive equality. By default the last class.
     class_weight : "balanced", dict or None, default=None
         Weights of the classes in the loss: ``"balanced"`` gives all classes the same total weight, a dict gives one
         number for each. Weights are scaled to a mean of 1 over all rows, so that ``strength`` keeps its meaning. The

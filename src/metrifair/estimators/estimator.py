@@ -96,16 +96,16 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Features, as numbers; ``TableEncoder`` makes numbers of text and dates.
+            Features, as numbers. ``TableEncoder`` encodes text and dates.
         y : array-like of shape (n_samples,)
-            Labels, or the target of a regression.
+            Labels, or a regression target.
         sensitive_features : array-like or table, default=None
-            The group of each sample; a table holds several attributes. Missing values mean that the group is not
-            known: such samples count for the risk only. May be left out where strength is 0.
+            The group of each sample. A table holds several attributes. Samples with a missing group are used for the
+            risk only. Not needed for strength 0.
         control_features : array-like or table, default=None
             Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights. A sample of weight 0 is as if it were not there.
+            Weight of each sample. Samples of weight 0 are ignored.
 
         Returns
         -------
@@ -158,11 +158,11 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         Parameters
         ----------
         X, y, sensitive_features, control_features, sample_weight : array-like
-            The samples, as in ``fit``.
+            As in ``fit``.
         classes : array-like, default=None
-            For classifiers, at the first call: all classes, where that call's samples may not show them all.
+            All classes, for classifiers. Needed at the first call if its samples may not include all of them.
         groups : list, or dict of lists by attribute, default=None
-            At the first call: all groups, likewise.
+            All groups. Needed at the first call if its samples may not include all of them.
 
         Returns
         -------

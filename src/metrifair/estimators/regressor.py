@@ -28,24 +28,34 @@ class FairRegressor(RegressorMixin, FairEstimator):
 
     With ``standardize`` the target too is centered and scaled, so that a strength means the same on every scale.
 
+    The parameters are grouped by subject:
+
+    - Penalty: ``strength``, ``criterion``, ``metric``, ``estimate``, ``combine``, ``penalize``, ``contrast``,
+      ``intersectional``, ``continuous``, ``small_groups``.
+    - Model: ``model``, ``solver``, ``hidden``.
+    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``learning_rate_decay``, ``weight_decay``,
+      ``early_stopping``, ``standardize``.
+    - Computation: ``device``, ``random_state``, ``verbose``.
+    - Target: ``loss``.
+
     Parameters
     ----------
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 trains an ordinary regressor, which needs no groups.
     criterion, metric, estimate, combine : as in FairClassifier
     penalize : {"prediction", "output"}, default="prediction"
-        Penalize predictions or outputs, which are the same here up to scale.
+        Penalize predictions or outputs. Both are the same here up to scale.
     contrast, intersectional, continuous, small_groups : as in FairClassifier
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
-        A network, a linear model, or a module of your own from features to one output per sample. Layers that
-        keep running statistics, as BatchNorm does, are refused.
+        Model to train: a network, a linear model, or a module of your own from features to one output per sample.
+        Layers that keep running statistics, such as BatchNorm, raise an error.
     solver, hidden, batch_size, epochs, learning_rate : as in FairClassifier
     learning_rate_decay, weight_decay, early_stopping : as in FairClassifier
     standardize : bool, default=True
-        Center and scale the features and the target inside.
+        Center and scale the features, and the target.
     device, random_state, verbose : as in FairClassifier
     loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
-        The loss.
+        Loss of the risk.
 
     Attributes
     ----------

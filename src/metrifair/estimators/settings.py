@@ -292,7 +292,7 @@ def model_for(settings: Settings, features: int, outputs: int) -> Model:
 
 
 def schedule_for(settings: Settings, samples: int) -> Schedule:
-    """Batch size and epochs for so many samples, where they are left to us; docs/defaults.md says why these.
+    """Batch size and epochs for so many samples, where they are left to us; docs/results/defaults.md says why these.
 
     Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
     steps; a network, which may overfit, 60 passes, but not fewer than 150 steps nor many more than 1,000. The strength
@@ -317,7 +317,7 @@ def _is_linear(settings: Settings) -> bool:
 
 
 def is_solved(settings: Settings, rows: int, features: int) -> bool:
-    """Whether a model is fitted by the solver for linear models, not by steps; docs/defaults.md says why then.
+    """Whether a model is fitted by the solver for linear models, not by steps; docs/results/defaults.md says why then.
 
     Left to us, it is where the loss is smooth, the metric's gradient a guide, the rows' own distance asked for, nothing
     said of how to take steps, and the data not too large.

@@ -50,9 +50,10 @@ def distance_covariance(x: Values, a: Table, *, unbiased: bool = False, weights:
         several columns of numbers, the Euclidean distance of which is taken after each is standardized (by pairs: for
         some thousands of rows). Numbers that are codes of names must be text: ``a.astype(str)``.
     unbiased : bool, default=False
-        The mean over random samples is the value of the population; it can be negative. Four rows or more.
+        Estimate without bias: the mean over random samples is the value of the population. It can be negative, and
+        needs four rows.
     weights : array-like of shape (n,), default=None
-        How much each row counts; only their ratios matter. None: all alike.
+        Weight of each sample. Only ratios matter. None weights all samples equally.
 
     Returns
     -------
@@ -92,9 +93,9 @@ def energy_dependence(x: Values, a: Table, *, unbiased: bool = False, weights: V
     a : array-like of shape (n,), or table of several columns
         The attribute, as ``distance_covariance`` takes it.
     unbiased : bool, default=False
-        Estimate the distance covariance without bias; the attribute's own spread is taken as it is.
+        Estimate without bias, the distance covariance only: the spread of the attribute is not corrected.
     weights : array-like of shape (n,), default=None
-        How much each row counts; only their ratios matter. None: all alike.
+        Weight of each sample. Only ratios matter. None weights all samples equally.
 
     Returns
     -------

@@ -31,7 +31,7 @@ def kolmogorov_distance(
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
+        Weight of each score. Only ratios within a sample matter. None weights all scores equally.
 
     Returns
     -------
@@ -67,9 +67,9 @@ def wasserstein_distance(
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
+        Weight of each score. Only ratios within a sample matter. None weights all scores equally.
     vector : bool, default=False
-        Take points of R^d along one more, last axis, with Euclidean distances, by a linear program over all pairs: for
+        Compare vectors along one more, last axis, with Euclidean distances, by a linear program over all pairs: for
         some hundreds of rows. ``sliced_wasserstein_distance`` is another metric, and fast.
 
     Returns
@@ -105,9 +105,9 @@ def lp_distance(
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     p : float, default=2.0
-        The exponent, from 1 upwards; 1 is the Wasserstein distance. For infinity use ``kolmogorov_distance``.
+        Exponent, at least 1. 1 is the Wasserstein distance. For infinity use ``kolmogorov_distance``.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
+        Weight of each score. Only ratios within a sample matter. None weights all scores equally.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
+        Weight of each score. Only ratios within a sample matter. None weights all scores equally.
 
     Returns
     -------
@@ -180,12 +180,12 @@ def total_variation(
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     bins : int, default=None
-        Compare the shares that fall between so many quantiles of the even mixture of both samples, 2 or more. None:
-        the shares of every value.
+        Bins of the even mixture of both samples, between its quantiles: their number, 2 or more. None compares the
+        shares of every value.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
+        Weight of each score. Only ratios within a sample matter. None weights all scores equally.
     vector : bool, default=False
-        Take points of R^d along one more, last axis: the shares of every vector that occurs. No gradient.
+        Compare vectors along one more, last axis: the shares of every distinct vector. No gradient.
 
     Returns
     -------
@@ -234,13 +234,13 @@ def energy_distance(
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     unbiased : bool, default=False
-        Leave i = j out of the means within a sample: the value can then be negative, and its mean over random samples
-        is the distance of the populations.
+        Estimate without bias: leave i = j out of the means within a sample. The value can then be negative; its mean
+        over random samples is the distance of the populations.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
+        Weight of each score. Only ratios within a sample matter. None weights all scores equally.
     vector : bool, default=False
-        Take points of R^d along one more, last axis, with Euclidean distances, by pairs. ``sliced_energy_distance`` is
-        the fast way.
+        Compare vectors along one more, last axis, with Euclidean distances, by pairs. ``sliced_energy_distance`` is
+        faster.
 
     Returns
     -------
@@ -284,19 +284,19 @@ def mmd_squared(
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     kernel : str or callable, default="gaussian"
-        ``"gaussian"``, ``exp(-(z - z')^2 / (2 l^2))``; ``"laplace"``, ``exp(-|z - z'| / l)``, by one sort;
-        ``"inverse_multiquadric"``, (1 + (z - z')^2 / l^2)^(-1/2); ``"distance"``, half the energy distance; or any
-        symmetric function of two broadcasting arrays, which are tensors where u or v is one.
+        Kernel of the discrepancy. ``"gaussian"``: ``exp(-(z - z')^2 / (2 l^2))``. ``"laplace"``: ``exp(-|z - z'| /
+    l)``, by one sort. ``"inverse_multiquadric"``: (1 + (z - z')^2 / l^2)^(-1/2). ``"distance"``: half the energy
+    distance. Or any symmetric function of two broadcasting arrays, which are tensors if u or v is one.
     bandwidth : float, sequence of floats or "median", default=1.0
-        The length l. Several add up their kernels; ``"median"`` is the median distance of all scores, for plug-in
-        values only (see ``median_distance``).
+        Bandwidth of the kernel, l. Several bandwidths add up their kernels. ``"median"`` is the median distance of all
+        scores, for plug-in values only (see ``median_distance``).
     unbiased : bool, default=False
-        Leave i = j out of the means within a sample: the value can then be negative, and its mean over random samples
-        is the squared discrepancy of the populations.
+        Estimate without bias: leave i = j out of the means within a sample. The value can then be negative; its mean
+        over random samples is the squared discrepancy of the populations.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
+        Weight of each score. Only ratios within a sample matter. None weights all scores equally.
     vector : bool, default=False
-        Take points of R^d along one more, last axis, with Euclidean distances.
+        Compare vectors along one more, last axis, with Euclidean distances.
 
     Returns
     -------
@@ -337,10 +337,10 @@ def distances(
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     metrics : sequence of str, default=("kolmogorov", "wasserstein", "energy")
-        Among ``"energy"``, ``"kolmogorov"``, ``"wasserstein"``, ``"cramer"``, ``"lp"`` (p = 2), ``"mmd"`` (Gaussian
-        kernel of bandwidth 1) and ``"total_variation"``.
+        Distances between score distributions: among ``"energy"``, ``"kolmogorov"``, ``"wasserstein"``, ``"cramer"``,
+        ``"lp"`` (p = 2), ``"mmd"`` (Gaussian kernel of bandwidth 1) and ``"total_variation"``.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
+        Weight of each score. Only ratios within a sample matter. None weights all scores equally.
 
     Returns
     -------

@@ -78,9 +78,9 @@ def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -
     Parameters
     ----------
     scores : array-like of shape (n,), or (n, d) with ``vector``
-        Two or more of them.
+        Scores: two or more.
     vector : bool, default=False
-        Whether the scores are points of R^d, along the last axis.
+        Compare vectors along one more, last axis.
     most : int, default=1000
         Above so many scores, evenly spaced ones (in order, on the line) stand for all.
 

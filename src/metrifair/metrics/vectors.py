@@ -169,12 +169,12 @@ def sliced_energy_distance(
     u, v : array-like of shape (n, d) and (m, d), or tensors of shape (..., n, d) and (..., m, d)
         The two samples. Leading axes of tensors are many models at once.
     slices : int, default=64
-        How many projections, 1 or more; the more, the closer.
+        Number of projections, 1 or more. More projections are more exact.
     unbiased : bool, default=False
-        Leave i = j out of the means within a sample: the value can then be negative, and its mean over random samples
-        is the distance of the populations.
+        Estimate without bias: leave i = j out of the means within a sample. The value can then be negative; its mean
+        over random samples is the distance of the populations.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
+        Weight of each score. Only ratios within a sample matter. None weights all scores equally.
     random_state : int, NumPy generator or None, default=None
         Seed of the directions. None draws one.
 
@@ -220,9 +220,9 @@ def sliced_wasserstein_distance(
     u, v : array-like of shape (n, d) and (m, d), or tensors of shape (..., n, d) and (..., m, d)
         The two samples. Leading axes of tensors are many models at once.
     slices : int, default=64
-        How many projections, 1 or more; the more, the closer to the mean over all directions.
+        Number of projections, 1 or more. More projections come closer to the mean over all directions.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
+        Weight of each score. Only ratios within a sample matter. None weights all scores equally.
     random_state : int, NumPy generator or None, default=None
         Seed of the directions. None draws one.
 

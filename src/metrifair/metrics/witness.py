@@ -88,18 +88,18 @@ def witness(
     u, v : array-like of shape (n,) and (m,), or (n, d) and (m, d) with ``vector``
         The two samples.
     metric : str, default="energy"
-        One of ``"energy"``, ``"kolmogorov"``, ``"wasserstein"``, ``"cramer"``, ``"lp"``, ``"mmd"``,
-        ``"total_variation"``.
+        Distance between distributions: ``"energy"``, ``"kolmogorov"``, ``"wasserstein"``, ``"cramer"``, ``"lp"``,
+        ``"mmd"`` or ``"total_variation"``.
     p : float, default=2.0
-        The exponent of ``"lp"``, from 1 upwards.
+        Exponent of ``"lp"``, at least 1.
     kernel : str or callable, default="gaussian"
-        That of ``"mmd"``, as in ``mmd_squared``.
+        Kernel of the discrepancy, for ``"mmd"``, as in ``mmd_squared``.
     bandwidth : float, sequence of floats or "median", default=1.0
-        Of the kernel.
+        Bandwidth of the kernel.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
+        Weight of each score. Only ratios within a sample matter. None weights all scores equally.
     vector : bool, default=False
-        Take points of R^d, along the last axis: for energy, mmd, wasserstein and total_variation.
+        Compare vectors along one more, last axis: for energy, mmd, wasserstein and total_variation.
 
     Returns
     -------

@@ -176,7 +176,8 @@ def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     losses : Tensor of shape (n,)
         The loss of each row (``reduction="none"``), times its weight where rows have weights.
     across : {"auto"}, process group or None, default="auto"
-        All processes where a process group is initialized, those of a group, or this one alone.
+        Processes to combine: all processes if a process group is initialized (``"auto"``), the processes of a group, or
+        only this one (None).
 
     Returns
     -------

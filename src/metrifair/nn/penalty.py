@@ -41,54 +41,56 @@ class _Compiled(NamedTuple):
 class UnfairnessPenalty(torch.nn.Module):
     """Distance between the groups' scores in a batch, combined over all comparisons; differentiable.
 
-    Which groups and labels there are is learnt from the batches unless a sampler, or ``n_groups`` and ``n_classes``,
-    say so; a batch that lacks one of them raises an error. Two groups, or labels, of which only one was seen yet are
-    taken for 0 and 1, or -1 and 1.
+    The penalty learns the groups and labels from the batches, unless ``sampler``, or ``n_groups`` and ``n_classes``,
+    declare them. A batch that lacks one of them raises an error. If only one of two groups, or labels, has been seen,
+    they are assumed to be 0 and 1, or -1 and 1.
 
-    The mean over batches is the distance of the population, if batches are drawn at random, or come from a
-    ``StratifiedBatchSampler`` that is given as ``sampler``. Without it a group that is made up of several of the
-    sampler's strata (several attributes, each group against the rest) would be weighed as in the batch, not as in the
-    data. Many epochs over few rows are better served by ``estimate="rows"``: what is then lowered cannot be negative.
+    The mean over batches is the distance in the population, if batches are drawn at random or come from a
+    ``StratifiedBatchSampler``. Pass that sampler as ``sampler``. Otherwise a group that consists of several of its
+    strata (with several attributes, or with each group against the rest) has its weight in the batch, not in the data.
+    For many epochs over few rows use ``estimate="rows"``: this estimate is never negative.
 
-    Where several processes train one model (DDP, FSDP), the batch is that of all of them: every process gets the
-    penalty of the whole batch, and with the mean of gradients over processes, which these take, its exact gradient.
-    Every process must call it then, also one whose rows lack a group; errors are raised on all of them.
+    If several processes train one model (DDP, FSDP), the penalty is that of the whole batch, over all processes. The
+    mean of the gradients over processes is its exact gradient. Every process must call the penalty, even if its rows
+    lack a group; errors are raised on all of them.
 
     Parameters
     ----------
     criterion : str or Criterion, default="statistical_parity"
-        What is compared, and within which sets.
+        Fairness criterion.
     metric : str or callable, default="energy"
-        How distributions are compared.
+        Distance between distributions.
     estimate : {"population", "rows", "batch"}, default="population"
-        What the batches estimate, for energy and mmd: the distance of the population, or that of the rows that the
-        sampler draws from, which it needs to know (``sampler=``), both without bias. Or the distance within each batch,
-        biased upwards, as all other metrics do.
+        Distance that the penalty estimates, for energy and mmd. ``"population"``: the distance in the population,
+        without bias. ``"rows"``: the distance between the rows that ``sampler`` draws from, without bias. ``"batch"``:
+        the distance within each batch, which is biased upwards. All other metrics use ``"batch"``.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
+        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest.
+        ``"independence"`` measures how much scores depend on the group.
     combine : {"mean", "sum"}, default="mean"
-        The mean over pairs of groups, and the sum over sets of labels and attributes; or the sum over everything.
+        How comparisons are combined. ``"mean"`` averages over pairs of groups and sums over sets of labels and
+        attributes. ``"sum"`` sums over everything.
     continuous : "auto", bool or list of int, default="auto"
-        Which columns of ``groups`` are numbers, such as ages: these, all or none. How much scores depend on a number is
-        the penalty then, in units of the energy distance; a batch needs four rows, of any values. ``"auto"``: those
-        with numbers that are no integers; fixed by the sampler, or the first batch.
+        Numeric attributes, such as age: the given columns of ``groups``, all, or none. The penalty is then the
+        dependence of the scores on the attribute, in units of the energy distance. A batch needs four rows. ``"auto"``
+        selects columns with numbers that are not integers, in the sampler or in the first batch.
     sampler : StratifiedBatchSampler, default=None
-        Where the batches come from.
+        Sampler of the batches.
     pos_label : int, default=None
         The positive label; by default the last one.
     n_groups : int, or list of one int for each attribute, default=None
-        How many groups there are: numbers from 0 upwards.
+        Number of groups, which are coded from 0 upwards.
     n_classes : int, default=None
-        How many labels there are: numbers from 0 upwards.
+        Number of labels, which are coded from 0 upwards.
     slices : int, default=16
-        Projections of vector scores, drawn anew at each call.
+        Number of projections of vector scores. Each call draws new ones.
     random_state : int, NumPy generator or None, default=None
-        Seed of the projections. None uses the sampler's seed, or draws one. Without a sampler, None is 0 where
+        Seed of the projections. None uses the sampler's seed, or draws one. Without a sampler, None is 0 if
         ``torch.distributed`` is initialized: all processes need the same projections.
     across : {"auto"}, process group or None, default="auto"
-        Whose rows a batch holds: those of all processes where ``torch.distributed`` is initialized, of the processes of
-        a group, or of this process alone. Alone, the mean over processes is still unbiased where the estimate is, and
-        only noisier, if every process has rows enough.
+        Processes to combine: all processes if ``torch.distributed`` is initialized (``"auto"``), the processes of a
+        group, or only this one (None). With None, the mean over processes is noisier but still unbiased if the estimate
+        is, and every process needs enough rows.
 
     Examples
     --------
@@ -202,15 +204,15 @@ class UnfairnessPenalty(torch.nn.Module):
         Parameters
         ----------
         scores : Tensor of shape (n,) or (n, d)
-            What is to be distributed alike: probabilities, outputs, predictions, or, for risk parity, losses; finite
-            floating-point numbers (looked at on the CPU only). Two columns whose rows sum to 1 are the probabilities of
-            two classes: that of the positive one counts. Other columns are vector scores.
+            Scores to compare: probabilities, outputs, predictions, or, for risk parity, losses. They must be finite
+            floating-point numbers (checked on the CPU only). Two columns whose rows sum to 1 are the probabilities of
+            two classes, of which the positive one is used. Other columns are vector scores.
         groups : tensor or array-like of shape (n,) or (n, attributes)
-            Integers, -1 where the group is not known; or numbers, see ``continuous``.
+            Group of each sample: integers, with -1 for a missing group. For numeric attributes, see ``continuous``.
         targets : tensor or array-like of shape (n,), default=None
-            Labels, needed by the criteria that look at them.
+            Labels, or a regression target. Needed if the criterion uses them.
         weights : tensor or array-like of shape (n,), default=None
-            Weights of the samples. Batches of a sampler have none: it draws rows by their weight.
+            Weight of each sample. Batches of a sampler need none, because it draws rows by their weight.
 
         Returns
         -------

@@ -38,48 +38,48 @@ def _rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
 
 
 class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
-    """Row numbers of batches that hold a fixed number of every group (in every set of the criterion).
+    """Row numbers of batches that contain a fixed number of rows of every group (in every set of the criterion).
 
-    For ``DataLoader(batch_sampler=...)`` (not ``sampler=``, which would take a batch for one row) or a plain loop. Pass
-    it to ``UnfairnessPenalty(sampler=...)`` too: a group that is made up of several strata of the batches (with several
-    attributes, or each group against the rest) is only then weighed as it should be. Each iteration is another epoch,
-    reproducible from ``random_state``. A batch is larger than ``batch_size``, with a warning, where that is too small
-    for two rows of every group (one, where the batch's own distance is all that is wanted).
+    Use it as ``DataLoader(batch_sampler=...)`` (not ``sampler=``, which treats a batch as one row) or in a plain loop.
+    Pass it to ``UnfairnessPenalty(sampler=...)`` too, so that groups that consist of several strata have the right
+    weight (with several attributes, or with each group against the rest). Each iteration is another epoch,
+    reproducible from ``random_state``. If ``batch_size`` is too small for two rows of every group (one row for
+    ``estimate="batch"``), batches are larger, with a warning.
 
-    Where several processes train one model, each has a sampler of its own with its ``rank`` and the same ``world_size``
-    (both known from torch.distributed, once it is initialized) and ``random_state``: all draw the same batch, and each
-    takes its rows of it, as many of every group as the others or one more. Together they see the very batches that one
-    process would.
+    If several processes train one model, each has its own sampler with its ``rank`` and the same ``world_size`` (both
+    known from ``torch.distributed``, once it is initialized) and ``random_state``. All draw the same batch, and each
+    takes an equal part of every group, up to one row. Together they see the batches that one process would see.
 
     Parameters
     ----------
     groups : tensor or array-like of shape (n,) or (n, attributes)
-        The group of each row: integers, -1 where it is not known; or a number, see ``continuous``.
+        Group of each sample: integers, with -1 for a missing group. For numeric attributes, see ``continuous``.
     targets : tensor or array-like of shape (n,), default=None
-        Labels, or the target of a regression, needed by criteria that look at them.
+        Labels, or a regression target. Needed if the criterion uses them.
     batch_size : int
-        Rows of a batch.
+        Rows per batch.
     criterion : str or Criterion, default="statistical_parity"
-        Whose sets the batches are to hold.
+        Fairness criterion. Every batch contains its sets.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        How groups will be compared.
+        Which groups are compared.
     continuous : "auto", bool or list of int, default="auto"
-        Which columns of ``groups`` are numbers, such as ages: these, all or none; NaN is not known then, and batches
-        need hold no value of theirs. ``"auto"``: those with numbers that are no integers.
+        Numeric attributes, such as age: the given columns of ``groups``, all, or none. NaN is then a missing value, and
+        batches need not contain particular values. ``"auto"`` selects columns with numbers that are not integers.
     pos_label : int, default=None
         The positive label; by default the last one.
     estimate : {"population", "rows", "batch"}, default="population"
-        What the penalty will estimate: for the first two a batch holds two rows of every group; a group of one row will
-        do for the rows' own distance, not for that of the population.
+        Distance that the penalty estimates. For ``"population"`` and ``"rows"`` a batch contains two rows of every
+        group. A group of one row works with ``"rows"``, but not with ``"population"``.
     sample_weight : array-like of shape (n,), default=None
-        Weights: rows are then drawn with replacement, in proportion to them. Rows of weight 0 are never drawn.
+        Weight of each sample. Rows are then drawn with replacement, in proportion to the weights; rows of weight 0 are
+        never drawn.
     random_state : int, NumPy generator or None, default=None
         Seed of the batches. None draws one, or is 0 with several processes, which must all draw the same batches.
     rank : int, default=None
-        Which of the processes that train together this one is; by default as torch.distributed says where it is
-        initialized, else the only one.
+        Rank of this process. By default that of ``torch.distributed`` if it is initialized, else 0.
     world_size : int, default=None
-        How many processes train together, likewise; ``batch_size`` is that of all of them.
+        Number of processes that train together. By default that of ``torch.distributed`` if it is initialized, else 1.
+        ``batch_size`` counts the rows of all of them.
 
     Attributes
     ----------

@@ -21,12 +21,12 @@ _MOST_KNOWN = 10_000  # groups and labels of a stream that are remembered
 
 
 class CoveringBatch(NamedTuple):
-    """A batch of a stream in which every group is seen often enough; ``mean(weight * loss)`` estimates the risk.
+    """A batch of a stream with enough samples of every group; ``mean(weight * loss)`` estimates the risk.
 
     Parameters
     ----------
     x, y, group : Tensor of shape (n, ...)
-        The samples.
+        Features, labels and groups of the samples.
     weight : Tensor of shape (n,)
         Loss weights.
 
@@ -52,25 +52,28 @@ def covering(
     least: int = 2,
     continuous: bool = False,
 ) -> Iterator[CoveringBatch]:
-    """Batches of an endless stream of (x, y, group): at least so many samples, and ``least`` of every group.
+    """Batches of an endless stream of (x, y, group), with enough samples of every group.
 
-    (In every set of the criterion.) The loss weights undo the bias that waiting for the last sample brings.
+    A batch contains at least ``batch_size`` samples, and at least ``least`` of every group in every set of the
+    criterion. The loss weights remove the bias of waiting for the last sample.
 
     Parameters
     ----------
     stream : iterable of (x, y, group)
-        Samples. Group -1 is unknown: it counts for the risk only.
+        Stream of samples. Samples with group -1 (missing) are used for the risk only.
     batch_size : int
-        Samples that a batch has at least.
+        Rows per batch, at least.
     criterion : str or Criterion, default="statistical_parity"
-        Whose sets a batch must hold.
-    groups, classes : int, default=2
-        How many groups, and labels, there are: numbers from 0 upwards.
+        Fairness criterion. Every batch contains its sets.
+    groups : int, default=2
+        All groups, as their number: groups are coded from 0 upwards.
+    classes : int, default=2
+        All classes, as their number: labels are coded from 0 upwards.
     least : int, default=2
-        Samples of every group, in every set of the criterion.
+        Minimum number of samples of every group in every set of the criterion.
     continuous : bool, default=False
-        The group is a number, such as an age, NaN where it is not known: there are no groups to wait for, but unbiased
-        estimates of the dependence need 4 samples in every set.
+        Numeric attributes, such as age: the group is a number, and NaN is a missing value. Batches then wait for no
+        groups. Unbiased estimates of the dependence need four samples in every set.
 
     Yields
     ------

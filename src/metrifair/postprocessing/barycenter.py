@@ -26,40 +26,39 @@ _LEFT = 0.1  # share of the distance between groups from which fit warns that it
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BarycenterPostprocessor(ScorePostprocessor):
-    """Scores of any classifier or regressor, moved so that they are distributed alike in all groups.
+    """Post-processing of a classifier or regressor: scores with the same distribution in all groups.
 
-    A score is replaced by the mean, over groups by their shares, of the scores that hold its rank there: of all scores
-    with statistical parity the nearest to the model's in squared distance (Chzhen et al. 2020; Gouic et al. 2020).
-    ``tolerance`` goes back towards the model's own score, and the Wasserstein distance between groups grows in
-    proportion to it. New rows need their groups, unless ``needs_group=False``.
+    A score is replaced by the mean, over groups weighted by their shares, of the scores of the same rank. Of all scores
+    with statistical parity these are nearest to the model's in squared distance (Chzhen et al. 2020; Gouic et al.
+    2020). ``tolerance`` interpolates toward the model's scores, and the Wasserstein distance between groups is
+    proportional to it. Prediction needs the groups, unless ``needs_group=False``.
 
     Parameters
     ----------
     estimator : classifier or regressor, default=None
-        Whose scores are moved: probabilities of two classes, or predictions. None is our network,
-        ``FairClassifier(0)``.
+        Estimator to use: a classifier of two classes or a regressor. None is a network, ``FairClassifier(0)``.
     tolerance : float, default=0.0
-        From 0, parity, to 1, the model itself. Parity is exact where no scores are tied; equal scores of a group stay
-        equal unless ``randomized``, and a distance is left, of which ``fit`` warns where it is large.
+        Allowed unfairness, from 0 (parity) to 1 (the estimator's scores). Parity is exact if no scores are tied. Equal
+        scores of a group stay equal unless ``randomized``; ``fit`` warns if the remaining distance is large.
     needs_group : bool, default=True
-        Whether new rows come with their groups. If not, the group's probability given the features takes its place:
-        scores are moved so that they are alike as far as features tell the group. Groups that are passed all the same
-        are not looked at.
+        Whether prediction needs the group. If False, scores are moved by the predicted probabilities of the groups
+        given the features. Groups that are passed are then ignored.
     group_model : classifier, default=None
-        With ``needs_group=False``: what the group is guessed by, calibrated on rows it has not seen. None is a logistic
-        regression.
+        Classifier that predicts the group, for ``needs_group=False``. It is calibrated on held-out rows. None is a
+        logistic regression.
     randomized : bool, default=False
-        Draw the rank of a score among those equal to it, so that parity is exact although scores are tied; each call of
-        ``predict`` draws on. If not, equal scores of a group are all moved to the mean over their ranks. With
+        Whether predictions are randomized. If True, tied scores receive random ranks, so that parity is exact; every
+        call of ``predict`` draws new ones. If False, tied scores of a group move to the mean over their ranks. With
         ``needs_group=False`` nothing is drawn.
     prefit : bool, default=False
-        The estimator is fitted already, best on other rows; ``fit`` then needs no labels, and clones share it.
+        Whether the estimator is already fitted, preferably on other rows. ``fit`` then needs no labels, and clones
+        share the estimator.
     folds : int, default=5
-        For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. Rows
-        that it scores alike count as equal, by its own score, unless it knows its rows by heart. 1: scores are ranked
-        among those of its own training rows.
+        Number of cross-validation folds that score held-out rows; the estimator itself is fitted on all rows. Rows to
+        which the estimator assigns the same score count as tied, unless it memorizes its training rows. 1 ranks scores
+        among those of the training rows.
     random_state : int, NumPy generator or None, default=None
-        Seed of the default network, of the folds and of the draws.
+        Seed of the default network, the folds and the draws.
 
     Attributes
     ----------
@@ -177,7 +176,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the estimator takes them.
         sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
-            The groups of each sample: some of those that ``fit`` saw. Needed unless ``needs_group=False``.
+            The group of each sample: groups of the training rows. Needed unless ``needs_group=False``.
 
         Returns
         -------
@@ -196,7 +195,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         Parameters
         ----------
         X, sensitive_features : array-like or table
-            Samples and their groups, as in ``predict``.
+            As in ``predict``.
 
         Returns
         -------

@@ -101,12 +101,12 @@ class ScorePostprocessor(Saved, Postprocessor):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the estimator takes them.
         y : array-like of shape (n_samples,), default=None
-            Labels or targets. Scores of a prefit estimator need none, decisions do.
+            Labels, or a regression target. A prefit estimator needs them for decisions, but not for scores.
         sensitive_features : array-like of shape (n_samples,), table or dict of columns
-            The group of each sample; several columns are crossed. Missing: unknown, the sample teaches the estimator
-            only.
+            The group of each sample. Several columns are intersected. Samples with a missing group are used for the
+            estimator only.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each sample counts, for the estimator too.
+            Weight of each sample, for the estimator too.
 
         Returns
         -------
@@ -130,7 +130,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         Parameters
         ----------
         X, y, sensitive_features, sample_weight : array-like or table
-            Samples, as in ``fit``.
+            As in ``fit``.
         tolerances : sequence of float
             Values of ``tolerance``.
 

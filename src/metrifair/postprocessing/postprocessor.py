@@ -139,7 +139,7 @@ class Postprocessor(BaseEstimator):
         Parameters
         ----------
         X, y, sensitive_features : array-like or table
-            Samples with their labels or targets and their groups, as in ``fit``.
+            As in ``fit``.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each sample.
 

@@ -23,49 +23,47 @@ from metrifair.support.checks import check_known
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ThresholdPostprocessor(ScorePostprocessor):
-    """Decisions of any classifier of two classes, by thresholds whose rates differ by at most a tolerance.
+    """Post-processing of a binary classifier: thresholds with rates that differ by at most a tolerance.
 
-    Of all rules that accept scores from a threshold on, which may differ by group, the one of the least loss on rows
-    that the estimator has not seen (Hardt et al. 2016, with the relaxation of Cruz and Hardt 2024). With a coin between
-    thresholds this is a linear program on the hulls of the groups' ROC curves. New rows need their groups, unless
-    ``needs_group=False``.
+    ``fit`` selects the thresholds, one per group, with the smallest loss on held-out rows (Hardt et al. 2016, with the
+    relaxation of Cruz and Hardt 2024). With randomization between thresholds this is a linear program on the convex
+    hulls of the groups' ROC curves. Prediction needs the groups, unless ``needs_group=False``.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        A classifier with ``predict_proba``; None is our network, ``FairClassifier(0)``.
+        Estimator to use: a classifier with ``predict_proba``. None is a network, ``FairClassifier(0)``.
     tolerance : float, default=0.0
-        Largest difference between the rates of two groups that the criterion compares, on the rows fitted on; 1 leaves
-        each group its best threshold.
+        Allowed unfairness: the largest difference between the rates of two groups that the criterion compares, on the
+        training rows. 1 selects the best threshold of each group.
     criterion : str or Criterion, default="statistical_parity"
-        Whose rates of acceptance are compared: "statistical_parity" everyone's, "equal_opportunity" those of rows with
-        the positive label, "predictive_equality" with the other one, "equalized_odds" both.
+        Fairness criterion. "statistical_parity" compares selection rates, "equal_opportunity" true positive rates,
+        "predictive_equality" false positive rates, and "equalized_odds" both.
     utility : {"accuracy", "balanced_accuracy"} or table of costs, default="accuracy"
-        What the decisions are to be good at. Costs are by label and decision, in ascending order of the classes.
+        Measure of quality to maximize. A table of costs is by label and decision, in ascending order of the classes.
     needs_group : bool, default=True
-        Whether new rows come with their groups. If not, the group's probability given the features takes its place: the
-        rule is then linear in the calibrated score and these probabilities (Xian and Zhao 2024). Counted by them, the
-        rates differ by at most the tolerance with a coin, and by at most one row for each rate more without one, on
-        the rows fitted on; where many rows are equal, this may leave no other rule than one decision for all. Counted
-        by the groups themselves, ``rates_``, they differ as far as the probabilities are wrong. Groups that are passed
-        all the same are not looked at.
+        Whether prediction needs the group. If False, the rule is linear in the calibrated score and the predicted
+        probabilities of the groups (Xian and Zhao 2024). Rates computed with these probabilities differ on the training
+        rows by at most the tolerance, and without randomization by at most one more row per rate. If many rows are
+        equal, one decision for all rows may be the only such rule. Rates computed with the true groups, ``rates_``,
+        differ as far as the probabilities are wrong. Groups that are passed are ignored.
     group_model : classifier, default=None
-        With ``needs_group=False``: what the group (and label) is guessed by, calibrated on rows it has not seen. None
-        is a logistic regression.
+        Classifier that predicts the group (and label), for ``needs_group=False``. It is calibrated on held-out rows.
+        None is a logistic regression.
     randomized : bool, default=False
-        Throw a coin between thresholds where that is better: exact, but of two equal rows one may be accepted. Each
-        call of ``predict`` draws on. If not, the best single thresholds, whose rates may differ by one row more than
-        the tolerance.
+        Whether predictions are randomized. If True, decisions are drawn between thresholds where that is better: rates
+        are exact, but equal rows may receive different decisions, and every call of ``predict`` draws new ones. If
+        False, rates of the best single thresholds may differ by one row more than the tolerance.
     pos_label : object, default=None
-        The class that is accepted; None is the last one.
+        The positive label: the class of accepted rows. By default the last class.
     prefit : bool, default=False
-        The estimator is fitted already, best on other rows; clones share it.
+        Whether the estimator is already fitted, preferably on other rows. Clones share it.
     folds : int, default=5
-        For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. Rows
-        that it scores alike count as equal, by its own score, unless it knows its rows by heart. 1: thresholds are
-        chosen on the scores of its own training rows.
+        Number of cross-validation folds that score held-out rows; the estimator itself is fitted on all rows. Rows to
+        which the estimator assigns the same score count as tied, unless it memorizes its training rows. 1 selects
+        thresholds on the scores of the training rows.
     random_state : int, NumPy generator or None, default=None
-        Seed of the default network, of the folds and of the draws.
+        Seed of the default network, the folds and the draws.
 
     Attributes
     ----------
@@ -227,7 +225,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the estimator takes them.
         sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
-            The groups of each sample: some of those that ``fit`` saw. Needed unless ``needs_group=False``.
+            The group of each sample: groups of the training rows. Needed unless ``needs_group=False``.
 
         Returns
         -------

@@ -28,14 +28,14 @@ class Criterion:
     Parameters
     ----------
     name : str
-        What it is called in messages and reports.
+        Name, for messages and reports.
     score : {"prediction", "output", "loss", "log_prediction"} or callable, default="prediction"
         What is compared. A function is given the prediction and the outcome: of two classes the positive one's
         probability, and 1 where the label is the positive one. Both are NumPy arrays in audits and tensors in training.
     labels : {"positive", "negative", "every"}, default=None
         The sets by label, "every" being one set for each; without it there is one set, everyone.
     bins : tuple of float, default=None
-        Cuts a regression target into labels; the highest bin is the positive one.
+        Bins of a regression target, which are its labels: the cuts between them. The highest bin is the positive label.
     sets : callable, default=None
         Maps the outcomes, an array (n,), to a boolean membership (n, J).
     set_names : tuple of str, default=()
@@ -111,7 +111,7 @@ def criterion_named(criterion: str | Criterion) -> Criterion:
     Parameters
     ----------
     criterion : str or Criterion
-        A name, or a criterion.
+        Fairness criterion, or its name.
 
     Returns
     -------

@@ -25,7 +25,7 @@ Backend: TypeAlias = Literal["polars", "pandas", "pyarrow", "modin", "cudf"]
 
 UNKNOWN = -1
 MOST_CLASSES = 20  # integers with more values than this are measurements, not classes or groups
-_EXACT = 2**53  # up to here every integer is a float
+EXACT = 2**53  # up to here every integer is a float
 _LONGEST = 1023  # bits of integers below the largest float
 _LISTED = 5
 
@@ -130,11 +130,11 @@ def check_exact(name: str, array: Column) -> None:
     kinds = set(map(type, array.flat)) if array.dtype.kind == "O" else {array.dtype.type}
     if any(issubclass(kind, complex | np.complexfloating) for kind in kinds):
         raise DataError(f"{name} must hold real numbers, got {_first(array)}; compare the real part, or the modulus")
-    if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > _EXACT:
-        long = array[np.abs(array.astype(np.float64)) >= _EXACT].tolist()
+    if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > EXACT:
+        long = array[np.abs(array.astype(np.float64)) >= EXACT].tolist()
     elif any(issubclass(kind, int | np.integer) for kind in kinds) and array.dtype.kind == "O":
         integers = [int(one) for one in array.flat if isinstance(one, int | np.integer)]
-        long = [one for one in integers if abs(one) > _EXACT]
+        long = [one for one in integers if abs(one) > EXACT]
     else:
         return
     rounded = next((one for one in long if one.bit_length() > _LONGEST or one != float(one)), None)

@@ -141,9 +141,10 @@ def _check_value(name: str, value: object) -> None:
 
 
 def _safe_trees(kind: type, text: str, features: int, classes: NDArray[Any] | None) -> str:
+    outputs, probabilities = _outputs(classes), classes is not None
     if _is_lightgbm(kind):
-        return lightgbm_trees(text, features=features, classes=_outputs(classes)).text()
-    return xgboost_trees(text, features=features, classes=_outputs(classes))
+        return lightgbm_trees(text, features=features, classes=outputs, probabilities=probabilities).text()
+    return xgboost_trees(text, features=features, classes=outputs, probabilities=probabilities)
 
 
 def _restore_lightgbm(estimator: Any, text: str, record: BoosterRecord, classes: NDArray[Any] | None) -> None:
@@ -208,3 +209,5 @@ def _try(estimator: Any, features: int) -> None:
             predicted.append(estimator.predict_proba(row))
     if any(len(one) != 1 for one in predicted):
         raise ModelFileError("the model cannot predict: it gives more than one row for one")
+    if not all(np.isfinite(one).all() for one in predicted if one.dtype.kind == "f"):
+        raise ModelFileError("the model cannot predict: its outputs are not finite")

@@ -227,8 +227,8 @@ def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: to
     """The predictor; a module's buffers are set in place."""
     features = record.features.count
     mean, scale = (tensor_of(arrays, f"scaling/{name}", (1, features)) for name in ("mean", "scale"))
-    if bool((scale <= 0).any()):
-        raise ModelFileError("array 'scaling/scale' must be positive")
+    if bool((scale <= 0).any()) or not bool((1 / scale).isfinite().all()):
+        raise ModelFileError("array 'scaling/scale' must be positive and have a finite inverse")
     model: Model
     shapes: dict[str, tuple[int, ...]] = {}
     if "hidden" in record.model:
@@ -252,7 +252,19 @@ def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: to
             buffer.copy_(torch.from_numpy(arrays.take(f"buffers/{name}", buffer.shape, dtype, finite=False)))
         model = StackedModule(own, outputs)
     weights = {name: tensor_of(arrays, f"parameters/{name}", (1, 1, *shape)) for name, shape in shapes.items()}
+    if isinstance(model, Network):
+        _check_bounded(model, weights, record.target_scaling or (0.0, 1.0))
     return Predictor(model, weights, Scaling(mean, scale))
+
+
+def _check_bounded(network: Network, weights: Mapping[str, Tensor], target: tuple[float, float]) -> None:
+    """Raise a ModelFileError unless the outputs at one standard deviation from the mean are finite."""
+    largest = torch.ones(network.features, 1, dtype=torch.float64)
+    for layer in range(len(network.widths) - 1):
+        weight, bias = (weights[f"{name}{layer}"][0, 0].abs() for name in ("weight", "bias"))
+        largest = weight @ largest + bias
+    if not bool((largest * target[1] + abs(target[0])).isfinite().all()):
+        raise ModelFileError("the parameters are so large that the model has no finite output")
 
 
 def restore_requests(estimator: BaseEstimator, requests: Mapping[str, Mapping[str, bool | str]]) -> None:

@@ -106,8 +106,10 @@ class LightGBMTrees:
         return "\n".join([*lines, "end of trees", "", f"pandas_categorical:{json.dumps(self.categories)}", ""])
 
 
-def lightgbm_trees(text: str, *, features: int, classes: int) -> LightGBMTrees:
+def lightgbm_trees(text: str, *, features: int, classes: int, probabilities: bool = False) -> LightGBMTrees:
     """The numbers in a model text of LightGBM, or a ModelFileError where they do not make trees.
+
+    ``probabilities``: the outputs are those of a classifier.
 
     >>> lightgbm_trees("tree", features=2, classes=1)
     Traceback (most recent call last):
@@ -121,6 +123,9 @@ def lightgbm_trees(text: str, *, features: int, classes: int) -> LightGBMTrees:
         raise ModelFileError("the model text of LightGBM does not begin and end as one")
     header = _block(lines, _HEADER)
     _check_header(header, features, classes)
+    objective = header.get("objective", "")
+    if probabilities and not re.match(r"binary|multiclass|cross_entropy\b", objective):
+        raise ModelFileError(f"the outputs of the objective {reprlib.repr(objective)} are no probabilities")
     trees: list[Mapping[str, Numbers]] = []
     for line in filter(None, lines):  # _block takes those of each tree
         if line != f"Tree={len(trees)}":
@@ -130,7 +135,7 @@ def lightgbm_trees(text: str, *, features: int, classes: int) -> LightGBMTrees:
         raise ModelFileError(f"the model text of LightGBM ends early: it holds {len(trees)} trees")
     return LightGBMTrees(
         classes,
-        header.get("objective", ""),
+        objective,
         tuple(header["feature_names"].split(" ")),
         tuple(header["feature_infos"].split(" ")),
         tuple(trees),

@@ -32,7 +32,7 @@ class Saved:
         Parameters
         ----------
         path : str or path
-            The file; one that is there is replaced, in one step.
+            The file. An existing file is replaced, in one step.
         """
         from metrifair.saving.modelfile import write  # noqa: PLC0415 (fitting needs none of it)
 
@@ -50,7 +50,7 @@ class Saved:
         Parameters
         ----------
         path : str or path
-            The file; one that is there is replaced, in one step.
+            The file. An existing file is replaced, in one step.
 
         Raises
         ------

@@ -142,9 +142,13 @@ _OBJECTIVES: dict[str, dict[str, str]] = {  # those of one output, or one for ea
     "multi:softprob": _CLASSES,
 }
 
+_PROBABILITIES = ("binary:logistic", "binary:hinge", "reg:logistic", "multi:softmax", "multi:softprob")
 
-def xgboost_trees(text: str, *, features: int, classes: int) -> str:
+
+def xgboost_trees(text: str, *, features: int, classes: int, probabilities: bool = False) -> str:
     """The JSON of a model whose trees hold together, written anew; ``classes`` is 1 where there is one output.
+
+    ``probabilities``: the output is that of a classifier.
 
     >>> xgboost_trees("{}", features=2, classes=1)
     Traceback (most recent call last):
@@ -160,6 +164,9 @@ def xgboost_trees(text: str, *, features: int, classes: int) -> str:
         trees = msgspec.convert(booster, kind)
     forest = trees.gbtree.model if isinstance(trees, _Dart) else trees.model
     _check_learner(model.learner, len(forest.iteration_indptr) - 1, features, classes)
+    name = str(model.learner.objective["name"])
+    if probabilities and name not in _PROBABILITIES:
+        raise ModelFileError(f"the outputs of the objective {name!r} are no probabilities")
     _check_forest(forest, features, classes)
     if isinstance(trees, _Dart):
         _check(len(trees.weight_drop) == len(forest.trees) and _finite(trees.weight_drop), "weights of dropped trees")
@@ -260,6 +267,7 @@ def _check_tree(tree: _TreeRecord, features: int) -> None:
     _check(len(gone) == int(param.num_deleted), "num_deleted")
     known = all(tree.parents[node] == parent for node, parent in enumerate(parents) if parent >= 0)
     _check(known, "the parents of a tree")
+    tree.split_type = [int(kind) if split else 0 for kind, split in zip(tree.split_type, inner, strict=True)]
     tree.parents = [_NONE if parent == -1 else 0 if parent < -1 else parent for parent in parents]
     sizes, starts, words = tree.categories_sizes, tree.categories_segments, len(tree.categories)
     chosen = np.flatnonzero((np.array(tree.split_type) == 1) & inner).tolist()

@@ -27,7 +27,7 @@ def as_in(*sources: Callable[..., Any]) -> Callable[[T], T]:
     ...     rows : list
     ...         Rows.
     ...     threshold : float, default=0.5
-    ...         Scores from here on are decisions for.
+    ...         Scores at or above the threshold count as positive decisions.
     ...     '''
     >>> @as_in(audit)
     ... def audit_file(path, **options):
@@ -47,7 +47,7 @@ def as_in(*sources: Callable[..., Any]) -> Callable[[T], T]:
     path : str
         The file.
     threshold : float, default=0.5
-        Scores from here on are decisions for.
+        Scores at or above the threshold count as positive decisions.
     """
 
     def completed(target: Any) -> Any:

@@ -65,6 +65,10 @@ class FrontierRecord(Record):
     chosen_by: UtilityRecord | None
     certified: bool
 
+    def __post_init__(self) -> None:
+        for point in filter(None, (self.constant, self.chosen)):
+            point.check()
+
 
 _CHANGED = ("outcomes", "utility", "chosen", "limit", "chosen_by", "certified")  # by writing, or by a choice
 _SAME = [name for name in FrontierRecord.__struct_fields__ if name not in _CHANGED]

@@ -63,7 +63,9 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     training: Point | None = None
 
     def __post_init__(self) -> None:
-        """All curves stand on the whole grid; small groups have no density."""
+        """All figures are possible ones, and all curves are on the whole grid; small groups have no density."""
+        for point in filter(None, (self.validation, self.test, self.training)):
+            point.check()
         if self.curves is None:
             return
         density, cumulative = self.curves.density, self.curves.cumulative

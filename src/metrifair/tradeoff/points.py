@@ -12,6 +12,8 @@ from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import Mark
 
+_ROUNDING = 1e-6
+
 
 class FrontierNote(NamedTuple):
     """Something to know about a frontier; ``metrifair.wording.frontier`` holds one template for each kind."""
@@ -61,6 +63,14 @@ class Point:
         }
         value = named[name] if name in named else self.more.get(name)
         return value if value is not None and isfinite(value) else None
+
+    def check(self) -> None:
+        """Raise a ValueError where a figure lies outside of its range, as only a damaged file has it."""
+        distances = self.unfairness, self.decision_unfairness or 0.0
+        if not self.failed and not (
+            all(0 <= one <= 1 + _ROUNDING for one in distances) and self.accuracy <= 1 + _ROUNDING
+        ):
+            raise ValueError("an unfairness or accuracy is outside of its range")
 
     def gap(self, unfairness_of: str = "scores") -> float:
         """Unfairness of the scores, or of the decisions."""

@@ -157,9 +157,9 @@ class TradeOff:
         wish : Wish
             The limit, or the rule, of the choice.
         utility : str, table of costs or scorer
-            What makes a model good. None: the utility of the frontier.
+            Measure of quality. None: the utility of the frontier.
         needs_group : bool
-            Whether the model asks for the group at prediction. None: either.
+            Whether prediction needs the group. None: either.
 
         Returns
         -------

@@ -30,12 +30,12 @@ class SearchOptions:
         compares predictions of models that were trained on the other folds. Training takes that many times longer,
         and limits cannot be certified. None uses the share ``validation`` of the rows.
     tolerances : list of float, default=None
-        Values of "tolerance" for the families that have this parameter. None uses 15 values from 0 to 1.
+        Values of ``tolerance``, for the families that have this parameter. None uses 15 values from 0 to 1.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
         Which groups are compared, for estimators without a parameter ``contrast``.
     continuous : "auto", bool or list of str, default=None
-        Sensitive features that are numeric, such as age. Training lowers the dependence of the scores on them, and
-        figures compare up to five bands of their values. None uses the estimator's setting, or "auto".
+        Numeric attributes, such as age. Training lowers the dependence of the scores on them, and figures compare up to
+        five bands of their values. None uses the estimator's setting, or "auto".
     n_jobs : int, default=None
         Number of processes that fit estimators of other libraries. None uses the settings of joblib. With a joblib
         backend for clusters (``with joblib.parallel_config("dask"):``), its workers train our estimators too.

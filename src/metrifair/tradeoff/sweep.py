@@ -33,7 +33,7 @@ from metrifair.tradeoff.points import Job, Outcome
 from metrifair.tradeoff.search import distinct_numbers
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(0.03, 1_000, 21).round(3).tolist(), 1e4, 1e5, 1e6)
-"""Where trade-offs move on all our data sets, and the last ones where models end at a constant; docs/defaults.md."""
+"""Where trade-offs move on all our data sets; at the last ones models become constant (docs/results/defaults.md)."""
 DEFAULT_TOLERANCES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 

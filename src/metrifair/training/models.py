@@ -308,7 +308,14 @@ class Predictor:
         """Outputs (n,), or (n, outputs), in pieces so that memory stays bounded."""
         pieces = torch.as_tensor(x).split(_ROWS_TO_PREDICT)
         outputs = [self.model(self.parameters, self.scaling.apply(piece.unsqueeze(0)))[0, 0] for piece in pieces]
-        return torch.cat(outputs).numpy()
+        found = torch.cat(outputs)
+        if bool(found.isnan().any()) and all(bool(part.isfinite().all()) for part in self.parameters.values()):
+            row = int(found.isnan().reshape(len(found), -1).any(1).nonzero()[0])
+            raise DataError(
+                f"row {row} of X has no finite prediction: its features are too far from the training rows",
+                remedy="check the units of X, or leave the row out",
+            )
+        return found.numpy()
 
     @property
     def is_constant(self) -> bool:

@@ -1,9 +1,9 @@
 """Linear models by a solver instead of steps: all rows at once, in double precision, without a seed.
 
 Risk + strength x the rows' own distance is piecewise smooth in the weights and cheap to evaluate exactly: one product
-with the features, one sort, one product back. L-BFGS from the unpenalized optimum ends lower than a thousand
-stochastic steps, sooner, and at the same place every time (docs/defaults.md). The energy distance is a sum of squares,
-of the gaps between two distribution functions: where little is left of them, its curvature is that of Gauss and Newton.
+with the features, one sort, one product back. L-BFGS from the unpenalized optimum ends lower than a thousand stochastic
+steps, sooner, and at the same place every time (docs/results/defaults.md). The energy distance is a sum of squares, of
+the gaps between two distribution functions: where little is left of them, its curvature is that of Gauss and Newton.
 """
 
 from __future__ import annotations

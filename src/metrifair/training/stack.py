@@ -130,7 +130,7 @@ Step: TypeAlias = Callable[[Tensor, Tensor], None]
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast to train; docs/defaults.md says why estimators begin and end as they do."""
+    """How long and how fast to train; docs/results/defaults.md says why estimators begin and end as they do."""
 
     batch_size: int
     epochs: int

@@ -39,7 +39,7 @@ GLOSSARY = {
 SERIES_GLOSSARY = {
     "Alarm": "A distance that differs significantly from its baseline. The level holds for all looks, however many "
     "follow, and for all distances.",
-    "Baseline": "The first looks at a distance, pooled until both groups reach the minimum group size.",
+    "Baseline": "The first measurements of a distance, pooled until both groups reach the minimum group size.",
 }
 
 

@@ -22,7 +22,7 @@ from metrifair.errors import DataError, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.predictions import ROUNDING, are_probabilities
-from metrifair.problem.tables import MOST_CLASSES
+from metrifair.problem.tables import EXACT, MOST_CLASSES, check_exact
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Booleans, Floats
 from metrifair.support.checks import names_of
@@ -118,7 +118,12 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
             raise DataError(
                 f"the {role} column {name!r} must hold numbers", received=strange[0], remedy=_as_numbers(role, strange)
             )
-    column = column.cast(pl.Float64)
+        whole = text.filter((column.abs() >= EXACT).fill_null(value=False)).str.extract(r"^([+-]?\d+)$", 1)
+        check_exact(f"the {role} column {name!r}", np.array(list(map(int, whole.drop_nulls())), dtype=object))
+    given, column = column, column.cast(pl.Float64)
+    if given.dtype.is_integer():
+        long = given.filter((column.abs() >= EXACT).fill_null(value=False))
+        check_exact(f"the {role} column {name!r}", np.array(long.to_list(), dtype=object))
     values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
     return values
 
@@ -149,7 +154,7 @@ def _as_numbers(role: str, strange: pl.Series) -> Remedy | str:
 
 def _value_counts(column: pl.Series) -> str:
     """The most frequent values with their counts."""
-    counted = column.drop_nulls().value_counts(sort=True).iter_rows()
+    counted = sorted(column.drop_nulls().value_counts().iter_rows(), key=lambda row: (-row[1], str(row[0])))
     pairs = [f"{value!r} ({count:,})" for value, count in islice(counted, _WORDS + 1)]
     return ", ".join([*pairs[:_WORDS], *(["..."] if len(pairs) > _WORDS else [])])
 
@@ -389,6 +394,15 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
             None if weight is None else (float(weight.min()), float(weight.max())),
         )
     return rows
+
+
+def check_range(name: str, kind: Any, scores: Iterable[Any]) -> None:
+    """Raise a DataError for integer scores between these ends that were cast to floating-point numbers and rounded."""
+    if kind.is_integer() and max((abs(end) for end in scores if end is not None), default=0.0) >= EXACT:
+        raise DataError(
+            f"the score column {name!r} holds integers beyond 2^53, which floating-point numbers do not tell apart",
+            remedy="subtract a constant from all of them, or round them yourself",
+        )
 
 
 def check_values(roles: Roles, scores: tuple[float, float], weights: tuple[float, float] | None) -> None:

@@ -15,6 +15,7 @@ from metrifair.support.checks import require
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _DUCKDB = "duckdb:"
 _LISTED = 20
+_STORES = ("http", "https", "ftp", "sftp", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "hdfs")  # of files
 
 T = TypeVar("T")
 
@@ -62,6 +63,14 @@ def connected(address: str, table: str | None) -> Connected:
     ``duckdb:FILE`` is opened for reading only; other addresses are those of ``ibis.connect``.
     """
     kind = address.partition(":")[0].lower()
+    if kind == "file":
+        raise DataError(f"{address} is the address of a file", remedy="pass its path, without file://")
+    if kind in _STORES:
+        raise DataError(
+            f"{kind}:// addresses are not supported",
+            remedy="download the file and pass its path; databases are duckdb:FILE and what Ibis connects to, such as "
+            "postgres://user@host/database",
+        )
     database = f"the {kind} database"
     secrets = _secrets(address)
     if address.startswith(_DUCKDB) and not address.startswith(f"{_DUCKDB}//"):

@@ -42,7 +42,13 @@ if TYPE_CHECKING:
 
 _LISTED = 20
 _STRETCH, _BATCH = 2**19, 2**17  # rows that polars reads at once, and rows that are worked on at once
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such files begin
+# How text of other encodings begins; UTF-32 begins as UTF-16 does.
+_MARKS = {
+    b"\xff\xfe\x00\x00": "utf-32",
+    b"\x00\x00\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
 
 
 @contextmanager
@@ -328,8 +334,9 @@ def _check_readable(file: str, name: str, *, is_text: bool) -> None:
         raise DataError(f"{name} cannot be read: {error.strerror}") from None
     if not start:
         raise DataError(f"{name} is empty")
-    if start.startswith(_UTF16) and is_text:
-        raise DataError(f"{name} is UTF-16 text", remedy=Remedy("encoding", "utf-16"))
+    encoding = next((encoding for mark, encoding in _MARKS.items() if start.startswith(mark)), None)
+    if encoding is not None and is_text:
+        raise DataError(f"{name} is {encoding.upper()} text", remedy=Remedy("encoding", encoding))
     compressed = file.endswith((".gz", ".zst"))
     if is_text and not compressed and b"\0" in start:
         raise DataError(f"{name} is not text", remedy=Remedy("format", detail=" if it is a table of another kind"))

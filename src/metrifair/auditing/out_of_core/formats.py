@@ -140,7 +140,7 @@ class ReadOptions:
     sheet : str, default=None
         Sheet of an Excel file with several sheets.
     missing : str or sequence of str, default=()
-        Missing values besides empty cells, in all columns, in any case: such as "N/A" or "-9". In scores, weights and
+        Missing values, besides empty cells, in all columns, in any case: such as "N/A" or "-9". In scores, weights and
         labels "NA", "N/A", "NaN", "null", "none" and "?" are always missing; in groups they are names.
     replace : dict of str to object, default=None
         Replacements of text, in all text columns, such as ``{"Approved": 1, "Declined": 0}``.

@@ -19,6 +19,7 @@ from metrifair.auditing.decisions import at_or_above
 from metrifair.auditing.out_of_core.columns import (
     ColumnLevels,
     Roles,
+    check_range,
     check_values,
     levels_for,
     numbers,
@@ -173,7 +174,8 @@ class TableRows(CellRows):
         every = counted[np.repeat(np.arange(len(counted)), counted["rows"].to_numpy())]
         columns = *self.roles.columns, *self.beside
         wanted = {name: polars().col(kind) for name, kind in zip(columns, kinds, strict=True)}
-        for name, kind in zip((self.roles.score, *self.beside), self.kinds.values(), strict=True):
+        for (own, kind), name in zip(self.kinds.items(), (self.roles.score, *self.beside), strict=True):
+            check_range(name, kind, (counted[own].min(), counted[own].max()))
             if kind == nw.Float32:  # they were cast to float64, to be counted
                 wanted[name] = wanted[name].cast(polars().Float32)
         return every.select(**wanted)
@@ -221,6 +223,7 @@ class TableRows(CellRows):
         if used.any():
             low, high, *weights = (found[name].to_numpy()[used] for name in ("low", "high", *list(sums)[5:]))
             extremes = (float(weights[0].min()), float(weights[1].max())) if weights else None
+            check_range(self.roles.score, self.kinds["score"], (float(low.min()), float(high.max())))
             check_values(self.roles, (float(low.min()), float(high.max())), extremes)
         if self.weighted:
             used &= found["counts"].to_numpy().astype(np.bool_)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord, Distribution, Look, SeriesRecord
-from metrifair.report.charts import Axis, Line, axis, interval_bar, line_chart, line_key, score_axis, thinned
+from metrifair.report.charts import (
+    Axis,
+    Line,
+    axis,
+    check_curve,
+    interval_bar,
+    line_chart,
+    line_key,
+    score_axis,
+    thinned,
+)
 from metrifair.report.html import (
     Markup,
     Section,
@@ -194,6 +204,7 @@ def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
 
 
 def _drawing(distribution: Distribution) -> Markup:
+    check_curve(distribution.curves, f"of {distribution.attribute!r} within {distribution.within!r}")
     curves = thinned(distribution.curves, 120)
     names = list(curves.cumulative)[:_MAX_GROUPS]
     lines = [

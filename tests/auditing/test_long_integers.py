@@ -1,0 +1,85 @@
+"""Integer scores that floating-point numbers do not tell apart are refused wherever the rows are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+from metrifair import AuditOptions, AuditState, DataError, audit, audit_file, audit_table
+from metrifair.api.audit_table import count_file
+from metrifair.auditing.out_of_core.columns import Roles
+
+ASKED: dict[str, Any] = {"score": "p", "group": "g"}
+
+
+def quick(limit: int = 1000) -> AuditOptions:
+    return AuditOptions(resamples=0, permutations=0, in_memory_rows=limit)
+
+
+def frame(start: int, kind: Any) -> pl.DataFrame:
+    """Two groups whose scores differ by 1 everywhere: the distance is 1."""
+    return pl.DataFrame({"p": pl.Series([start, start + 1] * 40, dtype=kind), "g": ["a", "b"] * 40})
+
+
+CASES = {"Int64": (2**53, pl.Int64), "below": (-(2**53) - 1, pl.Int64), "UInt64": (2**64 - 2, pl.UInt64)}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("ending", ["parquet", "csv", "ndjson"])
+@pytest.mark.parametrize("limit", [2_000_000, 10], ids=["in memory", "counted"])
+def test_files(case: str, ending: str, limit: int, tmp_path: Path) -> None:
+    path = tmp_path / f"scores.{ending}"
+    getattr(frame(*CASES[case]), f"write_{ending}")(path)
+    with pytest.raises(DataError, match="'p' holds integers that floating-point numbers do not tell apart"):
+        audit_file(path, **ASKED, options=quick(limit))
+    with pytest.raises(DataError, match="floating-point numbers do not tell apart"):
+        count_file(AuditState(score_range=(-1e300, 1e300)), path, Roles.named(score="p", group="g"))
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("engine", ["polars", "polars, lazy", "pandas", "DuckDB"])
+@pytest.mark.parametrize("limit", [2_000_000, 10], ids=["in memory", "counted"])
+def test_tables(case: str, engine: str, limit: int) -> None:
+    data = frame(*CASES[case])
+    with duckdb.connect() as connection:
+        table = {
+            "polars": data,
+            "polars, lazy": data.lazy(),
+            "pandas": data.to_pandas(),
+            "DuckDB": connection.register("rows", data.to_arrow()).table("rows"),
+        }[engine]
+        with pytest.raises(DataError, match="floating-point numbers do not tell apart"):
+            audit_table(table, **ASKED, options=quick(limit))
+
+
+def test_arrays() -> None:
+    with pytest.raises(DataError, match="floating-point numbers do not tell apart"):
+        audit(None, frame(2**53, pl.Int64)["p"], sensitive_features=["a", "b"] * 40, options=quick())
+
+
+@pytest.mark.parametrize("limit", [2_000_000, 10], ids=["in memory", "counted"])
+def test_integers_below_are_exact(limit: int, tmp_path: Path) -> None:
+    data = frame(2**53 - 2, pl.Int64)
+    data.write_parquet(tmp_path / "scores.parquet")
+    found = audit_file(tmp_path / "scores.parquet", **ASKED, metrics="kolmogorov", options=quick(limit))
+    assert found.findings[0].value == 1.0
+    assert audit_table(data, **ASKED, metrics="kolmogorov", options=quick(limit)).findings[0].value == 1.0
+
+
+@pytest.mark.parametrize("kind", ["DECIMAL(38, 10)", "DECIMAL(9, 4)", "HUGEINT"])
+@pytest.mark.parametrize("limit", [2_000_000, 10], ids=["in memory", "counted"])
+def test_decimals_are_numbers_and_other_columns_are_not_fetched(kind: str, limit: int) -> None:
+    generator = np.random.default_rng(0)
+    score, weight = generator.integers(0, 9, 60), generator.integers(1, 4, 60)
+    data = pl.DataFrame({"p": score, "g": ["a", "b", "c"] * 20, "w": weight})
+    with duckdb.connect() as connection:
+        connection.register("rows", data.to_arrow())
+        query = f"SELECT p::{kind} AS p, g, w::{kind} AS w, 1e30::DECIMAL(38, 5) AS unused FROM rows"
+        found = audit_table(connection.sql(query), **ASKED, weight="w", options=quick(limit))
+    expected = audit(None, score, sensitive_features={"g": data["g"]}, sample_weight=weight, options=quick())
+    assert [one.value for one in found.findings] == pytest.approx([one.value for one in expected.findings])

@@ -1,0 +1,52 @@
+"""Every benchmark of `make bench` runs, on tiny data: what it measures there means nothing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+from benchmarks import timing
+from benchmarks.__main__ import NAMES
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # tiny data are separable, cut short, the same for everyone
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "boosting": {"ROWS": 400, "FEATURES": 4, "SHORT": 1, "LONG": 2},
+    "defaults": {"SETS": (("mortgage", {}),), "STRENGTHS": (0.0, 1.0)},
+    "distributed": {"PROCESSES": 2, "BATCH": 64, "FEATURES": 4, "WIDTH": 4, "STEPS": 2, "ROWS": 400, "LONG": 11},
+    "files": {"ROWS": 5_000},
+}
+"""Sizes that are constants of their module."""
+
+SLOW = (
+    "cells",
+    "defaults",
+    "distributed",
+    "files",
+    "numbers",
+    "peers",
+)  # processes of their own, real data, dcor's compiler
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in NAMES if name != "cells"]
+)
+def test_a_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv(timing.QUICK, "1")
+    monkeypatch.setattr(timing, "printed", [])
+    if name == "numbers":
+        pytest.importorskip("dcor")
+    module = importlib.import_module(f"benchmarks.{name}")
+    for constant, value in CHANGES.get(name, {}).items():
+        monkeypatch.setattr(module, constant, value)
+    module.main()
+    assert timing.printed or name == "defaults"
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) >= 3
+    assert "Error" not in shown.err
+
+
+def test_a_quick_run_is_asked_for() -> None:
+    assert timing.shrunk(1_000_000) == 1_000_000
