@@ -285,8 +285,8 @@ def mmd_squared(
         The two samples. Leading axes of tensors are many models at once.
     kernel : str or callable, default="gaussian"
         Kernel of the discrepancy. ``"gaussian"``: ``exp(-(z - z')^2 / (2 l^2))``. ``"laplace"``: ``exp(-|z - z'| /
-    l)``, by one sort. ``"inverse_multiquadric"``: (1 + (z - z')^2 / l^2)^(-1/2). ``"distance"``: half the energy
-    distance. Or any symmetric function of two broadcasting arrays, which are tensors if u or v is one.
+        l)``, by one sort. ``"inverse_multiquadric"``: (1 + (z - z')^2 / l^2)^(-1/2). ``"distance"``: half the energy
+        distance. Or any symmetric function of two broadcasting arrays, which are tensors if u or v is one.
     bandwidth : float, sequence of floats or "median", default=1.0
         Bandwidth of the kernel, l. Several bandwidths add up their kernels. ``"median"`` is the median distance of all
         scores, for plug-in values only (see ``median_distance``).
