@@ -16,6 +16,7 @@ from extension import drawing_style
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+DENSITY = 1.5  # dots of a picture for each pixel of the page
 SHOWN_LINES = 3  # longer programs are folded below their picture
 FOLD = '<details class="mf-code"><summary>Show the code of this picture</summary>'
 
@@ -43,7 +44,9 @@ class Picture(SphinxDirective):
         listing = nodes.literal_block(code, code, language="python")
         if value.__class__.__module__.startswith("metrifair"):
             return [listing, self._framed(value, name, alt)]
-        image = nodes.image(uri=f"/{self._drawn(value, name)}", alt=alt, classes=["mf-drawn"])
+        path = self._drawn(value, name)
+        width = int.from_bytes((Path(self.env.srcdir) / path).read_bytes()[16:20], "big")  # of a PNG
+        image = nodes.image(uri=f"/{path}", alt=alt, width=f"{width / DENSITY:.0f}px", classes=["mf-drawn"])
         if len(self.content) <= SHOWN_LINES:
             return [listing, image]
         return [image, nodes.raw("", FOLD, format="html"), listing, nodes.raw("", "</details>", format="html")]
