@@ -24,7 +24,7 @@ FOLD = '<details class="mf-code"><summary>Show the code of this picture</summary
 class Picture(SphinxDirective):
     """Run the examples of the page up to here and then the content, whose last expression is shown.
 
-    The expression is an altair chart, a matplotlib figure, or an audit or frontier, whose HTML page is shown in a frame.
+    The expression is an altair chart, a matplotlib figure, or an audit or frontier, whose page is shown in a frame.
     """
 
     has_content = True

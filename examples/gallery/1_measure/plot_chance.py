@@ -15,9 +15,8 @@ from metrifair import kolmogorov_distance
 
 generator = torch.Generator().manual_seed(0)
 sizes = [25, 50, 100, 200, 400, 800, 1600, 3200]
-values = [
-    kolmogorov_distance(*torch.rand(2, 500, size, generator=generator)) for size in sizes
-]  # 500 draws at once
+# 500 draws at once.
+values = [kolmogorov_distance(*torch.rand(2, 500, size, generator=generator)) for size in sizes]
 
 figure, axes = plt.subplots()
 axes.fill_between(

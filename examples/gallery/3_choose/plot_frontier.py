@@ -24,9 +24,8 @@ front.select(max_unfairness=0.1)
 chosen = front.chosen
 
 figure, axes = plt.subplots(figsize=(7.2, 4.4))
-shown = [
-    point for point in front.points if point.more["auc"] > 0.6
-]  # the largest strengths end at a constant
+# The largest strengths end at a constant.
+shown = [point for point in front.points if point.more["auc"] > 0.6]
 axes.axvspan(0, front.floor, color="#5a5a63", alpha=0.08, linewidth=0)
 axes.annotate("noise", (front.floor / 2, 0.92), ha="center", color="#5a5a63", fontsize=10)
 axes.plot(

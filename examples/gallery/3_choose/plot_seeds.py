@@ -14,9 +14,8 @@ from metrifair import FairClassifier, SearchOptions, frontier
 
 cancer = load_breast_cancer()
 X, y = cancer.data, cancer.target
-large = X[:, 0] > np.median(
-    X[:, 0]
-)  # a stand-in for a group: tumors with a radius above the median
+# A stand-in for a group: tumors with a radius above the median.
+large = X[:, 0] > np.median(X[:, 0])
 strengths = [0, 0.1, 0.3, 1, 3, 10, 30]
 front = frontier(
     FairClassifier(),
