@@ -33,8 +33,8 @@ with tempfile.TemporaryDirectory() as folder:
         check=True,
     ).stdout
 
-lines = [f"$ metrifair {' '.join(words)}", *shown.splitlines()]
-height = 0.19 * len(lines) + 0.3
-figure = plt.figure(figsize=(8.4, height), facecolor="#f6f6f4")
-figure.text(0.02, 1 - 0.15 / height, "\n".join(lines), family="monospace", size=9, va="top")
+lines = [f"$ metrifair {' '.join(words)}", *shown.rstrip().splitlines()]
+width, height = 0.0755 * max(map(len, lines)) + 0.4, 0.16 * len(lines) + 0.4
+figure = plt.figure(figsize=(width, height), facecolor="#f6f6f4")
+figure.text(0.2 / width, 1 - 0.2 / height, "\n".join(lines), family="monospace", size=9, va="top")
 plt.show()
