@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 
 PAGES: dict[str, tuple[str, ...]] = {
@@ -58,11 +59,12 @@ PAGES: dict[str, tuple[str, ...]] = {
 }
 
 
-def _index(app: Sphinx, _page: nodes.document) -> None:
-    """Enter the terms of a page into the index, as its main subjects."""
-    name = app.env.docname
-    entries = app.env.domains.index_domain.entries.setdefault(name, [])
-    entries.extend(("single", term, "", "main", None) for term in PAGES.get(name, ()))
+def _index(app: Sphinx, page: nodes.document) -> None:
+    """Enter the terms of a page into the index and into the search, as its main subjects."""
+    entries = [("single", term, "", "main", None) for term in PAGES.get(app.env.docname, ())]
+    if entries:
+        app.env.domains.index_domain.entries.setdefault(app.env.docname, []).extend(entries)
+        page.append(addnodes.index(entries=entries, inline=False))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -33,7 +34,9 @@ with tempfile.TemporaryDirectory() as folder:
         check=True,
     ).stdout
 
-lines = [f"$ metrifair {' '.join(words)}", *shown.rstrip().splitlines()]
+lines = [f"$ metrifair {' '.join(words)}"]
+for line in shown.rstrip().splitlines():
+    lines += textwrap.wrap(line, 104, drop_whitespace=False) or [""]
 width, height = 0.0755 * max(map(len, lines)) + 0.4, 0.16 * len(lines) + 0.4
 figure = plt.figure(figsize=(width, height), facecolor="#f6f6f4")
 figure.text(0.2 / width, 1 - 0.2 / height, "\n".join(lines), family="monospace", size=9, va="top")

@@ -38,7 +38,14 @@ with tempfile.TemporaryDirectory() as folder:
             refused.append(True)
 
 figure, axes = plt.subplots(figsize=(7.2, 2.4))
-axes.scatter(places, np.zeros(400), c=np.where(refused, "#0072b2", "#d55e00"), marker="|", s=900, linewidths=0.7)
+axes.scatter(
+    places,
+    np.zeros(400),
+    c=np.where(refused, "#0072b2", "#d55e00"),
+    marker="|",
+    s=900,
+    linewidths=0.7,
+)
 axes.set(
     xlabel=f"place of the changed byte in a file of {len(original):,} bytes",
     title=f"Refused: {sum(refused)} of {len(refused)} changed files",
