@@ -6,7 +6,6 @@ An audit on the command line
 command, and draws what the terminal shows.
 """
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -28,15 +27,15 @@ with tempfile.TemporaryDirectory() as folder:
     shown = subprocess.run(
         [sys.executable, "-m", "metrifair", *words],
         cwd=folder,
-        env=os.environ | {"COLUMNS": "96"},
         capture_output=True,
         text=True,
         check=True,
     ).stdout
 
 lines = [f"$ metrifair {' '.join(words)}"]
-for line in shown.rstrip().splitlines():
-    lines += textwrap.wrap(line, 104, drop_whitespace=False) or [""]
+for line in shown.splitlines():
+    sentence = line[:1].isalpha()
+    lines += textwrap.wrap(line, 118) if sentence else [line.rstrip()]
 width, height = 0.0755 * max(map(len, lines)) + 0.4, 0.16 * len(lines) + 0.4
 figure = plt.figure(figsize=(width, height), facecolor="#f6f6f4")
 figure.text(0.2 / width, 1 - 0.2 / height, "\n".join(lines), family="monospace", size=9, va="top")
