@@ -91,13 +91,13 @@ def favorable_decisions(y_pred: Table, favorable: object) -> Floats:
             "is no value of y_pred",
             argument="favorable_decision",
             received=favorable,
-            remedy=f"its values are {_value_counts(decisions)}",
+            remedy=f"its values are {value_counts(decisions)}",
         )
     flags = [np.nan if is_missing_value(value) else float(value == values[place]) for value in decisions]
     return np.array(flags)
 
 
-def _value_counts(decisions: Column) -> str:
+def value_counts(decisions: Column) -> str:
     """The most frequent values with their counts."""
     listed = Counter(map(str, decisions)).most_common(_LISTED + 1)
     pairs = [f"{value!r} ({count:,})" for value, count in listed]
@@ -118,7 +118,7 @@ def _score_columns(y_pred: Table) -> list[Column]:
     text = next((column for column in given if any(isinstance(value, str) for value in column[:_LOOKED_AT])), None)
     if text is not None:
         raise DataError(
-            f"must hold numbers; its values are {_value_counts(text)}",
+            f"must hold numbers; its values are {value_counts(text)}",
             argument="y_pred",
             remedy=[
                 "write the favorable decision as 1 and others as 0",
