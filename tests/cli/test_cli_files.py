@@ -357,7 +357,9 @@ def test_what_is_not_replaced_is_told_by_every_command(people: pl.DataFrame, tmp
         if command != "train":
             done = call(command, f"duckdb:{tmp_path / 'p.db'}", "--table", "people", *asked, *replaced)
             assert done.exit_code == 2
-            assert "--replace rewrites cells of files, not of a database; make a view" in " ".join(done.output.split())
+            assert "--replace rewrites cells of files, not of a database; rewrite them with --query SQL" in " ".join(
+                done.output.split()
+            )
             done = call(
                 command, f"duckdb:{tmp_path / 'p.db'}", "--table", "people", *asked, "--group", "sex", "--no-header",
                 "--decimal", ",",

@@ -90,8 +90,8 @@ def to_card(
         Fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline, or another fitted
         estimator with the interface of scikit-learn.
     audit : Audit, default=None
-        Audit of the model's scores. The card reports it as the model's if the audit records that this model computed
-        the scores: ``audit_file`` reads this from files that ``metrifair train --held-out`` and ``metrifair predict``
+        Audit to report. The card reports it as the model's if the audit records that this model computed the scores:
+        ``audit_file`` reads this from files that ``metrifair train --held-out`` and ``metrifair predict``
         wrote. Any other audit is shown as an audit of other scores.
     frontier : Frontier, default=None
         Frontier to report: the one that the model was selected from. The card shows the model's own figures if the

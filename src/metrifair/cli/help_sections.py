@@ -19,7 +19,7 @@ MAIN_OPTIONS = {  # of each command, at most eight
 }
 SECTIONS = {  # of all other options, in the order of the help
     "Input": "score weight id ignore keep use-group format separator decimal encoding no-header day-first sheet "
-    "missing replace table",
+    "missing replace table query",
     "Groups and labels": "group control intersectional continuous cuts label positive classification",
     "What to measure": "criterion metric contrast loss utility unfairness-of confidence min-group-size",
     "Training": "model strength strengths families seeds folds test validation refit",
