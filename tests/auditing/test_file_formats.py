@@ -244,7 +244,7 @@ def test_names_that_look_like_mistakes_are_pointed_out() -> None:
         None, [0.1, 0.2, 0.3, 0.4, 0.5], sensitive_features={"sex": ["f", "F ", "m", "NA", "n / a"]}, **flat(**QUICK)
     )
     told = " ".join(found.note_texts())
-    assert "sex: 'NA' is treated as a group. Leave these cells empty if it marks missing values" in told
+    assert "sex: 'NA' is treated as a group. If it marks missing values, leave these cells empty" in told
     assert "sex: 'n / a' is treated as a group" in told
     assert "sex: the groups 'F ' and 'f' differ only in spelling" in told
     clean = audit(None, [0.1, 0.2, 0.3], sensitive_features={"sex": ["f", "m", None], "n": [1, 1, 2]}, **flat(**QUICK))

@@ -306,7 +306,7 @@ def test_what_stands_for_a_missing_value_is_named_once_and_the_command_says_it_a
         done = call("audit", tmp_path / name, *asked, files[out], *more)
         assert done.exit_code == 0, done.output
     assert "Note: sex: 'Unknown' is treated as a group." in done.output
-    assert "Leave these cells empty if it marks missing values, or use --missing Unknown." in done.output
+    assert "If it marks missing values, leave these cells empty, or use --missing Unknown." in done.output
     gaps, told, untold = (json.loads(file.read_text()) for file in files[:3])
     assert told["findings"] == gaps["findings"] != untold["findings"]
     again = shlex.split(told["provenance"]["call"])

@@ -45,6 +45,15 @@ _OTHER_NAMES = {  # of other libraries and textbooks, by ours
 }
 
 
+def shortlist(texts: Sequence[str], most: int) -> str:
+    """The first texts between commas, and an ellipsis where there are more.
+
+    >>> shortlist(["a", "b", "c"], 2)
+    'a, b, ...'
+    """
+    return ", ".join([*texts[:most], *(["..."] if len(texts) > most else [])])
+
+
 def _did_you_mean(value: object, known: Sequence[str]) -> str | None:
     """A question that names the nearest known name; None where none is near.
 

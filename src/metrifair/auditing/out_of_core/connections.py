@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
 
 from metrifair.errors import DataError, MissingExtra, Remedy
-from metrifair.support.checks import require
+from metrifair.support.checks import require, shortlist
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _DUCKDB = "duckdb:"
@@ -127,8 +127,7 @@ def _known(database: str, table: str | None, names: Sequence[str]) -> str:
     """The name of a table that is there."""
     if table in names:
         return str(table)
-    listed = ", ".join(map(repr, names[:_LISTED])) + (", ..." if len(names) > _LISTED else "")
-    there_are = f"its tables are {listed}" if names else "it has no tables"
+    there_are = f"its tables are {shortlist(list(map(repr, names)), _LISTED)}" if names else "it has no tables"
     if table is None:
         raise DataError(f"{database} is a database", remedy=Remedy("table", detail=f"; {there_are}"))
     raise DataError(f"{database} has no table {table!r}; {there_are}")
