@@ -339,7 +339,7 @@ def gap(table: pl.DataFrame, score: str = "p") -> float:
 
 
 def with_commas(table: pl.DataFrame) -> bytes:
-    return table.with_columns(pl.col("p").cast(pl.String).str.replace(r"\.", ",")).write_csv().encode()
+    return table.with_columns(pl.col("p").cast(pl.String).str.replace(r"\.", ",")).write_csv(separator="\t").encode()
 
 
 READINGS: dict[str, Callable[[pl.DataFrame], bytes]] = {
@@ -352,7 +352,8 @@ READINGS: dict[str, Callable[[pl.DataFrame], bytes]] = {
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_hints_on_reading_lead_to_the_true_figure(tmp_path: Path, reading: str) -> None:
-    table, file, out = people(), tmp_path / "p.csv", tmp_path / "a.json"
+    table, out = people(), tmp_path / "a.json"
+    file = tmp_path / ("p.tsv" if reading == "decimal" else "p.csv")
     file.write_bytes(READINGS[reading](table))
     assert run("audit", file, "--score", "p", "--group", "sex").exit_code == 2
     done = followed("audit", file, "--score", "p", "--group", "sex", "--json", out)
