@@ -14,7 +14,7 @@ MAIN_OPTIONS = {  # of each command, at most eight
     "frontier": "label group positive criterion max-unfairness output held-out html",
     "merge": "positive criterion html json save",
     "monitor": "fail-worse html json output",
-    "predict": "output id",
+    "predict": "output id keep",
     "train": "label group positive criterion model strength output held-out",
 }
 SECTIONS = {  # of all other options, in the order of the help

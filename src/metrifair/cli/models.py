@@ -14,7 +14,7 @@ from metrifair.errors import DataError
 
 if TYPE_CHECKING:
     from metrifair.auditing.out_of_core.formats import ReadOptions
-    from metrifair.cli.tables import Predictions
+    from metrifair.cli.tables import PredictionTable
     from metrifair.estimators.table_model import TableModel
     from metrifair.support.provenance import ScoredRows, SourceFile
 
@@ -103,7 +103,7 @@ def predict_command(
 
 def predictions(
     model: TableModel, file: str, ids: tuple[str, ...], keep: Sequence[str], reading: ReadOptions
-) -> tuple[Predictions, list[SourceFile]]:
+) -> tuple[PredictionTable, list[SourceFile]]:
     """Ids, kept columns, predictions and probabilities of the rows of a file, and the files that were read."""
     import polars as pl
 

@@ -356,8 +356,8 @@ file_options = together(
     pair_option(
         "--replace",
         "OLD=NEW",
-        "Read cells with the value OLD as NEW, such as Approved=1.",
-        example="Approved=1",
+        "Read cells with the value OLD as NEW, such as W=women.",
+        example="W=women",
         split=str.rpartition,
     ),
     gathered("reading", _reading, ["no_header", *(one.name for one in fields(ReadOptions) if one.name != "header")]),

@@ -186,7 +186,7 @@ def _harmless(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-class Predictions(NamedTuple):
+class PredictionTable(NamedTuple):
     """A table with predictions, and the names of the columns that hold them."""
 
     table: pl.DataFrame
@@ -199,7 +199,7 @@ class Predictions(NamedTuple):
             write_score_origin(path, columns=self.columns, **origin)
 
 
-def with_predictions(shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame) -> Predictions:
+def with_predictions(shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame) -> PredictionTable:
     """These columns with the model's predictions for the rows of ``frame``, and the probabilities of classes.
 
     With two classes, it is the probability of the positive one. A name that is taken gets a prime.
@@ -214,7 +214,7 @@ def with_predictions(shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame
             columns |= {f"probability of {label}": probability[:, at] for at, label in enumerate(model.classes)}
     for name, values in columns.items():
         shown = shown.with_columns(pl.Series(free_name(name, shown.columns), values))
-    return Predictions(shown, tuple(shown.columns[kept:]))
+    return PredictionTable(shown, tuple(shown.columns[kept:]))
 
 
 def free_name(name: str, taken: list[str]) -> str:

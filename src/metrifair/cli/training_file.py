@@ -23,7 +23,7 @@ from metrifair.cli.console import collected_warnings, working
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import continuous_asked, cuts_asked
 from metrifair.cli.tables import (
-    Predictions,
+    PredictionTable,
     check_leakage,
     free_name,
     typed_text,
@@ -105,7 +105,7 @@ class TrainingFile:
             )
         return self.model(encoder, estimator), told
 
-    def predictions(self, model: TableModel, rows: NDArray[np.int64]) -> Predictions:
+    def predictions(self, model: TableModel, rows: NDArray[np.int64]) -> PredictionTable:
         """The model's predictions for these rows, with ids (or row numbers) and the columns that an audit needs."""
         options, own = self.options, self.table[rows]
         weight = () if options.weight is None else (options.weight,)
@@ -121,7 +121,7 @@ class TrainingFile:
         decided = found.table.get_column(found.columns[-1]).to_numpy() == model.classes[model.positive]
         name = free_name("decision", found.table.columns)
         table = found.table.with_columns(pl.Series(name, decided.astype(np.int64)))
-        return Predictions(table, (*found.columns, name))
+        return PredictionTable(table, (*found.columns, name))
 
     def frontier(
         self, families: Sequence[str] | None, search: SearchOptions, **more: Any
