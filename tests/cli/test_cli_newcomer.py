@@ -154,11 +154,16 @@ def test_the_positive_label_is_told_where_the_labels_do_not_tell_it(
 ) -> None:
     asked = ("--label", "hired", "--group", "sex", "--model", "linear", "--json", tmp_path / "found.json")
     asked += ("--strengths", "0") if command == "frontier" else ()
-    said = "Positive label: 'nein' (the last of 'ja', 'nein'); name another positive label to change it."
     people.with_columns(pl.col("hired").replace({"yes": "ja", "no": "nein"})).write_csv(csv)
-    assert said in call(command, csv, *asked).stdout
-    assert said in json.loads((tmp_path / "found.json").read_text())["notes"]
+    done, rows = call(command, csv, *asked), people["hired"].to_list()
+    counts = sorted([("'nein'", rows.count("no")), ("'ja'", rows.count("yes"))], key=lambda pair: -pair[1])
+    listed = ", ".join(f"{name} ({count})" for name, count in counts)
+    assert refusal(done) == (f"the label 'hired' does not show which value is positive: {listed}; use --positive CLASS")
     assert "Positive label" not in call(command, csv, *asked, "--positive", "ja").stdout
+    said = "Positive label: 'Approved' (the first of 'Approved', 'Declined'); name another positive label to change it."
+    people.with_columns(pl.col("hired").replace({"yes": "Approved", "no": "Declined"})).write_csv(csv)
+    assert call(command, csv, *asked).stdout.count(said) == 1
+    assert said in json.loads((tmp_path / "found.json").read_text())["notes"]
     people.write_csv(csv)  # "yes" needs no explanation
     assert "Positive label" not in call(command, csv, *asked).stdout
 

@@ -18,10 +18,12 @@ from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, Ra
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.checks import shortlist
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
 _ROUNDING = 1e-12  # of sums of weights
 _DECILES = range(1, 10)
+_LISTED = 10  # groups in a message
 _MOST_LOOKS = 8  # into the bin of the median
 
 
@@ -176,22 +178,26 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
         raise DataError(
             f"names {min(strange)!r}, which is none of {names}",
             argument="reference",
-            remedy=f"name one of their groups, such as {attributes[0].groups[0]} of {names[0]!r}",
+            remedy="name a group of each attribute",
         )
     for attribute in attributes:
         wanted = given.get(attribute.name, HIGHEST) if isinstance(given, Mapping) else given
         names = [str(group) for group in attribute.groups]
+        groups = f"one of the groups of {attribute.name}: {shortlist(list(map(repr, names)), _LISTED)}"
         if wanted == HIGHEST and STANDARDS[request.standard or ""].named:
             raise DataError(
                 "compares with a reference group",
                 argument="standard",
                 received=request.standard,
-                remedy=Remedy("reference", detail=f", one of the groups of {attribute.name}, such as {names[0]!r}"),
+                remedy=Remedy(
+                    "reference",
+                    detail=f", one of the groups of {attribute.name}: {shortlist(list(map(repr, names)), _LISTED)}",
+                ),
             )
         same = [name for name, group in zip(names, attribute.groups, strict=True) if wanted in (group, name)]
         if wanted != HIGHEST and not same:
             raise DataError(
-                f"must be one of the groups of {attribute.name}, such as {names[0]!r}, or 'highest'",
+                f"must be 'highest' or {groups}",
                 argument="reference",
                 received=wanted,
                 remedy="of several attributes, name one for each",

@@ -74,7 +74,11 @@ result_options = options.together(*rules.limit_options, options.report_about, ou
 """What is made of the findings: what ``hand_over`` takes."""
 
 
-@click.command(cls=SectionedCommand, short_help="Measure the gaps between groups in a file of scores.")
+@click.command(
+    cls=SectionedCommand,
+    context_settings={"allow_extra_args": True},
+    short_help="Measure the gaps between groups in a file of scores.",
+)
 @click.argument("file")
 @options.column(
     "--score",
@@ -140,13 +144,15 @@ def audit_command(
     about: options.About,
     reading: ReadOptions,
     table: str | None,
+    query: str | None,
     **asked: Any,
 ) -> None:
     """Measure the gaps between the score distributions of groups in FILE, a table with one row for each person.
 
     FILE is csv, tsv, parquet, arrow, ndjson or Excel, a pattern such as 'scores-*.parquet', or - for standard input. It
     may be larger than memory. FILE can also be a database, such as duckdb:scores.db, or an address that Ibis connects
-    to, such as postgres://me@host/db. The database counts its own rows; --table names the table.
+    to, such as postgres://me@host/db. The database counts its own rows; --table names the table, and --query selects
+    rows.
 
     The exit code is 1 if the audit breaks a limit of --fail-above, --fail-certain-above, --fail-below or
     --fail-certain-below.
@@ -155,10 +161,16 @@ def audit_command(
     Examples:
       metrifair audit scores.csv --score p --group sex --label y --html report.html
       metrifair audit duckdb:scores.db --table scores --score p --group sex
+      metrifair audit duckdb:scores.db --query "select * from scores where year = 2026" --score p --group sex
     """
     if rates is not None and len(score) > 1:
         raise DataError(rules.SEVERAL_RATES)
-    place = table_at(file, table, reading, [*written, rates])
+    if ctx.args:
+        raise click.UsageError(
+            f"audit reads one FILE, got {[file, *ctx.args]}; write an audit of each with --json and run metrifair "
+            "compare, or read files of one table with a pattern such as 'scores-*.csv'"
+        )
+    place = table_at(file, table, query, reading, [*written, rates])
     check_columns(file, reading, score=score, **asked)
     from metrifair.api.audit_file import audit_file
     from metrifair.api.audit_table import audit_table
@@ -264,26 +276,27 @@ def write_asked(out: Console, found: Audit | AuditDifference | AuditSeries, writ
         write_text(found.to_json(), written.json_to)
 
 
-def table_at(file: str, table: str | None, reading: ReadOptions, outputs: Iterable[Path | None]) -> Connected | None:
-    """The table of a database, None for a file; what is wrong with the names is said before anything is read."""
+def table_at(
+    file: str, table: str | None, query: str | None, reading: ReadOptions, outputs: Iterable[Path | None]
+) -> Connected | None:
+    """The table of a database, or the rows of a query; None for a file. Names are checked before anything is read."""
     if not is_address(file):
-        if table is not None:
-            raise DataError(
-                f"--table names a table of a database, and {file} is a file; use duckdb:FILE for a database"
-            )
+        for option, value in (("--table", table), ("--query", query)):
+            if value is not None:
+                raise DataError(f"{option} reads from a database, and {file} is a file; use duckdb:FILE for a database")
         options.check_paths([file], outputs)
         return None
     if reading.replace:
         raise DataError(
-            "--replace rewrites cells of files, not of a database; make a view there that says it (CASE d WHEN "
-            "'Approved' THEN 1 ELSE 0 END), and name it with --table"
+            "--replace rewrites cells of files, not of a database; rewrite them with --query SQL, or name the "
+            "favorable value of a decision with --favorable-decision VALUE"
         )
     said = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
     if said:
         names = sorted(OPTION_NAMES.argument(name) for name in said)
         raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
     options.check_paths([], outputs)
-    return connected(file, table)
+    return connected(file, table, query)
 
 
 def check_columns(file: str, reading: ReadOptions, **named: Any) -> None:

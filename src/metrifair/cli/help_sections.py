@@ -14,12 +14,12 @@ MAIN_OPTIONS = {  # of each command, at most eight
     "frontier": "label group positive criterion max-unfairness output held-out html",
     "merge": "positive criterion html json save",
     "monitor": "fail-worse html json output",
-    "predict": "output id",
+    "predict": "output id keep",
     "train": "label group positive criterion model strength output held-out",
 }
 SECTIONS = {  # of all other options, in the order of the help
     "Input": "score weight id ignore keep use-group format separator decimal encoding no-header day-first sheet "
-    "missing replace table",
+    "missing replace table query",
     "Groups and labels": "group control intersectional continuous cuts label positive classification",
     "What to measure": "criterion metric contrast loss utility unfairness-of confidence min-group-size",
     "Training": "model strength strengths families seeds folds test validation refit",

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from math import lgamma, log
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -24,7 +24,7 @@ from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, Rea
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError, Remedy
 from metrifair.support.files import write_file
-from metrifair.support.provenance import SourceFile, source_files
+from metrifair.support.provenance import SourceFile, source_files, write_score_origin
 
 if TYPE_CHECKING:
     from metrifair.estimators.table_model import TableModel
@@ -186,11 +186,25 @@ def _harmless(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def with_predictions(shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame) -> pl.DataFrame:
-    """These columns with what the model says of the rows of ``frame``: the prediction and, of classes, probabilities.
+class PredictionTable(NamedTuple):
+    """A table with predictions, and the names of the columns that hold them."""
 
-    Of two classes the probability is that of the one that counts as a yes. A name that is taken gets a prime.
+    table: pl.DataFrame
+    columns: tuple[str, ...]
+
+    def write(self, path: Path, **origin: Any) -> None:
+        """Write the table and, beside a file, which model made it; ``origin`` has further fields of ``ScoreOrigin``."""
+        write_table(self.table, path)
+        if path != STANDARD_OUTPUT:
+            write_score_origin(path, columns=self.columns, **origin)
+
+
+def with_predictions(shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame) -> PredictionTable:
+    """These columns with the model's predictions for the rows of ``frame``, and the probabilities of classes.
+
+    With two classes, it is the probability of the positive one. A name that is taken gets a prime.
     """
+    kept = shown.width
     columns: dict[str, Any] = {"prediction": model.predict(frame)}
     if model.classes is not None and model.has_probabilities:
         probability = model.predict_proba(frame)
@@ -200,7 +214,7 @@ def with_predictions(shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame
             columns |= {f"probability of {label}": probability[:, at] for at, label in enumerate(model.classes)}
     for name, values in columns.items():
         shown = shown.with_columns(pl.Series(free_name(name, shown.columns), values))
-    return shown
+    return PredictionTable(shown, tuple(shown.columns[kept:]))
 
 
 def free_name(name: str, taken: list[str]) -> str:

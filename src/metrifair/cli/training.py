@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from metrifair.cli.console import say, show_table
 from metrifair.cli.options import cuts_text
-from metrifair.cli.tables import write_table
 from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.cli.training_options import Training
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.table_model import ChosenThreshold, TableModel, choose_threshold
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
-from metrifair.support.provenance import Provenance, SourceFile, made_now
+from metrifair.saving.modelfile import fingerprint
+from metrifair.support.provenance import Provenance, made_now
 from metrifair.tradeoff.evaluate import Evaluation, evaluate_model, predictions, small_groups
 from metrifair.tradeoff.split import HeldOut, Split, with_common_comparisons
 from metrifair.wording import frontier as wording
 from metrifair.wording.frontier_view import FrontierView, figure_name, figure_texts
-from metrifair.wording.numbers import figure_text, positive_text
+from metrifair.wording.numbers import figure_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,8 +61,7 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         raise DataError(f"a threshold decides between two classes, which {source.options.label!r} does not have")
     if asked.costs is not None and len(asked.costs) != 2:
         raise DataError("--cost must be 2 rows of 2 costs, by label and decision, in ascending order of the classes")
-    scheme = data.problem.scheme
-    notes = [*source.notes, "" if source.options.positive else positive_text(scheme.classes, scheme.positive)]
+    notes = [*source.notes]
     apart: list[HeldOut] = []
     if len(parts.test):
         # Rows that lack a group are refused here.
@@ -254,10 +253,18 @@ def _threshold_sentences(found: TrainedModel) -> list[str]:
     return [f"{said}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
 
 
-def write_held_out(source: TrainingFile, model: TableModel, rows: Rows, path: Path) -> list[str]:
-    """Write what the model says of rows that it has not seen; where that is, and the command that audits it."""
-    options, table = source.options, source.predictions(model, rows)
-    write_table(table, path)
+def write_held_out(
+    source: TrainingFile, model: TableModel, rows: Rows, path: Path, kept: TableModel | None
+) -> list[str]:
+    """Write the model's predictions of held-out rows. Return where they are, and the command that audits them.
+
+    ``kept`` is the model that is written, None where none is.
+    """
+    options, found = source.options, source.predictions(model, rows)
+    table = found.table
+    refit = None if kept is None or kept is model else fingerprint(kept._content())
+    own = fingerprint(model._content())
+    found.write(path, model=own, rows="held_out", sources=source.files, refit=refit)
     told = [f"Held-out predictions: {path} ({len(rows):,} rows that the model has not seen)."]
     several = model.classes is not None and len(model.classes) > 2
     if several and not model.has_probabilities:
@@ -333,13 +340,13 @@ def show_frontier(out: Console, front: Frontier) -> None:
     say(out, wording.shown_note(view, len(shown)), *wording.choice_sentences(view))
 
 
-def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) -> Provenance:
+def provenance_of(source: TrainingFile, call: str) -> Provenance:
     """Where figures come from: the files, their rows and columns, and the command."""
     options = source.options
     return Provenance(
         title=options.title or "",
         about=dict(options.about),
-        files=files,
+        files=source.files,
         rows_read=len(source.table) + source.left_out,
         left_out={"missing_label": source.left_out, "zero_weight": len(source.table) - len(source.data.rows)},
         columns={

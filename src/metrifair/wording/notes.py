@@ -71,7 +71,7 @@ def _remedy(template: Template, value: object, names: ArgumentNames) -> str:
     argument = names.value(template.remedy, value)
     if template.remedy == "missing":
         read = f"read the file with {argument}" if names is PYTHON else f"{names.verb} {argument}"
-        return f"Leave these cells empty if it marks missing values, or {read}."
+        return f"If it marks missing values, leave these cells empty, or {read}."
     return f"{names.verb.capitalize()} {argument} {template.purpose}."
 
 

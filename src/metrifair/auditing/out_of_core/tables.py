@@ -42,10 +42,12 @@ from metrifair.auditing.request import MOST_LEVELS
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.values import canonical
 from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.checks import shortlist
 
 if TYPE_CHECKING:
     import polars as pl
 
+_LISTED = 4  # values in a message
 _MOST_VALUES = 2**21  # of a number that are looked at to cut it
 
 
@@ -76,6 +78,15 @@ def _scores(roles: Roles, schema: Mapping[str, Any], known: Callable[[str], nw.E
         )
     same = known(column) == (bool(value) if schema[column] == nw.Boolean else value)
     return same.cast(nw.Int64).cast(nw.Float64)
+
+
+def _value_counts(name: str, frame: Any, column: str, secrets: Sequence[str]) -> str:
+    """The most frequent values of a column with their counts."""
+    counted = frame.lazy().select(value=nw.col(column)).drop_nulls().group_by("value").agg(rows=nw.len())
+    ordered = counted.sort("rows", "value", descending=[True, False]).head(_LISTED + 1)
+    found = answer_of(name, lambda: ordered.collect().rows(), secrets)
+    pairs = [f"{value!r} ({rows:,})" for value, rows in found]
+    return shortlist(pairs, _LISTED)
 
 
 @dataclass
@@ -126,11 +137,11 @@ class TableRows(CellRows):
             if role == "score" and roles.favorable_decision is not None:
                 continue
             if not (kind.is_numeric() or kind == nw.Boolean):
-                remedy: Any = "cast it in a query or a view"
-                raise DataError(
-                    f"the {role} column {column!r} of {name} holds {kind}, not numbers",
-                    remedy=[Remedy("favorable_decision"), remedy] if role == "score" else remedy,
-                )
+                remedies: list[Remedy | str] = ["cast it in a query or a view"]
+                if role == "score":
+                    values = _value_counts(name, frame, str(column), secrets)
+                    remedies.insert(0, Remedy("favorable_decision", detail=f" with one of these values: {values}"))
+                raise DataError(f"the {role} column {column!r} of {name} holds {kind}, not numbers", remedy=remedies)
         known = partial(_known, schema, missing)
         score = partial(_scores, roles, schema, known)
         columns = [known(column).alias(f"key_{place}") for place, column in enumerate(roles.keys)]
