@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.out_of_core.bins import Bins, Refiner
+from metrifair.auditing.ranking import headline_rates
 from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, AuditSet, everyone_in, members_of, sets_of
@@ -249,18 +250,19 @@ def _decisions(
     if STANDARDS[request.standard or ""].scores:
         groups = [units[code == group] for group in present]
         rates = _scored(rates, sample, inside, groups, selection.rules[attribute.name])
+    compared = headline_rates(rates) or rates
     lost = inside[problem.groups[inside, place] < 0] if len(units) < len(inside) else inside[:0]
     return Decisions(
         attribute.name,
         audited.within,
         selection.threshold,
         rates,
-        selection_difference=_range([rate.selection_rate for rate in rates]) or 0.0,
+        selection_difference=_range([rate.selection_rate for rate in compared]) or 0.0,
         selection_ratio=told.ratio,
         selection_ratio_interval=told.interval,
-        true_positive_difference=_range([rate.true_positive_rate for rate in rates]),
-        false_positive_difference=_range([rate.false_positive_rate for rate in rates]),
-        accuracy_difference=_range([rate.accuracy for rate in rates]),
+        true_positive_difference=_range([rate.true_positive_rate for rate in compared]),
+        false_positive_difference=_range([rate.false_positive_rate for rate in compared]),
+        accuracy_difference=_range([rate.accuracy for rate in compared]),
         reference=told.reference,
         unknown=_unknown(sample, selection, lost, sample.size(inside)),
         selected_by=selection.by,

@@ -218,7 +218,7 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
             interval=interval if metric == "energy" else None,
             certified=alone if metric == "kolmogorov" else None,
             certified_jointly=jointly if metric == "kolmogorov" else None,
-            p_value=chances.get(metric),
+            p_value=chances.get(metric) if enough[metric] else None,
             cuts=len(bands.sides),
             enough=enough[metric],
             joint_interval=joint.get(metric) if enough[metric] else None,

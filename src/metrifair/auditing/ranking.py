@@ -27,7 +27,7 @@ def worst_finding(
 
 
 def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings whose joint interval excludes 0 by its lower end, then others by rows, those of small groups last.
+    """Significant findings by the lower end of the joint interval, then others by rows, those of small groups last.
 
     The first of each metric, then the second of each, and so on: metrics have scales of their own.
 
@@ -41,8 +41,8 @@ def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """
 
     def rank(finding: Finding) -> tuple[int, float]:
-        if finding.certain and finding.joint_interval is not None:
-            return 0, -finding.joint_interval.low
+        if finding.certain:
+            return 0, 0.0 if finding.joint_interval is None else -finding.joint_interval.low
         return 1 if finding.enough else 2, -min(finding.sizes)
 
     seen: Counter[tuple[str, int]] = Counter()
@@ -56,9 +56,20 @@ def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def headline_finding(findings: Sequence[Finding]) -> Finding | None:
-    """The finding by the main metric whose joint interval is furthest above 0; None where none excludes 0."""
+    """The significant finding by the main metric whose joint interval is furthest above 0; None without one."""
     metric = main_metric(findings)
     return next(iter(most_certain_first([one for one in findings if one.certain and one.metric == metric])), None)
+
+
+def headline_rates(rates: Sequence[GroupRates]) -> list[GroupRates]:
+    """The groups of a headline on rates: those with enough rows, if there are two; empty otherwise.
+
+    >>> rates = [GroupRates("a", 90, 0.5), GroupRates("b", 80, 0.4), GroupRates("c", 1, 0.0, few=True)]
+    >>> [rate.group for rate in headline_rates(rates)], headline_rates(rates[1:])
+    (['a', 'b'], [])
+    """
+    enough = [rate for rate in rates if not rate.few]
+    return enough if len(enough) > 1 else []
 
 
 class WorstRatio(NamedTuple):

@@ -129,7 +129,7 @@ def show_differences(out: Console, found: AuditDifference) -> None:
             number_text(one.before),
             number_text(one.after),
             figure_text(one.difference, signed=True),
-            interval_text(one.interval),
+            interval_text(one.joint_interval),
             p_text(one.p_adjusted),
             "unclear" if one.verdict == "not_distinguishable" else one.verdict.replace("_", " "),
         ]
@@ -137,7 +137,7 @@ def show_differences(out: Console, found: AuditDifference) -> None:
     ]
     names = list(found.audits)
     after = names[1] if len(names) == 2 else "after"
-    headings = ["groups", "compared", "figure", names[0], after, "difference", "interval", "p", "verdict"]
+    headings = ["groups", "compared", "figure", names[0], after, "difference", "joint interval", "p", "verdict"]
     show_table(out, headings, rows, left=3)
     if len(ordered) > _DIFFERENCES:
         out.print(f"... and {len(ordered) - _DIFFERENCES} more differences; --output or --html shows all.")

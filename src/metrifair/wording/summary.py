@@ -24,7 +24,7 @@ _TESTS = {
 
 
 def audit_summary(record: AuditRecord) -> list[str]:
-    """The summary; a gap is a headline only where its joint confidence interval excludes 0."""
+    """The summary; a gap is a headline only where it is significant, by its joint confidence interval if it has one."""
     sentences = []
     for note in record.notes:
         if note_topic(note) == "constant":
@@ -65,20 +65,22 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
         jointly = f", jointly for all {count_text(several, 'comparison')}" if several > 1 else ""
         bound = first.certified_jointly if several == 1 else None
         certified = "" if bound is None or bound >= 1 else f"; the certified upper bound is {_points(first, bound)}"
-        return [
-            f"{rank} {finding_sentence(first)}".rstrip(),
-            f"{confident}{jointly}, the true gap is {_interval(first)}{certified}.",
-        ]
+        headline = f"{rank} {finding_sentence(first)}".rstrip()
+        if first.joint_interval is None:
+            return [headline]
+        return [headline, f"{confident}{jointly}, {_true_gap(first, first.joint_interval)}{certified}."]
     bounded = [finding for finding in compared if finding.joint_interval is not None]
     if not bounded:
-        why = "there are no confidence intervals"
+        tested = any(finding.significant is not None for finding in compared)
+        why = "no p-value is small enough" if tested else "there are no confidence intervals"
     elif several == 1:
         why = "its confidence interval includes 0"
     else:
         why = f"the joint confidence intervals of all {count_text(several, 'comparison')} include 0"
     shown = most_certain_first(bounded or compared)[0]
     most = "The comparison with the most rows shows a gap of" if several > 1 else "The gap is"
-    interval = f" {confident}, the true gap is {_interval(shown)}." if bounded else ""
+    bounds = shown.joint_interval
+    interval = "" if bounds is None else f" {confident}, {_true_gap(shown, bounds)}."
     return [
         f"No gap is established: {why}.",
         f"{most} {_size(shown)} {_between_groups(shown)}. {finding_sentence(shown)}".rstrip() + interval,
@@ -103,9 +105,9 @@ def _points(finding: Finding, value: float) -> str:
     return points_text(value) if _is_share(finding) else score_text(value)
 
 
-def _interval(finding: Finding) -> str:
-    bounds = finding.joint_interval or Interval(finding.value, finding.value)
-    return f"between {_points(finding, bounds.low)} and {_points(finding, bounds.high)}"
+def _true_gap(finding: Finding, bounds: Interval) -> str:
+    ends = (_points(finding, end) for end in (bounds.low, bounds.high))
+    return f"the true gap is between {' and '.join(ends)}"
 
 
 def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
