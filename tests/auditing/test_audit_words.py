@@ -130,8 +130,7 @@ def test_the_summary_begins_with_what_is_certain_and_tells_chance_from_more() ->
     assert 2 <= len(unfair.summary) <= 5
     fair = audit(None, np.random.default_rng(0).random(800), sensitive_features=SEX, **flat(**QUICK))
     assert fair.summary[0] == "No gap is established: its confidence interval includes 0."
-    test = "permutation test with Bonferroni adjustment"
-    assert f"The gap is not distinguishable from sampling noise ({test})." in fair.summary
+    assert "The gap is statistically significant" not in " ".join(fair.summary)
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -142,9 +141,9 @@ def test_many_comparisons_are_told_from_chance_by_joint_bounds(apart: bool) -> N
     found = audit(
         None, score, sensitive_features=group, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=0)
     )
-    expected = "55 of the 55 gaps are statistically significant"
-    expected = expected if apart else "None of the 55 gaps is distinguishable from sampling noise"
-    assert f"{expected} (joint confidence intervals)." in found.summary
+    expected = "55 of the 55 gaps are statistically significant (joint confidence intervals)."
+    expected = expected if apart else "No gap is established: the joint confidence intervals of all 55 comparisons include 0."
+    assert expected in found.summary
     assert {(one.significant, one.tested_by) for one in found.findings} == {(apart, "joint_bounds")}
     other = audit(
         None, score, sensitive_features=group, metrics="wasserstein", random_state=0, options=AuditOptions(resamples=0)

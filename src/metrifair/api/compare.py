@@ -28,6 +28,7 @@ _COLUMNS: FrameColumns = {
     **field_columns(nw.String, "metric"),
     **field_columns(nw.Float64, "before", "after", "difference"),
     **interval_columns("interval", "interval"),
+    **interval_columns("joint", "joint_interval"),
     **field_columns(nw.Float64, "p_value", "p_adjusted"),
     **field_columns(nw.String, "verdict"),
 }

@@ -111,7 +111,7 @@ def _true_gap(finding: Finding, bounds: Interval) -> str:
 
 
 def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
-    """How many gaps by one metric are statistically significant, multiplicity-adjusted, and by which test."""
+    """How many gaps by one metric are statistically significant, multiplicity-adjusted; the headline says if none is."""
     tested = [finding for finding in compared if finding.significant is not None]
     if not tested:
         number = sum(finding.p_value is not None for finding in compared)
@@ -119,13 +119,12 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
         few = f"{record.permutations:,} permutations are too few to test {number:,} gaps"
         return [f"{few}; {needed:,} are needed."] if number else []
     significant, number = sum(bool(finding.significant) for finding in tested), len(tested)
+    if not significant:
+        return []
     how = " and ".join(_TESTS[test] for test in dict.fromkeys(one.tested_by for one in tested) if test)
     how = f" ({how})" if how else ""
     if number == 1:
-        result = "statistically significant" if significant else "not distinguishable from sampling noise"
-        return [f"The gap is {result}{how}."]
-    if not significant:
-        return [f"None of the {number:,} gaps is distinguishable from sampling noise{how}."]
+        return [f"The gap is statistically significant{how}."]
     verb = "is" if significant == 1 else "are"
     return [f"{significant:,} of the {number:,} gaps {verb} statistically significant{how}."]
 
