@@ -133,4 +133,3 @@ def _centered(figure: ComparedFigure) -> _Centered:
 
 def _combined(first: float, second: float, correlation: float) -> float:
     return sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
-

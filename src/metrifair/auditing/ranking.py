@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from metrifair.auditing.records import Decisions, Finding
+from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.figures.selection_rates import GroupRates, is_below
 from metrifair.metrics.registry import is_largest_gap
 
@@ -61,6 +61,12 @@ def headline_finding(findings: Sequence[Finding]) -> Finding | None:
     return next(iter(most_certain_first([one for one in findings if one.certain and one.metric == metric])), None)
 
 
+def shown_findings(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings of a report: of decisions by the main metric alone, which is the difference of their rates."""
+    metric = main_metric(findings)
+    return [finding for finding in findings if not finding.decided or finding.metric == metric]
+
+
 def headline_rates(rates: Sequence[GroupRates]) -> list[GroupRates]:
     """The groups of a headline on rates: those with enough rows, if there are two; empty otherwise.
 
@@ -70,6 +76,12 @@ def headline_rates(rates: Sequence[GroupRates]) -> list[GroupRates]:
     """
     enough = [rate for rate in rates if not rate.few]
     return enough if len(enough) > 1 else []
+
+
+def tables_asked(record: AuditRecord) -> list[Decisions]:
+    """The tables of rates that a standard asks for, those of everyone; without a standard, all tables."""
+    asked = [table for table in record.decisions if table.standard and table.within == "everyone"]
+    return asked or list(record.decisions)
 
 
 class WorstRatio(NamedTuple):
@@ -98,6 +110,6 @@ def worst_ratio(decisions: Iterable[Decisions]) -> WorstRatio | None:
 
 
 def is_inconclusive(table: Decisions) -> bool:
-    """Whether the interval of the smallest impact ratio contains four fifths."""
+    """Whether the interval of the smallest impact ratio includes four fifths."""
     interval = table.selection_ratio_interval
     return interval is not None and is_below(interval.low) and not is_below(interval.high)

@@ -209,8 +209,8 @@ def _distributions(
     for part in parts:
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             key = attribute.name, part.within
-            if key in found or not part.of_predictions or attribute.cuts:
-                continue
+            if key in found or not part.of_predictions or attribute.cuts or are_decisions(part.scores.values):
+                continue  # of decisions, rates say everything
             members = members_of(sample.problem, part.units, place)
             if not 2 <= len(members.present) <= MOST_PAIRED:
                 continue
@@ -221,10 +221,7 @@ def _distributions(
             if score_range is None and sample.binned is None:
                 used = part.scores.values[np.flatnonzero(part.scores.at(part.units))[[0, -1]]]
                 ends = float(used[0]), float(used[1])
-            curves = curves_of(part.scores.values, masses, sizes, ends)
-            if are_decisions(part.scores.values):  # two points have no density
-                curves = replace(curves, density={})
-            found[key] = Distribution(*key, curves)
+            found[key] = Distribution(*key, curves_of(part.scores.values, masses, sizes, ends))
     return list(found.values())
 
 
@@ -273,7 +270,7 @@ def findings_of(
             certified_jointly=bound(metric, jointly),
             paper_bound=bound(metric, paper),
             p_value=p_values.get(metric),
-            witness=_witness_curve(metric, drawn) if plan.witnesses else None,
+            witness=_witness_curve(metric, drawn) if plan.witnesses and not decided else None,
             enough=enough,
             joint_interval=joint.get(metric) if enough else None,
             at=gap.score,

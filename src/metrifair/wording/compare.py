@@ -33,7 +33,7 @@ GLOSSARY = {
     "ratios, accuracies and AUCs are better.",
     "Interval of a difference": "Combines the intervals of both figures as independent errors, less the correlation "
     "where both audits have the same rows. It is conservative near a distance of 0.",
-    "Joint interval of a difference": "Intervals that hold simultaneously for all differences of the page (Bonferroni). "
+    "Joint interval of a difference": "Intervals that hold simultaneously for all differences (Bonferroni). "
     "Better and worse mean that this interval excludes 0.",
     "p-value of a difference": "The probability of a difference at least as large if both figures were equal; the "
     "adjusted one accounts for the number of differences.",

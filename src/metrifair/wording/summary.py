@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from metrifair.auditing.ranking import headline_finding, main_metric, most_certain_first, worst_ratio
+from metrifair.auditing.ranking import headline_finding, main_metric, most_certain_first, tables_asked, worst_ratio
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_sentence, group_texts
 from metrifair.wording.notes import constant_text, note_topic
 from metrifair.wording.numbers import confidence_text, count_text, percent_text, points_text, quoted, score_text
-from metrifair.wording.rates import selected_text
+from metrifair.wording.rates import four_fifths_text, rates_sentence, selected_text
 
 _ROUNDING = 1e-9
 
@@ -49,6 +48,12 @@ def audit_summary(record: AuditRecord) -> list[str]:
         notes = "the note" if len(record.notes) == 1 else f"the {len(record.notes)} notes"
         sentences.append(f"Read {notes} before acting.")
     return sentences
+
+
+def rates_summary(record: AuditRecord) -> list[str]:
+    """The answer of each table of rates."""
+    constant = [f"{constant_text(note)}." for note in record.notes if note_topic(note) == "constant"]
+    return [*constant, *(rates_sentence(table, record.settings) for table in tables_asked(record))]
 
 
 def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
@@ -137,7 +142,8 @@ def _decisions(decisions: Sequence[Decisions]) -> list[str]:
     table = worst.table
     where = "" if table.within == "everyone" else f" (within {table.within})"
     low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
-    side = f", {'below' if is_below(worst.ratio) else 'not below'} four fifths"
-    verdict = side if STANDARDS[table.standard].four_fifths else ""
+    verdict = four_fifths_text(table)
     chosen = selected_text(table.threshold, table.selected_by, table.favorable)
-    return [f"{chosen}{where}, {low} and {high} are selected: impact ratio {worst.ratio:.2f}{verdict}."]
+    return [
+        f"{chosen}{where}, {low} and {high} are selected: impact ratio {worst.ratio:.2f}{verdict and f', {verdict}'}."
+    ]

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
-from metrifair.auditing.ranking import main_metric, most_certain_first
+from metrifair.auditing.ranking import headline_rates, main_metric, most_certain_first
 from metrifair.auditing.records import (
     AuditRecord,
     AuditSettings,
@@ -230,7 +230,7 @@ def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumbe
                 ("False positive rates", found.false_positive_difference),
                 ("Accuracies", found.accuracy_difference),
             )
-            if gap is not None
+            if gap is not None and headline_rates(found.rates)
         ],
         "ratio": {
             "value": shown_number(found.selection_ratio) if STANDARDS[found.standard].four_fifths else None,
