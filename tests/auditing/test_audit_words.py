@@ -142,7 +142,9 @@ def test_many_comparisons_are_told_from_chance_by_joint_bounds(apart: bool) -> N
         None, score, sensitive_features=group, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=0)
     )
     expected = "55 of the 55 gaps are statistically significant (joint confidence intervals)."
-    expected = expected if apart else "No gap is established: the joint confidence intervals of all 55 comparisons include 0."
+    expected = (
+        expected if apart else "No gap is established: the joint confidence intervals of all 55 comparisons include 0."
+    )
     assert expected in found.summary
     assert {(one.significant, one.tested_by) for one in found.findings} == {(apart, "joint_bounds")}
     other = audit(

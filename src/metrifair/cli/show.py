@@ -20,7 +20,7 @@ from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.report.audit.by_group import measure_text
 from metrifair.wording.notes import note_text, rate_notes
 from metrifair.wording.numbers import MISSING, figure_text, interval_text, number_text, p_text, percent_text
-from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusion_texts, ratio_text
+from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
 
 _SHOWN = 12  # comparisons, or tables of rates
@@ -100,8 +100,7 @@ def show_rates(out: Console, record: AuditRecord) -> None:
     if len(rows) > _MOST_ROWS:
         out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
     if standard:
-        excluded = {text: None for table in asked for text in exclusion_texts(table, record.settings)}
-        say(out, *(f"Excluded from impact ratios, {text}." for text in excluded), NO_VERDICT)
+        say(out, *filter(None, (exclusions_sentence(table, record.settings) for table in asked)), NO_VERDICT)
         return
     for table in (one for one in asked[:_SHOWN] if one.selection_ratio is None):
         say(out, f"{table.attribute}, {table.within}: {ratio_text(table, record.settings)}")

@@ -132,14 +132,15 @@ def rates_sentence(table: Decisions, settings: AuditSettings) -> str:
     return f"{where}, {low} and {high} {verb}. {ratio_text(table, settings)}"
 
 
-def exclusion_texts(table: Decisions, settings: AuditSettings) -> list[str]:
-    """The categories without an impact ratio, by the reason for it."""
+def exclusions_sentence(table: Decisions, settings: AuditSettings) -> str:
+    """The categories of a table without an impact ratio, by the reason for it; empty where all have one."""
     reasons: dict[str, list[str]] = {}
     for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
         if rate.left_out:
             size = f"{count_text(rate.size, 'row')}, {percent_text(rate.share)}"
             reasons.setdefault(exclusion_text(rate, table, settings), []).append(f"{quoted(rate.group)} ({size})")
-    return [f"{why}: {', '.join(groups)}" for why, groups in reasons.items()]
+    listed = "; ".join(f"{why}: {', '.join(groups)}" for why, groups in reasons.items())
+    return f"Excluded from impact ratios by {table.attribute}, {listed}." if listed else ""
 
 
 def ratio_text(table: Decisions, settings: AuditSettings) -> str:

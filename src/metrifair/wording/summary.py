@@ -116,7 +116,7 @@ def _true_gap(finding: Finding, bounds: Interval) -> str:
 
 
 def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
-    """How many gaps by one metric are statistically significant, multiplicity-adjusted; the headline says if none is."""
+    """How many gaps by one metric are statistically significant, multiplicity-adjusted; nothing if none is."""
     tested = [finding for finding in compared if finding.significant is not None]
     if not tested:
         number = sum(finding.p_value is not None for finding in compared)
@@ -142,8 +142,6 @@ def _decisions(decisions: Sequence[Decisions]) -> list[str]:
     table = worst.table
     where = "" if table.within == "everyone" else f" (within {table.within})"
     low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
-    verdict = four_fifths_text(table)
+    verdict = f", {four_fifths_text(table)}".removesuffix(", ")
     chosen = selected_text(table.threshold, table.selected_by, table.favorable)
-    return [
-        f"{chosen}{where}, {low} and {high} are selected: impact ratio {worst.ratio:.2f}{verdict and f', {verdict}'}."
-    ]
+    return [f"{chosen}{where}, {low} and {high} are selected: impact ratio {worst.ratio:.2f}{verdict}."]

@@ -41,7 +41,7 @@ from metrifair.wording.rates import (
     NO_VERDICT,
     RATE_HEADINGS,
     STANDARD_WORDS,
-    exclusion_texts,
+    exclusions_sentence,
     ratio_text,
     selected_text,
 )
@@ -102,12 +102,12 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
     if table.unknown is not None:
         bodies.append(element("tbody", *_rows([table.unknown], table, columns), class_="apart"))
     head = table_head(names[name] for name in columns)
-    excluded = exclusion_texts(table, settings)
+    excluded = exclusions_sentence(table, settings)
     who = selected_text(table.threshold, table.selected_by, table.favorable).lower()
     low = " Low scores are favorable." if table.favorable == "low" else ""
     said = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="hint")]
     if excluded:
-        said.append(element("p", f"Excluded from impact ratios, {'; '.join(excluded)}.", class_="hint"))
+        said.append(element("p", excluded, class_="hint"))
     if len(rates) < len(table.rates):
         text = f"{len(table.rates) - len(rates):,} more categories are in the csv and JSON files."
         said.append(element("p", text, class_="hint"))
