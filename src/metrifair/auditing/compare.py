@@ -14,7 +14,7 @@ from metrifair.auditing.differences import (
     change,
 )
 from metrifair.auditing.paired import correlations
-from metrifair.auditing.ranking import headline_rates
+from metrifair.auditing.ranking import compares_few
 from metrifair.auditing.records import AuditRecord, Conditions, Difference, DifferenceRecord, Pairing
 from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
@@ -45,8 +45,7 @@ def compared_figures(record: AuditRecord) -> dict[Key, ComparedFigure]:
     for table in record.decisions:
         if table.selection_ratio is not None:
             names = table.attribute, DECISIONS, table.within, (), "selection_ratio"
-            enough = {rate.group for rate in headline_rates(table.rates)}
-            measured = table.selection_ratio, table.selection_ratio_interval if table.reference in enough else None
+            measured = table.selection_ratio, None if compares_few(table) else table.selection_ratio_interval
             figure = ComparedFigure(*names, *measured, larger_is_better=True, conditions=table.conditions)
             figures[_key(figure)] = figure
     for by_group in record.by_group:

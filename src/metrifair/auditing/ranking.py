@@ -78,6 +78,12 @@ def headline_rates(rates: Sequence[GroupRates]) -> list[GroupRates]:
     return enough if len(enough) > 1 else []
 
 
+def compares_few(table: Decisions) -> bool:
+    """Whether the smallest impact ratio of a table compares a group below the minimum group size."""
+    enough = [rate.group for rate in headline_rates(table.rates)]
+    return not enough or (table.reference is not None and table.reference not in enough)
+
+
 def tables_asked(record: AuditRecord) -> list[Decisions]:
     """The tables of rates that a standard asks for, those of everyone; without a standard, all tables."""
     asked = [table for table in record.decisions if table.standard and table.within == "everyone"]

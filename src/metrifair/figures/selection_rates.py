@@ -134,6 +134,11 @@ class Ratios(NamedTuple):
         """The categories that are in ratios."""
         return [place for place, why in enumerate(self.left_out) if not why]
 
+    @property
+    def smallest(self) -> float | None:
+        """The four-fifths ratio: the smallest of all."""
+        return min((value for value in self.values if value is not None), default=None)
+
     def headline(self, rows: Sequence[int], least: int) -> list[int]:
         """The categories of the smallest ratio: those with enough rows where the reference is one, otherwise all."""
         enough = [place for place in self.used if rows[place] >= least]

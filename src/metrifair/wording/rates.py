@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from metrifair.auditing.ranking import is_inconclusive, worst_ratio
+from metrifair.auditing.ranking import compares_few, is_inconclusive, worst_ratio
 from metrifair.auditing.records import AuditSettings, Decisions, Favorable, SelectedBy
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.wording.numbers import (
@@ -153,7 +153,7 @@ def ratio_text(table: Decisions, settings: AuditSettings) -> str:
         some = any(rate.selection_rate > 0 for rate in table.rates)
         return f"{'Nobody of the reference group' if some else 'Nobody'} is selected, so there is no impact ratio."
     shown = f"{number_text(ratio)}{'' if interval is None else f' ({interval_text(interval)})'}"
-    if worst_ratio([table]) is None and len(table.rates) > 1:
+    if compares_few(table):
         return f"Impact ratio {shown}; it compares a group with fewer than {settings.min_group_size} rows."
     verdict = four_fifths_text(table)
     return f"Four-fifths ratio {shown}: {verdict}." if verdict else f"Smallest impact ratio {shown}."

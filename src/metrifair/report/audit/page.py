@@ -93,11 +93,11 @@ def audit_html(
     findings = shown_findings(record.findings)
     topics = [_remark(*found) for found in notes_by_topic(record.notes)]
     remarks = [element("div", *topics, class_="remarks")] if topics else []
-    head = summary_head(audit_summary(record), overview(record), *remarks)
+    top = summary_head(audit_summary(record), overview(record), *remarks)
     ratios, first = rates_section(record, frontier=frontier), Markup("")
     if record.settings.standard:  # the answer that was asked for comes first
         behind = card("distances", "Distances between score distributions", item_list(audit_summary(record)))
-        head, first, ratios = rates_head(record), joined(ratios, behind, *remarks), Markup("")
+        top, first, ratios = rates_head(record), joined(ratios, behind, *remarks), Markup("")
     sections |= {"first": first, "ratios": ratios}
     added = []
     if frontier is not None:  # below the audit, with a heading of its own; fewer numbers, as two parts share the page
@@ -121,7 +121,7 @@ def audit_html(
         return document(
             title=title,
             about="audit of scores",
-            head=head,
+            head=top,
             unscripted=f"The table below lists {told}. Allow JavaScript for this file to see the charts, and to search "
             "and sort.",
             sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
