@@ -44,6 +44,8 @@ def test_the_answer_is_on_the_first_screen(opened, contrast, hiring, width, sche
     assert box["y"] + box["height"] <= SIZES[width]
     assert f"{100 * women:.1f}%" in first.inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for ratio in page.locator("#ratios tbody tr td:last-child").all():  # no table hides it behind a scroll bar
+        assert ratio.bounding_box()["x"] + ratio.bounding_box()["width"] <= width
     assert page.locator("#ratios table").count() == 3
     assert page.locator("#scored, #told, #findings, svg.plot").count() == 0
     for text in (".lead", ".hint", "#ratios td", "#ratios td small", "#words dd"):
