@@ -36,8 +36,7 @@ def find_browser() -> str:
         if path is not None:
             return path
     raise MissingBrowser(
-        "needs Chromium or Google Chrome to print the page, and neither is on the PATH",
-        argument="pdf",
+        "a PDF file needs Chromium or Google Chrome, and neither is on the PATH",
         remedy="install chromium, or write the HTML page and print it in any browser",
     )
 
@@ -64,8 +63,7 @@ def print_pdf(write_page: Callable[[Path], object], path: str | os.PathLike[str]
         except (OSError, subprocess.SubprocessError) as error:
             reason = str(error).splitlines()[0]
             raise DataError(
-                f"could not be printed by {Path(browser).name}: {reason}",
-                argument="pdf",
+                f"the page could not be printed by {Path(browser).name}: {reason}",
                 remedy="write the HTML page and print it in any browser",
             ) from error
     return write_file(path, content)
