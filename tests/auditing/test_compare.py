@@ -34,6 +34,7 @@ from metrifair.auditing.compare import compared_figures
 from metrifair.auditing.differences import ComparedFigure, change
 from metrifair.auditing.records import Difference
 from metrifair.auditing.request import AuditArguments, Request
+from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import ratio_intervals
 from tests.flat_options import flat, flat_audit
 
@@ -422,6 +423,17 @@ def test_verdicts_hold_for_all_differences_at_once() -> None:
         assert one.verdict == (("worse" if _grows(one) else "better") if excludes_0 else "not_distinguishable")
         assert excludes_0 == (one.p_adjusted is not None and one.p_adjusted <= 0.05)
     assert {one.verdict for one in tested} >= {"better"}
+
+
+def test_a_center_on_the_other_side_of_0_than_the_difference_is_no_verdict() -> None:
+    """The value fell by 0.02, the centers of both intervals rose by 0.1: 0 lies between them."""
+    place = "g", "statistical_parity", "everyone", ("a", "b"), "kolmogorov"
+    before, after = ComparedFigure(*place, 0.3, Interval(0.2, 0.24)), ComparedFigure(*place, 0.28, Interval(0.3, 0.34))
+    found = change(before, after, 0.0, 0.95)
+    assert found.difference == pytest.approx(-0.02)
+    assert found.joint_interval is not None
+    assert found.joint_interval.low <= found.difference < 0 < found.joint_interval.high
+    assert (found.p_value, found.verdict) == (1.0, "not_distinguishable")
 
 
 def _grows(one: Difference) -> bool:

@@ -639,7 +639,7 @@ class RateTable:
         about : dict of str, default=None
             Metadata shown in the report, such as the date and source of the data.
         frontier : Frontier or FrontierView, default=None
-            Frontier whose less discriminatory alternatives to list; only for ``standard="credit"``.
+            Frontier to report, by its less discriminatory alternatives; only for ``standard="credit"``.
         details : bool, default=False
             Whether to add the whole audit below the tables: distances, charts, figures by group and all findings.
 

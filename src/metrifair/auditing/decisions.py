@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.out_of_core.bins import Bins, Refiner
-from metrifair.auditing.ranking import headline_rates
 from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, AuditSet, everyone_in, members_of, sets_of
 from metrifair.errors import DataError, Remedy
-from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, rated
+from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, headline_rates, rated
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.support.arrays import Floats, Integers

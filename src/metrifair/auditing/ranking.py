@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
-from metrifair.figures.selection_rates import GroupRates, is_below
+from metrifair.figures.selection_rates import GroupRates, headline_rates, is_below
 from metrifair.metrics.registry import is_largest_gap
 
 
@@ -65,17 +65,6 @@ def shown_findings(findings: Sequence[Finding]) -> list[Finding]:
     """The findings of a report: of decisions by the main metric alone, which is the difference of their rates."""
     metric = main_metric(findings)
     return [finding for finding in findings if not finding.decided or finding.metric == metric]
-
-
-def headline_rates(rates: Sequence[GroupRates]) -> list[GroupRates]:
-    """The groups of a headline on rates: those with enough rows, if there are two; empty otherwise.
-
-    >>> rates = [GroupRates("a", 90, 0.5), GroupRates("b", 80, 0.4), GroupRates("c", 1, 0.0, few=True)]
-    >>> [rate.group for rate in headline_rates(rates)], headline_rates(rates[1:])
-    (['a', 'b'], [])
-    """
-    enough = [rate for rate in rates if not rate.few]
-    return enough if len(enough) > 1 else []
 
 
 def compares_few(table: Decisions) -> bool:

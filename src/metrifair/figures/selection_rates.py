@@ -71,6 +71,17 @@ def is_below(ratio: float) -> bool:
     return ratio < FOUR_FIFTHS * (1 - _LAST_DIGITS)
 
 
+def headline_rates(rates: Sequence[GroupRates]) -> list[GroupRates]:
+    """The groups of a headline on rates: those with enough rows, if there are two; empty otherwise.
+
+    >>> rates = [GroupRates("a", 90, 0.5), GroupRates("b", 80, 0.4), GroupRates("c", 1, 0.0, few=True)]
+    >>> [rate.group for rate in headline_rates(rates)], headline_rates(rates[1:])
+    (['a', 'b'], [])
+    """
+    enough = [rate for rate in rates if not rate.few]
+    return enough if len(enough) > 1 else []
+
+
 def enough_rows(smaller: Mapping[_Compared, float], least: int = FEW) -> list[_Compared]:
     """The comparisons of a headline, by rows of the smaller group: those with enough rows; if there are none, with any.
 

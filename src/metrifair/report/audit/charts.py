@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
-from metrifair.auditing.ranking import headline_rates, main_metric, most_certain_first
+from metrifair.auditing.ranking import main_metric, most_certain_first
 from metrifair.auditing.records import (
     AuditRecord,
     AuditSettings,
@@ -20,7 +20,7 @@ from metrifair.auditing.records import (
 )
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.curves import Curves
-from metrifair.figures.selection_rates import STANDARDS, GroupRates
+from metrifair.figures.selection_rates import STANDARDS, GroupRates, headline_rates
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.audit.by_group import MEAN_SCORE, OUTCOME_RATE
 from metrifair.report.charts import (

@@ -63,7 +63,7 @@ def difference_html(record: DifferenceRecord, audits: Mapping[str, AuditRecord],
     )
     tables = [_differences(record, name) for name in record.names[1:]]
     return _page(
-        summary_head(difference_sentences(record), facts),
+        summary_head(difference_sentences(record), fact_list(facts)),
         joined(*tables, _audits(audits)),
         GLOSSARY | dict(audit_glossary(next(iter(audits.values())))),
         record.origin,
@@ -100,7 +100,7 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
     origins = [origin_list(one, name) for name, one in zip(record.looks, record.provenance, strict=False)]
     sources = element("section", element("h2", "Where the looks come from"), *origins, class_="card") if origins else ""
     return _page(
-        summary_head(series_sentences(record), facts),
+        summary_head(series_sentences(record), fact_list(facts)),
         joined(charts, _table("All looks", ("Groups", "Among", "Distance", *figures), rows), sources),
         SERIES_GLOSSARY,
         record.origin,

@@ -24,6 +24,7 @@ from metrifair.report.html import (
     document,
     element,
     embedded_json,
+    fact_list,
     item_list,
     joined,
     origin_list,
@@ -93,10 +94,11 @@ def audit_html(
     findings = shown_findings(record.findings)
     topics = [_remark(*found) for found in notes_by_topic(record.notes)]
     remarks = [element("div", *topics, class_="remarks")] if topics else []
-    top = summary_head(audit_summary(record), overview(record), *remarks)
+    top = summary_head(audit_summary(record), fact_list(overview(record)), *remarks)
     ratios, first = rates_section(record, frontier=frontier), Markup("")
     if record.settings.standard:  # the answer that was asked for comes first
-        behind = card("distances", "Distances between score distributions", item_list(audit_summary(record)))
+        sentences = item_list(audit_summary(record), class_="sentences")
+        behind = card("distances", "Distances between score distributions", sentences)
         top, first, ratios = rates_head(record), joined(ratios, behind, *remarks), Markup("")
     sections |= {"first": first, "ratios": ratios}
     added = []

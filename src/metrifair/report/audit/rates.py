@@ -18,6 +18,7 @@ from metrifair.report.html import (
     fact_list,
     item_list,
     joined,
+    summary_head,
     table_head,
     table_region,
     table_row,
@@ -195,9 +196,7 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
 
 def rates_head(record: AuditRecord) -> Markup:
     """The answer of each table; the first sentence leads."""
-    first, *others = rates_summary(record) or ["There are no decisions, so there are no rates."]
-    lead = element("p", first, id="audit-summary", class_="summary lead")
-    return joined(lead, *([item_list(others, class_="sentences")] if others else []))
+    return summary_head(rates_summary(record) or ["There are no decisions, so there are no rates."])
 
 
 def rates_html(record: AuditRecord, *, title: str, frontier: FrontierView | None = None) -> str:
