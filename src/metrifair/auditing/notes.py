@@ -204,7 +204,7 @@ def small_notes(findings: Sequence[Finding], min_group_size: int) -> list[Note]:
         for one in findings
         if one.joint_interval is not None
         and is_largest_gap(one.metric)
-        and not one.certain
+        and one.joint_interval.low <= 0
         and one.joint_interval.high >= _UNDETECTABLE
     ]
     if pairs:
