@@ -235,7 +235,7 @@ def test_what_is_wrong_with_a_workbook(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "old.xls").write_bytes(b"x")
     refused(tmp_path / "old.xls", "is a spreadsheet of another kind; save it as .xlsx, or its sheet as csv")
     monkeypatch.setitem(sys.modules, "fastexcel", None)
-    with pytest.raises(MissingExtra, match=r'reading Excel files needs .*"metrifair\[excel\]"'):
+    with pytest.raises(MissingExtra, match=r'reading Excel files needs .*"metrifair\[cli\]"'):
         audit_file(path, score="p", group="sex", reading=ReadOptions(sheet="first"))
 
 

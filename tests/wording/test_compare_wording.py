@@ -81,7 +81,8 @@ SERIES_TABLE: dict[str, tuple[SeriesRecord, str]] = {
     "error rate": (
         SERIES,
         (
-            "The probability of any false alarm is at most 5%, however many looks follow (Bonferroni over looks, "
+            "The probability of any false alarm is approximately at most 5%, however many looks follow "
+            "(Bonferroni over looks, "
             "alpha / (k (k + 1)), and over distances)."
         ),
     ),

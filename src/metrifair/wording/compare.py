@@ -139,8 +139,8 @@ def series_sentences(record: SeriesRecord) -> list[str]:
     elif not alarms:
         sentences = [f"No distance has changed significantly since its baseline, over {len(record.looks)} looks."]
     error_rate = (
-        f"The probability of any false alarm is at most {confidence_text(1 - record.confidence)}, however many looks "
-        "follow (Bonferroni over looks, alpha / (k (k + 1)), and over distances)."
+        f"The probability of any false alarm is approximately at most {confidence_text(1 - record.confidence)}, "
+        "however many looks follow (Bonferroni over looks, alpha / (k (k + 1)), and over distances)."
     )
     return [*filter(None, sentences), error_rate, *_baselines(record)]
 

@@ -115,9 +115,11 @@ class TableRows(CellRows):
                 f"table must be a data frame, or a table of DuckDB, Ibis, Dask or Spark, got {type(table).__name__}; "
                 "for a file use audit_file"
             ) from None
-        schema = answer_of(name, frame.collect_schema, secrets)
         scores = roles.score, *beside
-        check_columns(name, schema.names(), roles.by_role | {"score": scores})
+        check_columns(name, answer_of(name, lambda: frame.columns, secrets), roles.by_role | {"score": scores})
+        # Other columns may have types that nothing here knows.
+        frame = frame.select(list(dict.fromkeys((*roles.columns, *beside))))
+        schema = answer_of(name, frame.collect_schema, secrets)
         numeric = *(("score", one) for one in scores), ("weight", roles.weight), *(("group", one) for one in roles.cuts)
         for role, column in numeric:
             kind = nw.Float64() if column is None else schema[column]
@@ -139,9 +141,7 @@ class TableRows(CellRows):
         columns += [score(one).alias(f"beside_{place}") for place, one in enumerate(beside)]
         polars()  # in which answers come
         if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, and all alike
-            wanted = list(dict.fromkeys((*roles.columns, *beside)))
-            eager = frame
-            frame = answer_of(name, lambda: eager.select(wanted).lazy("polars"))
+            frame = answer_of(name, partial(frame.lazy, "polars"))
         return cls(name, frame.select(*columns), roles, max_groups, secrets=secrets, kinds=kinds, beside=beside)
 
     def __post_init__(self) -> None:
@@ -208,9 +208,9 @@ class TableRows(CellRows):
     def survey_once(self, threshold: float) -> CellTable:
         """Ask for the cells there are, what they hold, and where the scores lie."""
         above = at_or_above(nw.col("score"), threshold, precision_of([self.kinds["score"]]))
-        selected = nw.when(above).then(1.0).otherwise(0.0)  # PostgreSQL casts no booleans
+        selected = nw.when(above).then(1).otherwise(0)  # PostgreSQL casts no booleans, and sums 1.0 to decimals
         by, ends = list[str](), {"low": nw.col("score").min(), "high": nw.col("score").max()}
-        sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum(), **ends}
+        sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum().cast(nw.Float64), **ends}
         frame = self._usable.with_columns(chosen=selected)
         if self.weighted:  # rows of no weight are used, and do not count
             weight = nw.col("weight")
