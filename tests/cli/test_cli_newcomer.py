@@ -232,7 +232,7 @@ def test_advice_is_in_the_words_of_the_command(csv: Path, call: Any) -> None:
 def test_why_there_is_no_ratio_is_told(csv: Path, people: pl.DataFrame, call: Any) -> None:
     people.with_columns(sex=pl.when(pl.int_range(240) < 3).then(pl.lit("other")).otherwise("sex")).write_csv(csv)
     asked = ("--standard", "credit", "--reference", "other", "--threshold", "3000")
-    assert "sex, everyone: There is no impact ratio: " in call("audit", csv, *AUDIT, *asked).stdout
+    assert "By sex: There is no impact ratio: " in call("audit", csv, *AUDIT, *asked).stdout
 
 
 def test_a_table_of_many_groups_is_cut_on_the_terminal(csv: Path, people: pl.DataFrame, call: Any) -> None:

@@ -14,7 +14,7 @@ from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, AuditSet, everyone_in, members_of, sets_of
 from metrifair.errors import DataError, Remedy
-from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, rated
+from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, headline_rates, rated
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.support.arrays import Floats, Integers
@@ -255,18 +255,19 @@ def _decisions(
     if STANDARDS[request.standard or ""].scores:
         groups = [units[code == group] for group in present]
         rates = _scored(rates, sample, inside, groups, selection.rules[attribute.name])
+    compared = headline_rates(rates) or rates
     lost = inside[problem.groups[inside, place] < 0] if len(units) < len(inside) else inside[:0]
     return Decisions(
         attribute.name,
         audited.within,
         selection.threshold,
         rates,
-        selection_difference=_range([rate.selection_rate for rate in rates]) or 0.0,
+        selection_difference=_range([rate.selection_rate for rate in compared]) or 0.0,
         selection_ratio=told.ratio,
         selection_ratio_interval=told.interval,
-        true_positive_difference=_range([rate.true_positive_rate for rate in rates]),
-        false_positive_difference=_range([rate.false_positive_rate for rate in rates]),
-        accuracy_difference=_range([rate.accuracy for rate in rates]),
+        true_positive_difference=_range([rate.true_positive_rate for rate in compared]),
+        false_positive_difference=_range([rate.false_positive_rate for rate in compared]),
+        accuracy_difference=_range([rate.accuracy for rate in compared]),
         reference=told.reference,
         unknown=_unknown(sample, selection, lost, sample.size(inside)),
         selected_by=selection.by,

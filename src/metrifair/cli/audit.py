@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -58,12 +58,14 @@ class Written(NamedTuple):
     """The files to write, of those that were asked for."""
 
     html: Path | None
+    pdf: Path | None
     json_to: Path | None
     output: Path | None
 
 
 output_options = options.together(
     options.HTML,
+    options.PDF,
     options.JSON,
     options.table_option("--output", "the table of findings"),
     options.gathered("written", Written, Written._fields),
@@ -188,7 +190,7 @@ def audit_command(
         audited = audit(score=scores, **audit_arguments(ctx, asked, asked["group"]))
         found = rules.by_standard(audited, standard, asked["group"])
     write_rates(out, found, rates)
-    hand_over(ctx, out, found, written, about=about)
+    hand_over(ctx, out, found, written, about=about, details=standard.details)
 
 
 def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
@@ -218,17 +220,20 @@ def hand_over(
     *,
     about: options.About,
     files: Sequence[str] = (),
+    details: bool = False,
 ) -> None:
     """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken.
 
-    The report names the command that made it, and ``files`` where the audit does not know them.
+    The report names the command that made it, and ``files`` where the audit does not know them. Of an audit by a
+    standard it shows the tables of rates, and ``details`` behind them.
     """
+    from metrifair.api.audit_result import RateTable
     from metrifair.api.compare import AuditDifference
     from metrifair.cli.console import command_text, say
     from metrifair.cli.show import show_audit, show_differences
     from metrifair.support.provenance import source_files
 
-    limits = rules.limits_of(ctx)
+    limits, to_html = rules.limits_of(ctx), found.to_html
     if isinstance(found, AuditDifference):
         record = with_origin(ctx, found.record, files, about)
         audits = {
@@ -238,13 +243,16 @@ def hand_over(
         found = AuditDifference(audits, record)
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in rules.broken(one.record, limits)]
         show_differences(out, found)
+        to_html = found.to_html
     else:
         origin = replace(found.provenance, call=command_text(ctx)).described(*about)
         origin = replace(origin, files=source_files(files)) if files else origin
         found = replace(found, record=replace(found.record, provenance=origin))
         verdict = rules.broken(found.record, limits)
-        show_audit(out, found.record)
-    write_asked(out, found, written)
+        show_audit(out, found.record, details=details)
+        by_standard = found.record.settings.standard is not None
+        to_html = partial(RateTable(found).to_html, details=details) if by_standard else found.to_html
+    write_asked(out, found, written, to_html)
     say(out, *(f"Unfair: {line}" for line in verdict))
     if verdict:
         ctx.exit(_UNFAIR)
@@ -260,13 +268,23 @@ def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: op
     return replace(record, origin=origin, provenance=origins)
 
 
-def write_asked(out: Console, found: Audit | AuditDifference | AuditSeries, written: Written) -> None:
-    """Write what ``output_options`` ask for, and say where it is."""
+def write_asked(
+    out: Console,
+    found: Audit | AuditDifference | AuditSeries,
+    written: Written,
+    to_html: Callable[[Path], None],
+) -> None:
+    """Write what ``output_options`` ask for, and say where it is; ``to_html`` writes the page."""
     from metrifair.cli.console import say, write_text
 
     if written.html is not None:
-        found.to_html(written.html)
+        to_html(written.html)
         say(out, f"Report: {written.html}")
+    if written.pdf is not None:
+        from metrifair.report.pdf import print_pdf
+
+        print_pdf(to_html, written.pdf)
+        say(out, f"Report: {written.pdf}")
     if written.output is not None:
         from metrifair.cli.tables import write_table
 

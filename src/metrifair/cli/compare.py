@@ -142,6 +142,6 @@ def monitor_command(
         found = monitor(audits_in("monitor", files), **audit_arguments(ctx, asked, ()))
     found = replace(found, record=with_origin(ctx, found.record, files, about))
     show_alarms(out, found)
-    write_asked(out, found, written)
+    write_asked(out, found, written, found.to_html)
     if fail_worse and any(one.alarm == "worse" for one in found.alarms):
         ctx.exit(_CHANGED)

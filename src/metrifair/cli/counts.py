@@ -146,4 +146,4 @@ def merge_command(
         state.save(save_to)
         say(out, f"Counts: {save_to}")
     write_rates(out, found, rates)
-    hand_over(ctx, out, found, written, about=about, files=files)
+    hand_over(ctx, out, found, written, about=about, files=files, details=standard.details)

@@ -24,9 +24,9 @@ SECTIONS = {  # of all other options, in the order of the help
     "What to measure": "criterion metric contrast loss utility unfairness-of confidence min-group-size",
     "Training": "model strength strengths families seeds folds test validation refit",
     "Decisions and standards": "threshold choose-threshold cost favorable favorable-decision standard reference "
-    "min-group-share max-unfairness without-group certified fail-above fail-certain-above fail-below "
+    "details min-group-share max-unfairness without-group certified fail-above fail-certain-above fail-below "
     "fail-certain-below fail-worse",
-    "Output": "html json output held-out rates save name title about",
+    "Output": "html pdf json output held-out rates save name title about",
     ADVANCED: "seed combine estimate score-range precision max-groups vc-dimension",
 }
 _OPTION = re.compile(r"--[a-z-]+")

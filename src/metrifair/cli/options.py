@@ -282,6 +282,23 @@ JSON = click.option(
     "--json", "json_to", type=Output(stdout=True), help="File for all results as JSON; - is standard output."
 )
 HTML = click.option("--html", type=Output(".html", ".htm"), help="File for the report, one HTML page.")
+
+
+def _with_browser(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+    """The path of a PDF file; an error before anything is computed where no browser can print it."""
+    if path is not None:
+        from metrifair.report.pdf import find_browser
+
+        find_browser()
+    return path
+
+
+PDF = click.option(
+    "--pdf",
+    type=Output(".pdf"),
+    callback=_with_browser,
+    help="File for the report as PDF, printed by Chromium or Google Chrome.",
+)
 CONTRAST = choice(
     "--contrast",
     ["pairs", "rest", "independence"],

@@ -25,6 +25,8 @@ TOPICS: dict[Topic, str] = {
 }
 """The headings of notes on a page, the most important first."""
 
+_OF_RATES = ("constant", "labels", "missing", "weights")
+
 
 class Template(NamedTuple):
     """The topic and the sentences of a kind of note; ``remedy`` is the argument that helps."""
@@ -64,6 +66,11 @@ def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, .
     """
     texts = {topic: tuple(note_text(note) for note in notes if note_topic(note) == topic) for topic in TOPICS}
     return [(topic, TOPICS[topic], own) for topic, own in texts.items() if own]
+
+
+def rate_notes(notes: Sequence[Note]) -> list[Note]:
+    """The notes that matter for tables of rates."""
+    return [note for note in notes if note_topic(note) in _OF_RATES or note.kind == "median_bracket"]
 
 
 def _remedy(template: Template, value: object, names: ArgumentNames) -> str:
