@@ -219,9 +219,10 @@ class TableRows(CellRows):
     def survey_once(self, threshold: float) -> CellTable:
         """Ask for the cells there are, what they hold, and where the scores lie."""
         above = at_or_above(nw.col("score"), threshold, precision_of([self.kinds["score"]]))
-        selected = nw.when(above).then(1).otherwise(0)  # PostgreSQL casts no booleans, and sums 1.0 to decimals
+        # PostgreSQL casts no booleans, and sums literals such as 1.0 to decimals.
+        selected = nw.when(above).then(1).otherwise(0).cast(nw.Float64)
         by, ends = list[str](), {"low": nw.col("score").min(), "high": nw.col("score").max()}
-        sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum().cast(nw.Float64), **ends}
+        sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum(), **ends}
         frame = self._usable.with_columns(chosen=selected)
         if self.weighted:  # rows of no weight are used, and do not count
             weight = nw.col("weight")
