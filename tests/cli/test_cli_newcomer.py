@@ -94,7 +94,7 @@ def test_a_column_that_was_picked_by_mistake_is_named(csv: Path, call: Any, opti
 
 def test_decimal_commas_are_named(csv: Path, people: pl.DataFrame, call: Any) -> None:
     people.with_columns(pl.col("wage").cast(pl.String).str.replace(".", ",", literal=True)).write_csv(csv)
-    assert refusal(call("audit", csv, *AUDIT)).endswith("use --decimal , where numbers have a comma")
+    assert refusal(call("audit", csv, *AUDIT)).endswith("use --decimal ,")
 
 
 def test_a_spreadsheet_of_another_kind_is_refused(tmp_path: Path, call: Any) -> None:

@@ -159,6 +159,10 @@ SENTENCES = {
     "cli/options.py": ["name it once"],
     "cli/tables.py": ["leave the column out"],
     "datasets/fetch.py": ["replace it with the one from {raw.address}, or remove it to have it downloaded"],
+    "report/pdf.py": [
+        "install chromium, or write the HTML page and print it in any browser",
+        "write the HTML page and print it in any browser",
+    ],
     "postprocessing/calibration.py": ["; XianPostprocessor takes more"],
     "problem/attributes.py": ["cut it into groups"],
     "problem/predictions.py": [
@@ -166,6 +170,7 @@ SENTENCES = {
         "leave these rows out",
         "pass an array or a data frame",
         "pass its probability as a single column",
+        "use one spelling for the favorable decision, and another word for any other",
         "write the favorable decision as 1 and others as 0",
     ],
     "problem/problem.py": [

@@ -90,7 +90,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
             "everyone."
         ),
     ),
-    "left_out_rows": ({"rows": 1}, "Excluded: 1 row with a missing score, label, weight or group."),
+    "left_out_rows": ({"rows": 1}, "Excluded: 1 row with a missing value that the audit needs, such as the score."),
     "withheld_rows": (
         {"rows": 2},
         "Withheld: 2 rows in cells (group, stratum and label) below the minimum group size when the counts were saved.",

@@ -92,8 +92,10 @@ def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) ->
     # A distance between predictions is the same whatever label they predict.
     if any(key[1] not in CRITERIA or CRITERIA[key[1]].score != "prediction" for key in keys):
         found["favorable"] = mine.favorable, theirs.favorable
-        if None not in (mine.pos_label, theirs.pos_label):
-            found["pos_label"] = mine.pos_label, theirs.pos_label
+        for name in ("favorable_decision", "pos_label"):
+            values = getattr(mine, name), getattr(theirs, name)
+            if None not in values:
+                found[name] = values
     if any(key[1] in CRITERIA and CRITERIA[key[1]].score == "loss" for key in keys):
         found["loss"] = mine.loss, theirs.loss
     if any(key[-1] in ("selection_ratio", "accuracy") for key in keys) and not _select_alike(first, second):

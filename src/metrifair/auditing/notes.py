@@ -20,7 +20,7 @@ from metrifair.figures.certificates import generalization_bounds
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.problem import attributes_equal_to_label, is_evident_positive
-from metrifair.problem.values import canonical
+from metrifair.problem.values import canonical, letters
 from metrifair.support.arrays import Floats
 
 _NEARLY_ALL = 0.99  # selected
@@ -158,15 +158,11 @@ def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
     alike: dict[str, list[str]] = {}
     for group in groups:
         if isinstance(group, str):
-            alike.setdefault(_letters(group).removesuffix(".0"), []).append(group)
-    like_missing = [name for word in map(_letters, LIKE_MISSING) for name in alike.get(word, ())]
+            alike.setdefault(letters(group).removesuffix(".0"), []).append(group)
+    like_missing = [name for word in map(letters, LIKE_MISSING) for name in alike.get(word, ())]
     notes = [Note("name_like_missing", {"attribute": attribute, "group": name}) for name in like_missing]
     same = [names for names in alike.values() if len(names) > 1]
     return notes + [Note("names_alike", {"attribute": attribute, "groups": names}) for names in same]
-
-
-def _letters(name: str) -> str:
-    return "".join(name.split()).casefold()
 
 
 def _absent_notes(sample: AuditSample, parts: Sequence[Part]) -> list[Note]:

@@ -48,7 +48,7 @@ from metrifair.figures.curves import curves_of
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import HIGHEST
 from metrifair.metrics.registry import facts
-from metrifair.problem.values import Value, canonical_values
+from metrifair.problem.values import Value, canonical, canonical_values
 from metrifair.support.provenance import Provenance
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
@@ -141,6 +141,7 @@ def _settings(sample: AuditSample, request: Request, selection: Selection | None
         min_group_size=request.min_group_size,
         min_group_share=request.min_group_share,
         favorable=request.favorable,
+        favorable_decision=canonical(request.favorable_decision),
         pos_label=canonical_values(scheme.classes)[scheme.positive] if scheme.classes else None,
         criteria=[one.name for one in request.named_criteria()],
         metrics=request.named_metrics(),

@@ -215,6 +215,7 @@ class AuditSettings:
     min_group_size: int = FEW  # minimum group size
     min_group_share: float = MIN_GROUP_SHARE  # groups with a smaller share of the rows have no impact ratio
     favorable: Favorable = "high"
+    favorable_decision: Value = None  # None: scores, or decisions of 0 and 1
     pos_label: Value = None  # None: no classes
     criteria: Sequence[str] = ()
     metrics: Sequence[str] = ()

@@ -199,7 +199,8 @@ def _problem(path: Path) -> str:
 
 def choice(name: str, values: Sequence[str], text: str, *, optional: bool = False) -> Option:
     """An option with these values; the first is the default, unless there is none."""
-    return click.option(name, type=click.Choice(values), default=None if optional else values[0], help=text)
+    named = click.Choice(values, case_sensitive=False)
+    return click.option(name, type=named, default=None if optional else values[0], help=text)
 
 
 def column(name: str, text: str, *, several: bool = False, required: bool = False) -> Option:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -24,12 +24,12 @@ from metrifair.problem.tables import (
     one_column,
     wrapped,
 )
-from metrifair.problem.values import Value, canonical, is_missing_value, place_among
+from metrifair.problem.values import Value, canonical, is_missing_value, letters, place_among
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, require, shortlist
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
-_LISTED = 4  # values that an error lists
+_LISTED = 10  # values that an error lists
 _LOOKED_AT = 100  # rows that show whether predictions are text
 ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
@@ -93,10 +93,25 @@ def favorable_decisions(y_pred: Table, favorable: object) -> Floats:
             received=favorable,
             remedy=f"its values are {value_counts(decisions)}",
         )
+    check_one_spelling(favorable, values)
     missing = sum(map(is_missing_value, decisions))
     if missing:
         raise DataError(f"has no decision in {missing:,} rows", argument="y_pred", remedy="leave these rows out")
     return np.array([float(value == values[place]) for value in decisions])
+
+
+def check_one_spelling(favorable: object, decisions: Sequence[object]) -> None:
+    """Raise a DataError where a decision differs from the favorable one only by case or spaces."""
+    if not isinstance(favorable, str):
+        return
+    alike = [value for value in decisions if isinstance(value, str) and letters(value) == letters(favorable)]
+    others = [value for value in alike if value.strip() != favorable.strip()]
+    if others:
+        raise DataError(
+            f"{favorable!r} and {shortlist([repr(value) for value in others], _LISTED)} differ only in spelling",
+            argument="favorable_decision",
+            remedy="use one spelling for the favorable decision, and another word for any other",
+        )
 
 
 def value_counts(decisions: Column) -> str:

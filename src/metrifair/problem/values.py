@@ -158,3 +158,12 @@ def _date(value: date | np.datetime64) -> str:
     if value.tzinfo is not None:
         return value.astimezone(UTC).isoformat()
     return value.date().isoformat() if value.time() == time() else value.isoformat()
+
+
+def letters(name: str) -> str:
+    """A name without spaces and case.
+
+    >>> letters(" Not White")
+    'notwhite'
+    """
+    return "".join(name.split()).casefold()

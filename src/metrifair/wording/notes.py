@@ -41,7 +41,7 @@ def note_text(note: Note, names: ArgumentNames = PYTHON) -> str:
     """The note as one to four sentences.
 
     >>> note_text(Note("left_out_rows", {"rows": 1}))
-    'Excluded: 1 row with a missing score, label, weight or group.'
+    'Excluded: 1 row with a missing value that the audit needs, such as the score.'
     >>> note_text(Note("undecided"))[-35:]
     'Pass threshold=... to compute them.'
     """
@@ -62,7 +62,7 @@ def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, .
     """Topic, heading and texts, the most important topic first.
 
     >>> notes_by_topic([Note("weighted_rows", {"in_memory": True}), Note("left_out_rows", {"rows": 2})])[0]
-    ('missing', 'Excluded rows', ('Excluded: 2 rows with a missing score, label, weight or group.',))
+    ('missing', 'Excluded rows', ('Excluded: 2 rows with a missing value that the audit needs, such as the score.',))
     """
     texts = {topic: tuple(note_text(note) for note in notes if note_topic(note) == topic) for topic in TOPICS}
     return [(topic, TOPICS[topic], own) for topic, own in texts.items() if own]
@@ -160,7 +160,7 @@ def _uninformative_score(attribute: str, uninformative: Mapping[str, float], inf
 
 
 def _left_out_rows(rows: int) -> str:
-    return f"Excluded: {count_text(rows, 'row')} with a missing score, label, weight or group."
+    return f"Excluded: {count_text(rows, 'row')} with a missing value that the audit needs, such as the score."
 
 
 def _withheld_rows(rows: int) -> str:

@@ -154,6 +154,8 @@ def ratio_text(table: Decisions, settings: AuditSettings) -> str:
         return f"{'Nobody of the reference group' if some else 'Nobody'} is selected, so there is no impact ratio."
     shown = f"{number_text(ratio)}{'' if interval is None else f' ({interval_text(interval)})'}"
     if compares_few(table):
-        return f"Impact ratio {shown}; it compares a group with fewer than {settings.min_group_size} rows."
+        lowest = min(table.rates, key=lambda rate: 2.0 if rate.ratio is None else rate.ratio)
+        pair = f"{quoted(lowest.group)} to {quoted(table.reference or '')}"
+        return f"Impact ratio {shown} of {pair}, of which one has fewer than {settings.min_group_size} rows."
     verdict = four_fifths_text(table)
     return f"Four-fifths ratio {shown}: {verdict}." if verdict else f"Smallest impact ratio {shown}."

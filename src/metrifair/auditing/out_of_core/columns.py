@@ -21,7 +21,7 @@ from metrifair.auditing.request import MOST_LEVELS, Request, too_many_groups
 from metrifair.errors import DataError, Remedies, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
-from metrifair.problem.predictions import ROUNDING, are_probabilities
+from metrifair.problem.predictions import ROUNDING, are_probabilities, check_one_spelling
 from metrifair.problem.tables import EXACT, MOST_CLASSES, check_exact
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Booleans, Floats
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 10_000  # rows that tell whether columns are models, where not all are in memory
 LEVELS = 256  # that a number is cut into where rows are counted
-_WORDS = 4  # that an error lists
+_WORDS = 10  # that an error lists
 _THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # a comma that may be either sign
 _FEW = 8  # levels told apart one by one: faster than looking them up
 # A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
@@ -176,6 +176,7 @@ def scores_in(roles: Roles, column: pl.Series) -> Floats:
         column = column.set(column.str.to_lowercase().is_in(MISSING), None)
     values = column.drop_nulls().unique(maintain_order=True).to_list()
     place = place_among(roles.favorable_decision, values)
+    check_one_spelling(roles.favorable_decision, values)
     favorable = np.zeros(len(column)) if place is None else (column == values[place]).fill_null(value=False).to_numpy()
     return np.where(column.is_null().to_numpy(), np.nan, favorable)
 

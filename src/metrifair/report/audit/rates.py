@@ -35,6 +35,7 @@ from metrifair.wording.numbers import (
     number_text,
     p_text,
     percent_text,
+    quoted,
     strength_texts,
 )
 from metrifair.wording.rates import (
@@ -105,6 +106,8 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
     head = table_head(names[name] for name in columns)
     excluded = exclusions_sentence(table, settings)
     who = selected_text(table.threshold, table.selected_by, table.favorable).lower()
+    if settings.favorable_decision is not None:
+        who = f"the decision {quoted(str(settings.favorable_decision))}"
     low = " Low scores are favorable." if table.favorable == "low" else ""
     said = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="hint")]
     if excluded:
