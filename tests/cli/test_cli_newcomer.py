@@ -223,7 +223,7 @@ def test_advice_is_in_the_words_of_the_command(csv: Path, call: Any) -> None:
         ),
         (
             ("--group", "member", "--intersectional", "--reference", "sex=men", "--threshold", "3000"),
-            "--reference names 'sex', which is none of ['sex x member']; name one of their groups, such as men x false",
+            "--reference names 'sex', which is none of ['sex x member']; name a group of each attribute",
         ),
     ):
         assert words in refusal(call("audit", csv, *AUDIT, *asked))

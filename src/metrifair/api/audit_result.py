@@ -560,7 +560,7 @@ class RateTable:
     --------
     >>> from metrifair import audit
     >>> audit(None, [0, 1, 1, 1], sensitive_features=list("aabb"), random_state=0).rates("ll144")
-    sensitive_features, everyone: Impact ratio 0.500 (0.072 to 1.000) of “a” to “b”, of which one has fewer than 30 rows.
+    sensitive_features, everyone: Impact ratio 0.500 (0.072 to 1.000) of “a” to “b”, one with fewer than 30 rows.
       a: 2 rows, selection rate 50.0%, impact ratio 0.500
       b: 2 rows, selection rate 100.0%, impact ratio 1.000
     """

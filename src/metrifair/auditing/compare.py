@@ -92,10 +92,8 @@ def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) ->
     # A distance between predictions is the same whatever label they predict.
     if any(key[1] not in CRITERIA or CRITERIA[key[1]].score != "prediction" for key in keys):
         found["favorable"] = mine.favorable, theirs.favorable
-        for name in ("favorable_decision", "pos_label"):
-            values = getattr(mine, name), getattr(theirs, name)
-            if None not in values:
-                found[name] = values
+        both = {name: (getattr(mine, name), getattr(theirs, name)) for name in ("favorable_decision", "pos_label")}
+        found |= {name: values for name, values in both.items() if None not in values}
     if any(key[1] in CRITERIA and CRITERIA[key[1]].score == "loss" for key in keys):
         found["loss"] = mine.loss, theirs.loss
     if any(key[-1] in ("selection_ratio", "accuracy") for key in keys) and not _select_alike(first, second):

@@ -156,6 +156,6 @@ def ratio_text(table: Decisions, settings: AuditSettings) -> str:
     if compares_few(table):
         lowest = min(table.rates, key=lambda rate: 2.0 if rate.ratio is None else rate.ratio)
         pair = f"{quoted(lowest.group)} to {quoted(table.reference or '')}"
-        return f"Impact ratio {shown} of {pair}, of which one has fewer than {settings.min_group_size} rows."
+        return f"Impact ratio {shown} of {pair}, one with fewer than {settings.min_group_size} rows."
     verdict = four_fifths_text(table)
     return f"Four-fifths ratio {shown}: {verdict}." if verdict else f"Smallest impact ratio {shown}."
