@@ -35,6 +35,14 @@ def _split(training: int, validation: int, test: int, folds: int) -> str:
     return f"{first}, {validation:,} validation rows, {test:,} test rows."
 
 
+def _cross_fitted(training: int, validation: int, test: int, test_folds: int, folds: int) -> str:
+    chosen = f"{folds}-fold cross-validation" if folds else f"{validation:,} validation rows"
+    return (
+        f"All {test:,} rows are test rows, in {test_folds} folds. Models that score a fold were trained and chosen "
+        f"without its rows ({training:,} training rows, {chosen}). The models to use were fitted on all rows."
+    )
+
+
 def _weighted() -> str:
     return "Rows count by their sample weights. Intervals are omitted: their proof does not cover weighted samples."
 
@@ -117,6 +125,7 @@ def _same_decisions(models: int, of: int) -> str:
 
 NOTES: Mapping[str, Callable[..., str]] = {
     "split": _split,
+    "cross_fitted": _cross_fitted,
     "positive_label": positive_text,
     "weighted": _weighted,
     "label_groups": lambda attribute: (
