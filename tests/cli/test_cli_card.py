@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import yaml
 
-from metrifair import AuditOptions, FairClassifier, audit, frontier, load
+from metrifair import AuditOptions, FairClassifier, audit, load
+from tests.one_split import frontier
 
 RNG = np.random.default_rng(1)
 SEX = RNG.integers(2, size=300)

@@ -412,6 +412,7 @@ class Frontier(TradeOff):
             training=self.training_points,
             validation=self.validation_points,
             provenance=provenance,
+            change=self.change,
         )
 
     def to_frame(self, backend: Backend | None = None) -> Any:

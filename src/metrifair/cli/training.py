@@ -20,10 +20,13 @@ from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.cli.training_options import Training
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.table_model import ChosenThreshold, TableModel, choose_threshold
-from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
+from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Predictions
 from metrifair.support.provenance import Provenance, SourceFile, made_now
-from metrifair.tradeoff.evaluate import Evaluation, evaluate_model, predictions, small_groups
-from metrifair.tradeoff.split import HeldOut, Split, with_common_comparisons
+from metrifair.tradeoff.evaluate import Evaluation, evaluation_of, predictions, small_groups
+from metrifair.tradeoff.frontier import automatic_test_folds
+from metrifair.tradeoff.points import Job
+from metrifair.tradeoff.result import in_row_order
+from metrifair.tradeoff.split import HeldOut, Split, outer_splits, with_common_comparisons
 from metrifair.wording import frontier as wording
 from metrifair.wording.frontier_view import FrontierView, figure_name, figure_texts
 from metrifair.wording.numbers import figure_text, positive_text
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.int64]
 
+_TEST = 0.25  # share of held-out rows
 _NARROW = 100  # columns of a terminal without room for every figure
 _SHOWN = 8  # strengths in a table, about
 _SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  # beside "Unfairness"
@@ -51,18 +55,24 @@ class TrainedModel:
     chosen: ChosenThreshold | None
     notes: tuple[str, ...]
     unfinished: tuple[str, ...]  # what says that training has not converged
+    test_folds: int = 0  # 0: one split
+    unseen: Predictions | None = None  # with test folds: predictions for all rows
 
 
 def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     """The model that was asked for."""
     data, seed = source.data, source.options.seed
-    parts = _parts(source, asked)
     if len(data.problem.scheme.classes) != 2 and (asked.rule is not None or asked.threshold is not None):
         raise DataError(f"a threshold decides between two classes, which {source.options.label!r} does not have")
     if asked.costs is not None and len(asked.costs) != 2:
         raise DataError("--cost must be 2 rows of 2 costs, by label and decision, in ascending order of the classes")
     scheme = data.problem.scheme
     notes = [*source.notes, "" if source.options.positive else positive_text(scheme.classes, scheme.positive)]
+    automatic = 0 if asked.test is not None else automatic_test_folds(data, _TEST)
+    if count := asked.test_folds or automatic:
+        return _cross_fitted(source, asked, count, notes)
+    asked = asked._replace(test=_TEST if asked.test is None else asked.test)
+    parts = _parts(source, asked)
     apart: list[HeldOut] = []
     if len(parts.test):
         # Rows that lack a group are refused here.
@@ -78,14 +88,62 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     judgment = None
     if apart:
         utility = None if chosen is None else chosen.utility
-        judgment = evaluate_model(measured, *apart, strength=source.estimator.strength, seed=seed, utility=utility)
+        seen = [predictions(measured, part) for part in apart]
+        judgment = evaluation_of(*seen, *apart, job=Job(source.estimator.strength, seed), utility=utility)
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)
         model = replace(again, threshold=measured.threshold)
-        told = Told(*(list(dict.fromkeys([*one, *other])) for one, other in zip(told, more, strict=True)))
+        told = told.with_others(more)
     known = tuple(dict.fromkeys(note for note in (*notes, *told.notes) if note))
     return TrainedModel(model, measured, parts, judgment, chosen, known, tuple(told.unfinished))
+
+
+def _cross_fitted(source: TrainingFile, asked: Training, count: int, notes: Sequence[str]) -> TrainedModel:
+    """A model of all rows; its figures, and its threshold, are by models that were trained without each fold."""
+    data, seed = source.data, source.options.seed
+    (everyone,) = with_common_comparisons(data.held_out(data.rows))
+    small = small_groups({"test": everyone})
+    splits = [split for split, _ in outer_splits(data, count, asked.validation, seed, folds=None)]
+    parts, told = [], Told([], [])
+    for split in splits:
+        rows = np.sort(np.concatenate(split[:2])) if asked.rule is None else split.train
+        (model, more), threshold = source.fitted(rows), asked.threshold
+        if asked.rule is not None:
+            part = data.held_out(split.validation)
+            score = predictions(model, part).score
+            threshold = choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs).threshold
+        parts.append(predictions(replace(model, threshold=threshold), data.held_out(split.test)))
+        told = told.with_others(more)
+    unseen = in_row_order(parts, [split.test for split in splits])
+    (model, more), chosen = source.fitted(data.rows), None
+    if asked.rule is not None:
+        chosen = choose_threshold(unseen.score, everyone.problem, rule=asked.rule, costs=asked.costs)
+    model = replace(model, threshold=asked.threshold if chosen is None else chosen.threshold)
+    fold = np.repeat(np.arange(count), [len(split.test) for split in splits])
+    judgment = evaluation_of(
+        unseen,
+        predictions(model, everyone),
+        everyone,
+        everyone,
+        job=Job(source.estimator.strength, seed),
+        utility=None if chosen is None else chosen.utility,
+        test_fold=fold[np.argsort(np.concatenate([split.test for split in splits]))],
+    )
+    told = told.with_others(more)
+    known = dict.fromkeys((*notes, "" if small is None else wording.note_text(small), *told.notes))
+    trained_on = Split(rows, data.rows[:0] if asked.rule is None else splits[0].validation, data.rows)
+    return TrainedModel(
+        model,
+        model,
+        trained_on,
+        judgment,
+        chosen,
+        tuple(note for note in known if note),
+        tuple(told.unfinished),
+        count,
+        unseen,
+    )
 
 
 def _parts(source: TrainingFile, asked: Training) -> Split:
@@ -153,6 +211,7 @@ def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
         "threshold": found.model.threshold,
         "chosen_by": None if chosen is None else chosen.utility.name,
         "refit": len(source.data.rows) if found.model is not found.measured else None,
+        "test_folds": found.test_folds or None,
         "notes": list(found.notes),
         "warnings": list(warnings(source, found)),
     }
@@ -160,6 +219,12 @@ def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
 
 def _rows_sentence(source: TrainingFile, found: TrainedModel) -> str:
     parts, strength = found.parts, source.estimator.strength
+    if found.test_folds:
+        chosen = " and choose its threshold" if len(parts.validation) else ""
+        return (
+            f"Trained on all {len(parts.test):,} rows with strength {strength:g}. Figures are of all rows, in "
+            f"{found.test_folds} folds: models that train{chosen} without a fold evaluate it."
+        )
     trained = f"Trained on {len(parts.train):,} rows with strength {strength:g}"
     if len(parts.validation):
         trained += f", threshold chosen on {len(parts.validation):,} others"
@@ -254,11 +319,16 @@ def _threshold_sentences(found: TrainedModel) -> list[str]:
     return [f"{said}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
 
 
-def write_held_out(source: TrainingFile, model: TableModel, rows: Rows, path: Path) -> list[str]:
-    """Write what the model says of rows that it has not seen; where that is, and the command that audits it."""
-    options, table = source.options, source.predictions(model, rows)
+def write_held_out(
+    source: TrainingFile, model: TableModel, rows: Rows, path: Path, unseen: Predictions | None = None
+) -> list[str]:
+    """Write predictions for held-out rows; where they are, and the command that audits them.
+
+    ``unseen`` are predictions by models that were trained without the rows; None: the model has not seen them.
+    """
+    options, table = source.options, source.predictions(model, rows, unseen)
     write_table(table, path)
-    told = [f"Held-out predictions: {path} ({len(rows):,} rows that the model has not seen)."]
+    told = [f"Held-out predictions: {path} ({len(rows):,} rows, each scored by a model that has not seen it)."]
     several = model.classes is not None and len(model.classes) > 2
     if several and not model.has_probabilities:
         return told
@@ -291,8 +361,7 @@ def selected(front: Frontier, **wish: Any) -> Any:
 def show_frontier(out: Console, front: Frontier) -> None:
     """A few strengths, mean over seeds, with the chosen one among them; then the choice in words."""
     view = front.view()
-    say(out, *view.notes)
-    out.print(str(front), soft_wrap=True)
+    say(out, *wording.headline(view))
     chosen = None if view.chosen is None else view.chosen.place
     step = max(1, len(view.rows) // _SHOWN)
     shown = [
@@ -326,11 +395,7 @@ def show_frontier(out: Console, front: Frontier) -> None:
         own = [row.text for row in shown if wording.row_note(row) == note]
         named = "; ".join(own) if view.knobs else f"{front.parameter} {', '.join(own)}"
         say(out, f"* {named}: {note}.")
-    if told := wording.families_sentence(view):
-        say(out, told)
-    if view.baseline is not None:
-        say(out, wording.constant_sentence(view))
-    say(out, wording.shown_note(view, len(shown)), *wording.choice_sentences(view))
+    say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes)
 
 
 def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) -> Provenance:

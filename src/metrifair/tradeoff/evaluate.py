@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -300,37 +299,6 @@ class Evaluation:
     groups: tuple[GroupPerformance, ...]
 
 
-def evaluate_model(
-    model: Any, held_out: HeldOut, training: HeldOut, *, strength: float, seed: int, utility: Utility | None = None
-) -> Evaluation:
-    """The figures of a model on held-out rows; ``training`` are its training rows, with common comparisons.
-
-    ``utility``, if it is not accuracy, is one more figure, and the constant predictor is the best by it.
-    """
-    against = rivals(training.problem, *(() if utility is None else (utility,)))
-    chance = unfairness_by_chance(held_out)
-    point_in = partial(point_of, strength=strength, seed=seed, against=against)
-    outside, inside = predictions(model, held_out), predictions(model, training)
-    point = point_in(outside, held_out)
-    if not point.failed and is_overfit(inside, training, outside, held_out, least=chance):
-        point = replace(point, overfit=True)
-    constant = next((one.constant for one in against if one.utility == utility), against[0].constant)
-    whole, with_small = replace(held_out, least=1, apart=frozenset()), None
-    if len(whole.compared) > len(held_out.compared) and not point.failed:
-        gap = float(distances_of(_compared(outside, whole), whole).max())
-        with_small = {"unfairness": gap, "chance": unfairness_by_chance(whole)}
-    return Evaluation(
-        point=point,
-        training=point_in(inside, training),
-        chance=chance,
-        with_small=with_small,
-        comparisons=len(held_out.compared),
-        constant=point_in(constant.predictions(len(held_out.problem)), held_out),
-        constant_value=constant.value,
-        groups=performance_by_group(outside, held_out),
-    )
-
-
 def performance_by_group(found: Predictions, part: HeldOut) -> tuple[GroupPerformance, ...]:
     """The figures of every group of every attribute, in the order of its names.
 
@@ -455,3 +423,41 @@ class Evaluator:
         against = self.rivals if known else (*self.rivals, rival)
         found = rival.constant.predictions(len(self.test.problem))
         return point_of(found, self.test, strength=0.0, seed=0, against=against), rival.constant.value
+
+
+def evaluation_of(
+    outside: Predictions,
+    inside: Predictions,
+    held_out: HeldOut,
+    training: HeldOut,
+    *,
+    job: Job,
+    utility: Utility | None = None,
+    test_fold: Integers | None = None,
+) -> Evaluation:
+    """The figures of a model's predictions for held-out rows, beside those for its training rows.
+
+    Both parts have common comparisons. ``utility``, if it is not accuracy, is one more figure, and the constant
+    predictor is the best by it. ``test_fold`` is that of each row, where models of other folds predicted it.
+    """
+    against = rivals(training.problem, *(() if utility is None else (utility,)))
+    chance = unfairness_by_chance(held_out)
+    evaluator = Evaluator(training, held_out, held_out, job.seed, against, held_out, chance, test_fold=test_fold)
+    point = evaluator.test_point(outside, job, needs_group=False)
+    if not point.failed and is_overfit(inside, training, outside, held_out, least=chance):
+        point = replace(point, overfit=True)
+    constant = next((one.constant for one in against if one.utility == utility), against[0].constant)
+    whole, with_small = replace(held_out, least=1, apart=frozenset()), None
+    if len(whole.compared) > len(held_out.compared) and not point.failed:
+        gap = float(distances_of(_compared(outside, whole), whole).max())
+        with_small = {"unfairness": gap, "chance": unfairness_by_chance(whole)}
+    return Evaluation(
+        point=point,
+        training=evaluator.point(inside, training, job, needs_group=False),
+        chance=chance,
+        with_small=with_small,
+        comparisons=len(held_out.compared),
+        constant=evaluator.point(constant.predictions(len(held_out.problem)), held_out, job, needs_group=False),
+        constant_value=constant.value,
+        groups=performance_by_group(outside, held_out),
+    )

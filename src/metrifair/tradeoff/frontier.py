@@ -136,7 +136,6 @@ def trade_off(asked: FrontierRequest) -> TradeOff:
     """Train the models of every strength and seed, and evaluate them on held-out rows."""
     asked = asked.checked()
     search, families = asked.search, families_of(asked.estimator, asked.parameter)
-    seeds = search.seed_values
     if search.continuous is not None and families is not None:
         families = tuple(family.with_parameter("continuous", search.continuous) for family in families)
     members = list(asked.estimator) if families is None else [family.estimator for family in families]
@@ -189,9 +188,7 @@ class _SweepPlan:
         """All rows."""
         asked = self.asked
         weight = None if is_number(asked.sample_weight) else asked.sample_weight  # one for all weighs nothing
-        return RowsToTrain(
-            asked.X, asked.y, asked.sensitive_features, asked.control_features, weight, self.data.rows
-        )
+        return RowsToTrain(asked.X, asked.y, asked.sensitive_features, asked.control_features, weight, self.data.rows)
 
     def with_one_split(self, members: Sequence[Any]) -> _Swept:
         """All models on one split into training, validation and test rows."""
