@@ -410,9 +410,10 @@ class Frontier(TradeOff):
             constant_value=constant[1],
             areas=(self.area, self.area_with_constant),
             training=self.training_points,
-            validation=self.validation_points,
+            validation=() if self.test_folds else self.validation_points,
             provenance=provenance,
             change=self.change,
+            fold_choices=self.fold_choices,
         )
 
     def to_frame(self, backend: Backend | None = None) -> Any:

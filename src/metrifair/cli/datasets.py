@@ -106,7 +106,7 @@ def demo_command(output: Path, max_unfairness: float) -> None:
         raise DataError(f"cannot write to the folder {output}: {error.strerror}; name another --output") from error
     from metrifair import FairClassifier, SearchOptions, datasets, frontier
     from metrifair.cli.console import console, say
-    from metrifair.cli.training import selected, show_frontier
+    from metrifair.cli.training import selected, show_strengths
     from metrifair.wording.frontier import story
 
     out = console()
@@ -134,5 +134,5 @@ def demo_command(output: Path, max_unfairness: float) -> None:
     front.to_picture(files["Picture"], title=title)
     model.save(files["Model"])
     say(out, *(f"{what}: {path.resolve()}" for what, path in files.items()), "")
-    show_frontier(out, front)
+    show_strengths(out, front)
     say(out, 'In Python: metrifair.load("demo-model.metrifair").predict_proba(X)')

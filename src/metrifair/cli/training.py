@@ -359,9 +359,14 @@ def selected(front: Frontier, **wish: Any) -> Any:
 
 
 def show_frontier(out: Console, front: Frontier) -> None:
-    """A few strengths, mean over seeds, with the chosen one among them; then the choice in words."""
+    """The choice in words, then a table and the notes."""
+    say(out, *wording.headline(front.view()))
+    show_strengths(out, front)
+
+
+def show_strengths(out: Console, front: Frontier) -> None:
+    """A few strengths, mean over seeds, with the chosen one among them; then the notes."""
     view = front.view()
-    say(out, *wording.headline(view))
     chosen = None if view.chosen is None else view.chosen.place
     step = max(1, len(view.rows) // _SHOWN)
     shown = [

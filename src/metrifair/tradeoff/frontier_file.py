@@ -66,6 +66,7 @@ class FrontierRecord(Record):
     chosen_by: UtilityRecord | None
     certified: bool
     change: Change | None
+    fold_choices: tuple[float, ...]
 
     def __post_init__(self) -> None:
         reference = None if self.change is None else self.change.reference
@@ -73,7 +74,16 @@ class FrontierRecord(Record):
             point.check()
 
 
-_CHANGED = ("outcomes", "utility", "chosen", "limit", "chosen_by", "certified", "change")  # by writing, or by a choice
+_CHANGED = (
+    "outcomes",
+    "utility",
+    "chosen",
+    "limit",
+    "chosen_by",
+    "certified",
+    "change",
+    "fold_choices",
+)  # by writing, or by a choice
 _SAME = [name for name in FrontierRecord.__struct_fields__ if name not in _CHANGED]
 
 
@@ -101,6 +111,7 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
         chosen_by=None if front.chosen_by is None else _utility_record(front.chosen_by),
         certified=front.certified,
         change=front.change,
+        fold_choices=front.fold_choices,
         **{name: getattr(front, name) for name in _SAME},
     )
     write(path, Content(FRONTIER, record.as_json(), arrays))
@@ -118,6 +129,6 @@ def read_frontier(content: Content, kind: Callable[..., T], model_in: Callable[[
     same = {name: getattr(record, name) for name in _SAME}
     front = kind(outcomes=outcomes, utility=record.utility.utility(), **same)
     front.chosen, front.limit, front.certified = record.chosen, record.limit, record.certified
-    front.change = record.change
+    front.change, front.fold_choices = record.change, record.fold_choices
     front.chosen_by = None if record.chosen_by is None else record.chosen_by.utility()
     return front

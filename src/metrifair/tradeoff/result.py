@@ -130,6 +130,7 @@ class TradeOff:
     chosen_by: Utility | None = field(default=None, init=False)
     certified: bool = field(default=False, init=False)
     change: Change | None = field(default=None, init=False)  # against the model without the penalty
+    fold_choices: tuple[float, ...] = field(default=(), init=False)  # strengths that were chosen in each test fold
     unseen: Predictions | None = field(default=None, init=False)  # of the chosen model for the test rows
 
     @property
@@ -190,7 +191,7 @@ class TradeOff:
             The chosen model with its figures.
         """
         self.chosen, self.limit, self.chosen_by, self.certified = None, wish.max_unfairness, None, False
-        self.change = self.unseen = None
+        self.change, self.unseen, self.fold_choices = None, None, ()
         judged_by = self.utility if utility is None else self._with_figures(utility)
         if wish.certified and self.test_folds:
             problem = "needs one split, as nothing is proven of figures from several models"
@@ -205,7 +206,9 @@ class TradeOff:
         if self.source is not None:
             self.unseen = self.source.evaluator.test_predictions(best.model, best.job)
         if self.source is not None and self.source.folds:
-            self.unseen = self._chosen_by_fold(wish, judged_by, needs_group)
+            bests = self._chosen_by_fold(wish, judged_by, needs_group)
+            self.fold_choices = tuple(one.job.value for one in bests)
+            self.unseen = in_row_order([one.model.test for one in bests], [fold.rows for fold in self.source.folds])
             self.chosen = self.source.evaluator.test_point(self.unseen, best.job, needs_group=best.test.needs_group)
         self.change = self._change(best.job, judged_by)
         return best
@@ -231,17 +234,16 @@ class TradeOff:
             found = [nearest(self, candidates, wish)]
         return best_of(self, found, wish, utility)
 
-    def _chosen_by_fold(self, wish: Wish, utility: Utility, needs_group: bool | None) -> Predictions:
-        """Predictions for all rows by the models that are chosen in each test fold, without its rows."""
-        folds = () if self.source is None else self.source.folds
-        parts = []
-        for fold in folds:
+    def _chosen_by_fold(self, wish: Wish, utility: Utility, needs_group: bool | None) -> list[Outcome]:
+        """The outcomes that are chosen in each test fold, without its rows."""
+        bests = []
+        for fold in () if self.source is None else self.source.folds:
             outcomes = fold.outcomes
             if any(outcome.validation.figure(utility.name) is None for outcome in outcomes):
                 context = SweepContext(fold.evaluator, fold.rows)
                 outcomes = [context.with_utility(outcome, utility) for outcome in outcomes]
-            parts.append(self._best(outcomes, wish, utility, needs_group, near=True).model.test)
-        return in_row_order(parts, [fold.rows for fold in folds])
+            bests.append(self._best(outcomes, wish, utility, needs_group, near=True))
+        return bests
 
     def _change(self, job: Job, utility: Utility) -> Change | None:
         """The chosen point less that of the same family and seed without the penalty; None where there is none."""

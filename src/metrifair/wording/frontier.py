@@ -22,6 +22,7 @@ from metrifair.wording.numbers import (
     percent_text,
     positive_text,
     quoted,
+    strength_texts,
 )
 
 _PARTS = {"training": "training rows", "validation": "validation rows", "test": "test rows"}
@@ -353,8 +354,15 @@ def remarks(view: FrontierView) -> tuple[str, ...]:
     if view.choice is not None and (mark := view.choice.marks.get(view.key)):
         sentences.append(f"{mark_warning(view.utility, mark)}.")
     if view.choice is not None and view.limit is not None:
-        asked = f"with an {noun(view.label(view.gap_key))} of at most {view.limit:g} on validation rows"
+        rows = "in cross-validation" if view.fold_choices else "on validation rows"
+        asked = f"with an {noun(view.label(view.gap_key))} of at most {view.limit:g} {rows}"
         sentences.append(f"The chosen model is {_best(view)}, up to noise, {asked}.")
+    if view.fold_choices:
+        chosen = listed(strength_texts(view.fold_choices))
+        sentences.append(
+            f"The choice was repeated without each test fold ({noun(view.label('strength'))} {chosen}). Its figures are "
+            "those of these choices, which differ from the row of the chosen model."
+        )
     sentences += [constant_sentence(view), families_sentence(view)]
     if view.front and (failed := sum(row.failed for row in view.rows)):
         sentences.append(

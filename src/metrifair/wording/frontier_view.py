@@ -84,6 +84,8 @@ class FrontierView:
         Where it all comes from.
     change
         The chosen model's figures less those without the penalty.
+    fold_choices
+        The strengths that were chosen in each test fold.
 
     Examples
     --------
@@ -114,6 +116,7 @@ class FrontierView:
     knobs: Mapping[str, str] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
     change: Change | None = None
+    fold_choices: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         if not self.points:
