@@ -396,10 +396,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
     headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
     first = ["on the Pareto front", "group"] if view.knobs else [front.parameter]
     show_table(out, [*first, *headings], rows, left=len(first))
-    for note in dict.fromkeys(wording.row_note(row) for row in shown if wording.row_note(row)):
-        own = [row.text for row in shown if wording.row_note(row) == note]
-        named = "; ".join(own) if view.knobs else f"{front.parameter} {', '.join(own)}"
-        say(out, f"* {named}: {note}.")
+    say(out, *wording.row_notes(view, shown))
     say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes)
 
 

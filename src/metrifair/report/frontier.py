@@ -32,6 +32,7 @@ from metrifair.wording.frontier import (
     overfit_sentence,
     remarks,
     row_note,
+    row_notes,
     summary,
 )
 from metrifair.wording.frontier_view import FrontierRow, FrontierView, RowFigure, figure_lines, figure_texts
@@ -236,7 +237,6 @@ def _constant_lines(view: FrontierView) -> Json:
 def _table(view: FrontierView) -> Json:
     several = any(len(row.points) > 1 for row in view.rows)
     failures = any(row.failed for row in view.rows)
-    noted = any(row.mark or row.overfit for row in view.rows)
     parts = view.rows[0].parts
     # The unfairness of training and validation rows stands beside that of test rows.
     order = [own for key in view.keys for own in (key, *(parts if key == view.gap_key else ()))]
@@ -246,7 +246,7 @@ def _table(view: FrontierView) -> Json:
         *(["Group"] if families else []),
         *(f"… {own}" if own in parts else view.label(own) for own in order),
     ]
-    names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else []), *(["Note"] * noted)]
+    names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]
     cells = [
         [
             _cell(f"{row.text} *" if row_note(row) else row.text, number if families else row.strength),
@@ -255,11 +255,10 @@ def _table(view: FrontierView) -> Json:
             *([_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)] if several else []),
             _cell("yes" if row.on_front else "", row.on_front),
             *([_cell(row.state, row.failed)] if failures else []),
-            *([_cell(note := row_note(row), bool(note))] if noted else []),
         ]
         for number, row in enumerate(view.rows)
     ]
-    return {"columns": names, "rows": cells, "starred": "A star points to the last column." if noted else ""}
+    return {"columns": names, "rows": cells, "notes": list(row_notes(view, view.rows))}
 
 
 def _cell(text: str, value: float | None) -> Json:

@@ -360,8 +360,8 @@ def remarks(view: FrontierView) -> tuple[str, ...]:
     if view.fold_choices:
         chosen = listed(strength_texts(view.fold_choices))
         sentences.append(
-            f"The choice was repeated without each test fold ({noun(view.label('strength'))} {chosen}). Its figures are "
-            "those of these choices, which differ from the row of the chosen model."
+            f"The choice was repeated without each test fold ({noun(view.label('strength'))} {chosen}). Its figures "
+            "are those of these choices, which differ from the row of the chosen model."
         )
     sentences += [constant_sentence(view), families_sentence(view)]
     if view.front and (failed := sum(row.failed for row in view.rows)):
@@ -450,6 +450,16 @@ def row_note(row: FrontierRow) -> str:
     """What a table says of a strength beside its figures."""
     overfit = "significantly less unfair on training rows" if row.overfit else ""
     return "; ".join(filter(None, (row.mark, overfit)))
+
+
+def row_notes(view: FrontierView, rows: Sequence[FrontierRow]) -> tuple[str, ...]:
+    """Each note of these rows once, after the rows that it belongs to, which a star marks."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if note := row_note(row):
+            found.setdefault(note, []).append(row.text)
+    name = "" if view.knobs else f"{noun(view.label('strength'))} "
+    return tuple(f"* {name}{('; ' if view.knobs else ', ').join(texts)}: {note}." for note, texts in found.items())
 
 
 def shown_note(view: FrontierView, shown: int) -> str:
