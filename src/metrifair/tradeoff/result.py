@@ -46,28 +46,28 @@ class SweepContext:
             return outcome
         evaluator = self.evaluator
         job, model = outcome.job, outcome.model
-        base = evaluator.training or evaluator.validation
-        against = rivals(base.problem, utility, X=base.X)[-1:]
-
-        def extended(point: Point, found: Predictions | None, part: HeldOut) -> Point:
-            if found is None:
-                return point
-            worth = worth_of(found, part, against)
-            return replace(
-                point,
-                more={**point.more, **worth.values},
-                intervals={**point.intervals, **worth.intervals},
-                errors={**point.errors, **worth.errors},
-                marks={**point.marks, **worth.marks},
-            )
-
         if isinstance(model, HeldOutPredictions):
-            return replace(outcome, validation=extended(outcome.validation, model.validation, evaluator.validation))
+            validation = self.extended(outcome.validation, model.validation, evaluator.validation, utility)
+            return replace(outcome, validation=validation)
         seen, unseen = evaluator.validation_predictions(model, job), evaluator.test_predictions(model, job)
         return replace(
             outcome,
-            validation=extended(outcome.validation, seen, evaluator.validation),
-            test=extended(outcome.test, unseen, evaluator.test),
+            validation=self.extended(outcome.validation, seen, evaluator.validation, utility),
+            test=self.extended(outcome.test, unseen, evaluator.test, utility),
+        )
+
+    def extended(self, point: Point, found: Predictions | None, part: HeldOut, utility: Utility) -> Point:
+        """The point of these predictions with one more utility."""
+        if found is None:
+            return point
+        base = self.evaluator.training or self.evaluator.validation
+        worth = worth_of(found, part, rivals(base.problem, utility, X=base.X)[-1:])
+        return replace(
+            point,
+            more={**point.more, **worth.values},
+            intervals={**point.intervals, **worth.intervals},
+            errors={**point.errors, **worth.errors},
+            marks={**point.marks, **worth.marks},
         )
 
     def refitted(self, job: Job) -> Any:
@@ -209,7 +209,11 @@ class TradeOff:
             bests = self._chosen_by_fold(wish, judged_by, needs_group)
             self.fold_choices = tuple(one.job.value for one in bests)
             self.unseen = in_row_order([one.model.test for one in bests], [fold.rows for fold in self.source.folds])
-            self.chosen = self.source.evaluator.test_point(self.unseen, best.job, needs_group=best.test.needs_group)
+            evaluator = self.source.evaluator
+            chosen = evaluator.test_point(self.unseen, best.job, needs_group=best.test.needs_group)
+            if chosen.figure(judged_by.name) is None:
+                chosen = self.source.extended(chosen, self.unseen, evaluator.test, judged_by)
+            self.chosen = chosen
         self.change = self._change(best.job, judged_by)
         return best
 
