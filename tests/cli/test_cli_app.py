@@ -165,9 +165,9 @@ def test_the_version_is_the_packages() -> None:
 ROOT = Path(__file__).parents[2]
 # Without the penalty, with it, what it costs: AUC and unfairness, each followed by its interval.
 STORY = [
-    (0.860, 0.832, 0.888, 0.305, 0.244, 0.366),
-    (0.829, 0.798, 0.860, 0.135, 0.076, 0.194),
-    (0.031, 0.013, 0.049, 0.170, 0.117, 0.223),
+    (0.860, 0.832, 0.888, 0.305, 0.230, 0.359),
+    (0.829, 0.798, 0.860, 0.135, 0.055, 0.183),
+    (0.031, 0.013, 0.049, 0.170, 0.120, 0.230),
 ]
 
 

@@ -104,7 +104,7 @@ def test_the_choice_of_a_fold_does_not_depend_on_its_rows() -> None:
         search=FIVE,
     )
     assert np.array_equal(other.source.folds[0].rows, fold)
-    for limit in (0.2, 0.4, 0.6, 1.0):
+    for limit in (0.55, 0.6, 0.7, 1.0):
         for one in (front, other):
             one.select(max_unfairness=limit)
         assert other.fold_choices[0] == front.fold_choices[0]
@@ -153,7 +153,7 @@ def test_figures_of_the_choice_are_those_of_its_held_out_scores() -> None:
 def test_intervals_cover_the_distance_between_the_populations() -> None:
     """Scores of two models on two halves: the truth is the distance of the mixtures, known by 200,000 rows."""
     from metrifair.figures.utility import Predictions  # noqa: PLC0415
-    from metrifair.tradeoff.evaluate import Evaluator  # noqa: PLC0415
+    from metrifair.tradeoff.evaluate import Evaluator, resampled_interval  # noqa: PLC0415
     from metrifair.tradeoff.split import data_set  # noqa: PLC0415
 
     def drawn(rng: Any, rows: int) -> tuple[Any, Any, Any]:
@@ -173,10 +173,9 @@ def test_intervals_cover_the_distance_between_the_populations() -> None:
         )
         part = data.held_out(np.arange(400))
         found = Predictions(score, (score >= 0.5).astype(int), "probability")
-        interval = Evaluator(part, part, part, 0, (), part, 0.0, test_fold=fold).resampled(found)
-        value = ks_2samp(score[group == 0], score[group == 1]).statistic
-        margin = abs(interval.mean() - value) + 1.96 * interval.std(ddof=1)
-        covered += value - margin <= truth <= value + margin
+        resampled = Evaluator(part, part, part, 0, (), part, 0.0, test_fold=fold).resampled(found)
+        interval = resampled_interval(resampled, ks_2samp(score[group == 0], score[group == 1]).statistic)
+        covered += interval.low <= truth <= interval.high
     assert covered >= 93
 
 
@@ -236,10 +235,10 @@ def test_seeds_families_folds_weights_and_numbers_work(tmp_path: Path) -> None:
     assert not weighted.change.intervals
     number = frontier(
         FairRegressor(model="linear"),
-        X[:, :1],
-        X[:, 1],
+        X,
+        X.sum(1) + RNG.normal(size=N),
         sensitive_features=A,
-        strengths=[0.0, 2.0],
+        strengths=[0.0, 0.1],
         random_state=0,
         search=SearchOptions(test_folds=3),
     )
