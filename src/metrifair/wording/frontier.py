@@ -341,7 +341,8 @@ def summary(view: FrontierView) -> tuple[str, ...]:
     """The headline, then what else there is to know of the models.
 
     >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)])
-    >>> print(*summary(view), sep="\n")
+    >>> for sentence in summary(view):
+    ...     print(sentence)
     The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
     No model has been chosen yet: move the slider to see what each strength costs.
     """
