@@ -198,6 +198,8 @@ class Frontier(TradeOff):
         Library of the data frames that were passed, which ``to_frame`` also uses.
     provenance : Provenance, default=Provenance()
         Rows, columns, the call, seed, versions and time.
+    test_folds : int, default=0
+        Number of test folds. 0: one split into training, validation and test rows.
 
     Attributes
     ----------
@@ -207,6 +209,10 @@ class Frontier(TradeOff):
         Its unfairness limit.
     chosen_by : Utility or None
         Its measure of quality.
+    change : Change or None
+        Its figures less those of the model without the penalty, with intervals.
+    fold_choices : tuple of float
+        The strengths that are chosen in each test fold, without its rows. ``chosen`` is evaluated by these choices.
     certified : bool
         Whether the limit is certified, between the groups that are compared. ``notes`` name small groups.
 
@@ -231,8 +237,9 @@ class Frontier(TradeOff):
         """Select the best fitted model on validation rows.
 
         Pass exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``. ``chosen`` is then the model's point on
-        test rows. A model that is no better than a constant predictor is selected only if no other model qualifies,
-        with a warning. Among models that do not differ beyond noise, the one with the better ranking is selected.
+        test rows. With test folds, the model is fitted on all rows, and ``chosen`` repeats the choice without each
+        fold. A model that is no better than a constant predictor is selected only if no other model qualifies, with a
+        warning. Among models that do not differ beyond noise, the one with the better ranking is selected.
 
         Parameters
         ----------
@@ -257,7 +264,7 @@ class Frontier(TradeOff):
         Returns
         -------
         estimator
-            One of ``models``.
+            One of ``models``. With test folds they are fitted on all rows.
 
         Raises
         ------
