@@ -72,7 +72,8 @@ def test_notes_of_strengths_are_read_without_scrolling_sideways(opened, width, f
     assert "Note" not in page.locator("#table thead").inner_text()
     assert page.locator("#table-notes li").count() == 2
     box = page.locator("#table-notes").bounding_box()
-    assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
     heights = page.evaluate("[...document.querySelectorAll('#table tbody tr')].map((row) => row.offsetHeight)")
     assert max(heights) < 50
 
