@@ -1,11 +1,22 @@
 """How the site is made of the pages in this folder, the docstrings and the examples: ``make docs``."""
 
+import os
 import sys
+import tomllib
 from pathlib import Path
 
 import metrifair
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+def repository() -> str:
+    """Address of the repository: from pyproject.toml, or from the GitHub workflow that builds the site; else empty."""
+    written = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    address: str = written["project"].get("urls", {}).get("Repository", "")
+    here = "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}"
+    return address or (here.format_map(os.environ) if "GITHUB_REPOSITORY" in os.environ else "")
+
 
 project = "metrifair"
 author = "The metrifair developers"
@@ -15,10 +26,13 @@ release = version = metrifair.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "extension",
+    "picture",
+    "search_terms",
 ]
 exclude_patterns = [
     "_build",
@@ -85,10 +99,14 @@ html_copy_source = False
 html_show_sphinx = False
 html_last_updated_fmt = None
 html_sidebars = {"index": [], "**": ["sidebar-nav-bs"]}
-html_context = {"default_mode": "auto"}
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
+html_context = {"default_mode": "auto", "repository": repository()}
 html_theme_options = {
     "logo": {"image_light": "_static/logo-light.svg", "image_dark": "_static/logo-dark.svg", "alt_text": "metrifair"},
     "navbar_align": "left",
+    "navbar_start": ["navbar-logo", "version"],
+    "navbar_end": ["repository", "theme-switcher"],
+    "show_nav_level": 0,  # captions of a section are groups to open
     "header_links_before_dropdown": 7,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

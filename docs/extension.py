@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -77,10 +78,17 @@ def _without_last_blank(_app: Sphinx, _name: str, source: list[str]) -> None:
     source[0] = source[0].replace("\n\n```\n", "\n```\n")
 
 
+def _links_to_pages(_app: Sphinx, page: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+    """Link listings of source to pages of names; viewcode guesses the place on the page, and sometimes wrongly."""
+    if page.startswith("_modules/"):
+        context["body"] = re.sub(r'(class="viewcode-back" href="[^"#]*)#[^"]*"', r'\1"', context["body"])
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Tell Sphinx about all of this."""
     app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
     app.connect("autodoc-process-signature", _parameters)
     app.connect("source-read", _without_last_blank)
     app.connect("autodoc-skip-member", _of_others)
+    app.connect("html-page-context", _links_to_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

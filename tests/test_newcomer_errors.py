@@ -57,6 +57,16 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         DataError,
         r"make categories of text with astype\('category'\), or encode it first with .*FairXGBClassifier.*town",
     ),
+    "missing values in an array": (
+        lambda: FairClassifier().fit(np.where(_X > 1, np.nan, _X), _Y, sensitive_features=_A),
+        DataError,
+        r"X holds missing values \(NaN\); encode it first with make_pipeline\(TableEncoder\(\), FairClassifier\(\)\)",
+    ),
+    "text labels of plain XGBoost": (
+        lambda: FairXGBClassifier(0, n_jobs=1).fit(_X, np.where(_Y == 1, "yes", "no")),
+        DataError,
+        r"got \['no' 'yes'\]; pass labels from 0 on, or use FairLGBMClassifier",
+    ),
     "a table model with its parts exchanged": (
         lambda: TableModel(FairClassifier(), TableEncoder()),  # type: ignore[arg-type]
         DataError,

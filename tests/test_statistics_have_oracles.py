@@ -127,6 +127,7 @@ ORACLES = {
     "Difference.difference": DIFFERED,
     "Difference.interval": DIFFERED,
     "Difference.p_value": DIFFERED,
+    "Difference.joint_interval": "auditing/test_compare.py::test_verdicts_hold_for_all_differences_at_once",
     "Difference.p_adjusted": "auditing/test_compare.py::test_verdicts_hold_for_all_differences_at_once",
     "Difference.verdict": "auditing/test_compare.py::test_verdicts_hold_for_all_differences_at_once",
     "Look.sizes": POOLED,

@@ -13,6 +13,7 @@ __all__ = [
     "DataError",
     "Diverged",
     "MetrifairWarning",
+    "MissingBrowser",
     "MissingExtra",
     "MissingModelFile",
     "ModelFileError",
@@ -168,6 +169,10 @@ class ModelFileError(DataError):
 
 class MissingModelFile(ModelFileError, FileNotFoundError):
     """A model file that does not exist."""
+
+
+class MissingBrowser(DataError):
+    """A PDF file that needs a browser, where none is installed."""
 
 
 class MissingExtra(ImportError):

@@ -114,12 +114,12 @@ def test_it_says_what_the_model_was_trained_with(model: FairClassifier) -> None:
     assert facts["Sensitive attribute sex"] == "men, women"
     assert (facts["Strength of the penalty"], facts["Seed"]) == ("2.0", "3")
     assert "Nobody has stated what this model is for" in card
-    assert "No audit was given" in card
+    assert "No audit of this model's scores was given" in card
     assert "It was made fair towards the groups of sex, and no others." in card
 
 
 def test_figures_by_group_are_those_of_the_audit(model: FairClassifier, audited: Audit) -> None:
-    card = to_card(model, audited, intended_use="For *nobody*.")
+    card = to_card(model, audited, intended_use="For *nobody*.", audited_rows="all rows")
     (found,) = [table for table in tables_of(card) if table[0][:3] == ["Group", "Rows", "Base rate"]]
     for row, one in zip(found[1:], audited.record.by_group[0].groups, strict=True):
         assert one.auc is not None
@@ -185,7 +185,7 @@ def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
 
 def test_each_source_of_figures_is_named_by_itself(front: Frontier, audited: Audit) -> None:
     judged = front.outcomes[0]
-    swept, found = head_of(to_card(judged.model, audited, front))["model-index"][0]["results"]
+    swept, found = head_of(to_card(judged.model, audited, front, audited_rows="all rows"))["model-index"][0]["results"]
     assert (swept["dataset"]["split"], found["dataset"]["split"]) == ("test rows of the frontier", "audited rows")
     assert {one["type"] for one in swept["metrics"]} >= {"accuracy", "unfairness"}
     assert "kolmogorov" in {one["type"] for one in found["metrics"]} - {one["type"] for one in swept["metrics"]}
@@ -214,13 +214,23 @@ def test_of_a_pipeline_the_last_step_is_described() -> None:
     assert "model.predict(rows, sensitive_features=groups)" in card
 
 
+def test_an_audit_of_arrays_is_the_models_only_if_the_author_states_it(model: FairClassifier, audited: Audit) -> None:
+    card, stated = to_card(model, audited), to_card(model, audited, audited_rows="applications of 2025")
+    assert "## An audit of other scores" in card
+    assert "No audit of this model's scores was given" in card
+    assert "model-index" not in head_of(card)
+    assert "## An audit of other scores" not in stated
+    assert "Audited, as the author of this card states: applications of 2025." in stated
+    assert head_of(stated)["model-index"][0]["results"][0]["dataset"]["name"] == "audited rows"
+
+
 @settings(max_examples=30, deadline=None)
 @given(title=names, tag=names, group=names)
 def test_any_name_gives_a_head_that_yaml_reads_and_tables_that_hold(title: str, tag: str, group: str) -> None:
     line = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
     figures = GroupFigures(group, 9, Measure(0.5), accuracy=Measure(0.25))
     found = Audit(AuditRecord(9, 0, (0, 1), 0.95, [], by_group=[ByGroup(tag or "a", "everyone", [figures])]))
-    card = to_card(line, found, title=title or None, tags=[tag])
+    card = to_card(line, found, title=title or None, tags=[tag], audited_rows="all rows")
     head = head_of(card)
     assert head["model-index"][0]["name"] == (title or "LogisticRegression")
     assert head["library_name"] == "sklearn"
@@ -315,7 +325,7 @@ def test_what_cannot_be_used_is_named(model: FairClassifier, arguments: dict[str
 
 def test_a_hub_reads_it(model: FairClassifier, audited: Audit) -> None:
     hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed: its reader was not asked")
-    card = hub.ModelCard(to_card(model, audited, title="Hired", license="mit"))
+    card = hub.ModelCard(to_card(model, audited, title="Hired", license="mit", audited_rows="all rows"))
     assert card.data.license == "mit"
     assert {one.dataset_name for one in card.data.eval_results} == {"held-out rows"}
     assert {one.metric_type for one in card.data.eval_results} >= {"accuracy", "auc", "kolmogorov"}

@@ -66,7 +66,7 @@ def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
             [25],
             (
                 "cuts must name the column that is cut, where there are several, got [25]; "
-                "pass options=AuditOptions(cuts={'age': ...})"
+                "pass options=AuditOptions(cuts=...), with one of the columns 'age', 'sex'"
             ),
         ),
         ({"age": []}, "the cuts of 'age' must be finite numbers, at least one, got []"),

@@ -197,7 +197,8 @@ def test_a_sample_of_weight_zero_is_as_if_it_were_not_there() -> None:
 
 
 def test_all_scores_equal_gives_zeros_everywhere() -> None:
-    found = audit(None, [0.4] * 10, sensitive_features=list("ababababab"), metrics=list(METRICS), random_state=0)
+    options: dict[str, Any] = {"metrics": list(METRICS), "random_state": 0, "min_group_size": 5}
+    found = audit(None, [0.4] * 10, sensitive_features=list("ababababab"), **flat(**options))
     for one in found.findings:
         assert (one.value, one.p_value) == (0.0, 1.0)
         if one.metric == "kolmogorov":  # samples that do not vary are no proof that none does

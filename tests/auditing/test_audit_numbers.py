@@ -73,7 +73,7 @@ def test_scores_of_chance_have_p_values_of_chance() -> None:
             sensitive_features={"age": age},
             continuous=True,
             threshold=None,
-            options=AuditOptions(permutations=39, resamples=0),
+            options=AuditOptions(permutations=39, resamples=0, min_group_size=10),
         )
         for metric in small:
             small[metric] += of(found, metric).p_value <= 0.2

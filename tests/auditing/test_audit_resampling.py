@@ -450,7 +450,7 @@ def test_groups_are_dealt_to_scores_that_no_bins_of_theirs_have_taken_together(m
         sensitive_features=few,
         metrics="kolmogorov",
         random_state=0,
-        options=AuditOptions(resamples=0, permutations=19),
+        options=AuditOptions(resamples=0, permutations=19, min_group_size=20),
     )
     assert [len(one.values) for one in seen] == [6_000]
 

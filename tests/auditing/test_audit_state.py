@@ -187,7 +187,7 @@ def test_two_columns_of_probabilities_are_of_the_last_label(tmp_path):
     state.save(tmp_path / "a.state")
     for one in (state, AuditState.load(tmp_path / "a.state")):
         for asked in ({"pos_label": 0}, {"pos_label": 1, "favorable": "low"}):
-            with pytest.raises(DataError, match="are the probabilities of the label 1, the last of two columns; leave"):
+            with pytest.raises(DataError, match="are the probabilities of the label 1, the last of two columns; count"):
                 one.audit(**flat(**asked, **QUICK))
         for asked in ({"pos_label": 1}, {}, {"favorable": "low"}, {"favorable": "low", "pos_label": 0}):
             assert one.audit(**flat(**asked, **QUICK)).record.rows == 5

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import norm
 
 from benchmarks.differences import SETTINGS, drawn, held, truth
 from metrifair import (
@@ -30,8 +31,10 @@ from metrifair import (
     compare,
 )
 from metrifair.auditing.compare import compared_figures
-from metrifair.auditing.differences import Change, ComparedFigure, adjusted_p_values, change
+from metrifair.auditing.differences import ComparedFigure, change
+from metrifair.auditing.records import Difference
 from metrifair.auditing.request import AuditArguments, Request
+from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import ratio_intervals
 from tests.flat_options import flat, flat_audit
 
@@ -403,18 +406,39 @@ def test_figures_by_group_are_compared_by_their_rows() -> None:
 
 
 def test_verdicts_hold_for_all_differences_at_once() -> None:
-    p_values = (0.012, 0.04, 0.013, None, 0.9)
-    adjusted = adjusted_p_values(p_values)
-    # By hand: 0.012 x 4, then max(0.048, 0.013 x 3), 0.04 x 2, 0.9.
-    assert [None if p is None else round(p, 6) for p in adjusted] == [0.048, 0.08, 0.048, None, 0.9]
-    improved = Change(-0.5, direction="better")
-    assert [improved.verdict(p, 0.05) for p in adjusted] == [
-        "better",
-        "not_distinguishable",
-        "better",
-        "not_tested",
-        "not_distinguishable",
-    ]
+    """By hand: the joint interval has the width of a level shared by all tested differences, and decides."""
+    group, scores = models(400, (0.8, 0.4))
+    found = compare(*(audit(None, one, sensitive_features=group, **flat(**QUICK)) for one in scores.values()))
+    tested = [one for one in found.differences if one.p_value is not None]
+    wider = norm.isf(0.05 / (2 * len(tested))) / norm.isf(0.025)
+    assert len(tested) > 3
+    for one in tested:
+        assert one.interval is not None
+        assert one.joint_interval is not None
+        assert one.p_value is not None
+        width, joint = (end.high - end.low for end in (one.interval, one.joint_interval))
+        assert joint == pytest.approx(wider * width, rel=0.02), "the difference lies within both"
+        assert one.p_adjusted == pytest.approx(min(1.0, one.p_value * len(tested)))
+        excludes_0 = one.joint_interval.low > 0 or one.joint_interval.high < 0
+        assert one.verdict == (("worse" if _grows(one) else "better") if excludes_0 else "not_distinguishable")
+        assert excludes_0 == (one.p_adjusted is not None and one.p_adjusted <= 0.05)
+    assert {one.verdict for one in tested} >= {"better"}
+
+
+def test_a_center_on_the_other_side_of_0_than_the_difference_is_no_verdict() -> None:
+    """The value fell by 0.02, the centers of both intervals rose by 0.1: 0 lies between them."""
+    place = "g", "statistical_parity", "everyone", ("a", "b"), "kolmogorov"
+    before, after = ComparedFigure(*place, 0.3, Interval(0.2, 0.24)), ComparedFigure(*place, 0.28, Interval(0.3, 0.34))
+    found = change(before, after, 0.0, 0.95)
+    assert found.difference == pytest.approx(-0.02)
+    assert found.joint_interval is not None
+    assert found.joint_interval.low <= found.difference < 0 < found.joint_interval.high
+    assert (found.p_value, found.verdict) == (1.0, "not_distinguishable")
+
+
+def _grows(one: Difference) -> bool:
+    """Whether a difference is for the worse: of a ratio, less is."""
+    return (one.difference > 0) != (one.metric == "selection_ratio")
 
 
 def test_audits_that_have_nothing_in_common_or_another_confidence_are_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import sys
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -235,7 +236,7 @@ def test_what_is_wrong_with_a_workbook(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "old.xls").write_bytes(b"x")
     refused(tmp_path / "old.xls", "is a spreadsheet of another kind; save it as .xlsx, or its sheet as csv")
     monkeypatch.setitem(sys.modules, "fastexcel", None)
-    with pytest.raises(MissingExtra, match=r'reading Excel files needs .*"metrifair\[excel\]"'):
+    with pytest.raises(MissingExtra, match=r'reading Excel files needs .*"metrifair\[cli\]"'):
         audit_file(path, score="p", group="sex", reading=ReadOptions(sheet="first"))
 
 
@@ -244,8 +245,16 @@ def test_names_that_look_like_mistakes_are_pointed_out() -> None:
         None, [0.1, 0.2, 0.3, 0.4, 0.5], sensitive_features={"sex": ["f", "F ", "m", "NA", "n / a"]}, **flat(**QUICK)
     )
     told = " ".join(found.note_texts())
-    assert "sex: 'NA' is treated as a group. Leave these cells empty if it marks missing values" in told
+    assert "sex: 'NA' is treated as a group. If it marks missing values, leave these cells empty" in told
     assert "sex: 'n / a' is treated as a group" in told
     assert "sex: the groups 'F ' and 'f' differ only in spelling" in told
     clean = audit(None, [0.1, 0.2, 0.3], sensitive_features={"sex": ["f", "m", None], "n": [1, 1, 2]}, **flat(**QUICK))
     assert not {"name_like_missing", "names_alike"} & {note.kind for note in clean.notes}
+
+
+def test_provenance_has_the_hash_of_the_file_and_not_of_its_copy_in_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_bytes("p,sex\n0.1,Männer\n0.4,Frauen\n0.6,Männer\n0.9,Frauen\n".encode("cp1252"))
+    found = audit_file(path, score="p", group="sex", reading=ReadOptions(encoding="cp1252"))
+    (file,) = found.provenance.files
+    assert (file.name, file.sha256) == ("scores.csv", sha256(path.read_bytes()).hexdigest())

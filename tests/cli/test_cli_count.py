@@ -124,7 +124,7 @@ def test_a_database_is_audited_by_its_address(days: list[Path], tmp_path: Path, 
     merged = AuditState.load(tmp_path / "d.state").audit(random_state=0)
     assert [one.value for one in merged.findings] == pytest.approx([one.value for one in exact.findings], abs=1e-12)
     assert "has no table 'x'; its tables are 'scores'" in refusal(call("audit", address, "--table", "x", *ASKED))
-    assert "--table names a table of a database" in refusal(call("audit", days[0], "--table", "x", *ASKED))
+    assert "--table reads from a database" in refusal(call("audit", days[0], "--table", "x", *ASKED))
 
 
 @pytest.mark.parametrize("address", ["nothing://me:s3cret@host/db", "postgres://me:s3cret@127.0.0.1:1/db"])

@@ -22,7 +22,7 @@ def test_a_trained_model_says_in_onnx_what_predict_says(csv: Path, tmp_path: Pat
     done = call("export", model, "--output", graph)
     assert done.exit_code == 0, done.output
     assert done.output.startswith(
-        f"ONNX graph: {graph}. Inputs: 'income' double, 'town' string, 'code' string, 'member'"
+        f"ONNX graph: {graph}. Inputs, each of shape (n, 1): 'income' double, 'town' string, 'code' string, 'member'"
     )
     assert call("predict", model, csv, "--output", said).exit_code == 0
     table, expected = pl.read_csv(csv, schema_overrides={"code": pl.String}), pl.read_csv(said)
@@ -41,7 +41,10 @@ def test_a_trained_model_says_in_onnx_what_predict_says(csv: Path, tmp_path: Pat
 def test_pipelines_and_plain_models_are_exported_and_other_files_refused(tmp_path: Path, call: Any) -> None:
     table, path, graph = {"size": [1.0, 2.0, 4.0]}, tmp_path / "m", tmp_path / "m.onnx"
     save(make_pipeline(TableEncoder(), FairRegressor(0.0, model="linear")).fit(table, [1.0, 2.0, 4.0]), path)
-    assert call("export", path, "--output", graph).output == f"ONNX graph: {graph}. Inputs: 'size' double\n"
+    assert (
+        call("export", path, "--output", graph).output
+        == f"ONNX graph: {graph}. Inputs, each of shape (n, 1): 'size' double\n"
+    )
     found = onnxruntime.InferenceSession(graph).run(None, {"size": np.array([[3.0]])})[0]
     np.testing.assert_allclose(found, load(path).predict({"size": [3.0]}), atol=1e-9)
     rows, said = tmp_path / "rows.csv", tmp_path / "said.csv"
@@ -49,7 +52,7 @@ def test_pipelines_and_plain_models_are_exported_and_other_files_refused(tmp_pat
     assert call("predict", path, rows, "--output", said).exit_code == 0
     np.testing.assert_allclose(pl.read_csv(said)["prediction"].to_numpy(), found, atol=1e-9)
     FairRegressor(0.0, model="linear").fit([[1.0], [2.0], [4.0]], [1.0, 2.0, 4.0]).save(path)
-    assert "Inputs: 'X' double" in call("export", path, "--output", graph).output
+    assert "Input: 'X' double, of shape (n, number of features)" in call("export", path, "--output", graph).output
     AuditState(score_range=(0, 1)).add(None, [0.1, 0.2, 0.7, 0.9], sensitive_features=["a", "b", "a", "b"]).save(path)
     said = refusal(call("export", path, "--output", graph))
     expected = (

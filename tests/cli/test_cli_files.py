@@ -306,7 +306,7 @@ def test_what_stands_for_a_missing_value_is_named_once_and_the_command_says_it_a
         done = call("audit", tmp_path / name, *asked, files[out], *more)
         assert done.exit_code == 0, done.output
     assert "Note: sex: 'Unknown' is treated as a group." in done.output
-    assert "Leave these cells empty if it marks missing values, or use --missing Unknown." in done.output
+    assert "If it marks missing values, leave these cells empty, or use --missing Unknown." in done.output
     gaps, told, untold = (json.loads(file.read_text()) for file in files[:3])
     assert told["findings"] == gaps["findings"] != untold["findings"]
     again = shlex.split(told["provenance"]["call"])
@@ -357,7 +357,9 @@ def test_what_is_not_replaced_is_told_by_every_command(people: pl.DataFrame, tmp
         if command != "train":
             done = call(command, f"duckdb:{tmp_path / 'p.db'}", "--table", "people", *asked, *replaced)
             assert done.exit_code == 2
-            assert "--replace rewrites cells of files, not of a database; make a view" in " ".join(done.output.split())
+            assert "--replace rewrites cells of files, not of a database; rewrite them with --query SQL" in " ".join(
+                done.output.split()
+            )
             done = call(
                 command, f"duckdb:{tmp_path / 'p.db'}", "--table", "people", *asked, "--group", "sex", "--no-header",
                 "--decimal", ",",

@@ -154,11 +154,16 @@ def test_the_positive_label_is_told_where_the_labels_do_not_tell_it(
 ) -> None:
     asked = ("--label", "hired", "--group", "sex", "--model", "linear", "--json", tmp_path / "found.json")
     asked += ("--strengths", "0") if command == "frontier" else ()
-    said = "Positive label: 'nein' (the last of 'ja', 'nein'); name another positive label to change it."
     people.with_columns(pl.col("hired").replace({"yes": "ja", "no": "nein"})).write_csv(csv)
-    assert said in call(command, csv, *asked).stdout
-    assert said in json.loads((tmp_path / "found.json").read_text())["notes"]
+    done, rows = call(command, csv, *asked), people["hired"].to_list()
+    counts = sorted([("'nein'", rows.count("no")), ("'ja'", rows.count("yes"))], key=lambda pair: -pair[1])
+    listed = ", ".join(f"{name} ({count})" for name, count in counts)
+    assert refusal(done) == (f"the label 'hired' does not show which value is positive: {listed}; use --positive CLASS")
     assert "Positive label" not in call(command, csv, *asked, "--positive", "ja").stdout
+    said = "Positive label: 'Approved' (the first of 'Approved', 'Declined'); name another positive label to change it."
+    people.with_columns(pl.col("hired").replace({"yes": "Approved", "no": "Declined"})).write_csv(csv)
+    assert call(command, csv, *asked).stdout.count(said) == 1
+    assert said in json.loads((tmp_path / "found.json").read_text())["notes"]
     people.write_csv(csv)  # "yes" needs no explanation
     assert "Positive label" not in call(command, csv, *asked).stdout
 
@@ -227,7 +232,7 @@ def test_advice_is_in_the_words_of_the_command(csv: Path, call: Any) -> None:
 def test_why_there_is_no_ratio_is_told(csv: Path, people: pl.DataFrame, call: Any) -> None:
     people.with_columns(sex=pl.when(pl.int_range(240) < 3).then(pl.lit("other")).otherwise("sex")).write_csv(csv)
     asked = ("--standard", "credit", "--reference", "other", "--threshold", "3000")
-    assert "sex, everyone: There is no impact ratio: " in call("audit", csv, *AUDIT, *asked).stdout
+    assert "By sex: There is no impact ratio: " in call("audit", csv, *AUDIT, *asked).stdout
 
 
 def test_a_table_of_many_groups_is_cut_on_the_terminal(csv: Path, people: pl.DataFrame, call: Any) -> None:

@@ -15,7 +15,20 @@ from scipy.stats import ks_2samp
 from metrifair import load
 from tests.cli.conftest import N
 
-ASKED = ("--label", "hired", "--group", "sex", "--model", "linear", "--ignore", "number", "--ignore", "wage", "--ignore", "code")
+ASKED = (
+    "--label",
+    "hired",
+    "--group",
+    "sex",
+    "--model",
+    "linear",
+    "--ignore",
+    "number",
+    "--ignore",
+    "wage",
+    "--ignore",
+    "code",
+)
 
 
 def gap_in(held_out: pl.DataFrame) -> float:

@@ -319,7 +319,7 @@ def holed(values: np.ndarray, value: float = NAN) -> np.ndarray:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"X": holed(X)}, "Input X contains NaN."),
+        ({"X": holed(X)}, "X holds missing values (NaN); encode it first"),
         ({"X": holed(X, math.inf)}, "Input X contains infinity or a value too large for dtype('float64')."),
         ({"y": holed(Y)}, "Input y contains NaN."),
         ({"y": Y[:-1]}, "Found input variables with inconsistent numbers of samples: [60, 59]"),

@@ -61,10 +61,8 @@ def test_four_fifths_by_hand():
     assert d[0] == "d"
     assert unknown[:4] == ["unknown", "8", "2.4%", "8"]
     said = text_of(markup)
-    assert (
-        "Excluded from impact ratios, under 2% of the rows: “c” (2 rows, 0.6%); its category is missing: “unknown”"
-        in said
-    )
+    excluded = "Excluded from impact ratios by team, under 2% of the rows: “c” (2 rows, 0.6%)"
+    assert f"{excluded}; its category is missing: “unknown”" in said
     assert "Four-fifths ratio 0.500" in said
 
 

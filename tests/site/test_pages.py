@@ -1,7 +1,9 @@
 """What the pages tell people to type exists: the options of commands, and pages that the tests of the site run."""
 
 import re
+import runpy
 import shlex
+import tomllib
 from pathlib import Path
 
 import click
@@ -40,3 +42,24 @@ def test_planted_fault_an_option_that_there_is_not_is_found() -> None:
     (line,) = commands_of("```\nmetrifair audit a.csv --score p --grop sex\n```\n")
     with pytest.raises(click.NoSuchOption):
         parsed(line)
+
+
+def test_the_site_links_to_the_repository_that_is_known(monkeypatch) -> None:
+    repository = runpy.run_path(str(ROOT / "docs" / "conf.py"))["repository"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    written = project.get("urls", {}).get("Repository", "")
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    assert repository() == written
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://example.org")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "people/project")
+    assert repository() == (written or "https://example.org/people/project")
+
+
+def test_every_page_with_search_terms_exists_and_every_term_has_one_page() -> None:
+    pages = runpy.run_path(str(ROOT / "docs" / "search_terms.py"))["PAGES"]
+    terms = [term for terms in pages.values() for term in terms]
+    assert len(terms) == len(set(terms))
+    assert all(term == term.lower() for term in terms)
+    written = {name.removeprefix("gallery/") for name in pages if name.startswith("gallery/")}
+    assert all((ROOT / "examples" / "gallery" / f"{name}.py").is_file() for name in written)
+    assert all((ROOT / "docs" / f"{name}.md").is_file() for name in pages if not name.startswith("gallery/"))

@@ -4,10 +4,7 @@
 """
 
 import os
-import threading
-from functools import partial
 from html.parser import HTMLParser
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -133,52 +130,6 @@ def test_nothing_is_fetched_from_elsewhere(pages) -> None:
         for tag, address, relation in page.refers
         if urlsplit(address).netloc and tag != "a" and (tag != "link" or set(relation.split()) & fetched)
     ] == []
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *said: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture(scope="module")
-def address():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=SITE))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is in the extra dev")
-    if not Path("/usr/bin/chromium").exists():
-        pytest.skip("no browser: /usr/bin/chromium is not installed")
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def opened(browser, address):
-    """Opens pages of the site; then none may have asked for anything elsewhere, or complained."""
-    trouble: list[str] = []
-    context = browser.new_context()
-    context.route("**/*", lambda route: route.continue_() if route.request.url.startswith(address) else route.abort())
-    context.on("request", lambda request: request.url.startswith((address, "data:")) or trouble.append(request.url))
-    context.on("console", lambda said: said.type in {"error", "warning"} and trouble.append(said.text))
-    context.on("weberror", lambda error: trouble.append(str(error.error)))
-
-    def opener(path: str, **options: object):
-        page = context.new_page()
-        page.set_viewport_size(options.get("size", {"width": 1280, "height": 900}))
-        page.goto(address + path, wait_until="load", timeout=30_000)
-        return page
-
-    yield opener
-    context.close()
-    assert trouble == []
 
 
 WATCHED = (

@@ -103,7 +103,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "name_like_missing": (
         {"attribute": "sex", "group": "NA"},
         (
-            "sex: 'NA' is treated as a group. Leave these cells empty if it marks missing values, or read the file with "
+            "sex: 'NA' is treated as a group. If it marks missing values, leave these cells empty, or read the file with "
             "reading=ReadOptions(missing='NA')."
         ),
     ),
@@ -187,7 +187,7 @@ def test_audits_make_no_other_kinds() -> None:
         ("undecided", "Use --threshold NUMBER to compute them."),
         ("same_decision", "Use --threshold NUMBER to compare decisions that differ."),
         ("positive_label", "Use --positive CLASS to change it."),
-        ("name_like_missing", "Leave these cells empty if it marks missing values, or use --missing NA."),
+        ("name_like_missing", "If it marks missing values, leave these cells empty, or use --missing NA."),
     ],
 )
 def test_the_command_line_names_options(kind: str, remedy: str) -> None:

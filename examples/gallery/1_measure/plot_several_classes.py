@@ -22,11 +22,18 @@ for points, label in ((first, "group A"), (second, "group B")):
     left.scatter(*(points @ corners).T, s=8, alpha=0.4, label=label)
 left.plot(*corners[[0, 1, 2, 0]].T, color="#5a5a63", linewidth=1)
 for corner, name in zip(corners, ("refuse", "accept", "ask back"), strict=True):
-    left.annotate(name, corner, textcoords="offset points", xytext=(0, 6 if corner[1] else -14), ha="center")
-left.set(aspect="equal", title="Probabilities of three classes", xlim=(-0.15, 1.15), ylim=(-0.12, 1))
+    left.annotate(
+        name, corner, textcoords="offset points", xytext=(0, 6 if corner[1] else -14), ha="center"
+    )
+left.set(
+    aspect="equal", title="Probabilities of three classes", xlim=(-0.15, 1.15), ylim=(-0.12, 1)
+)
 left.axis("off")
 left.legend(loc="upper left", fontsize=9)
-found = {name: energy_distance(first[:, k], second[:, k]) for k, name in enumerate(("refuse", "accept", "ask back"))}
+found = {
+    name: energy_distance(first[:, k], second[:, k])
+    for k, name in enumerate(("refuse", "accept", "ask back"))
+}
 found["sliced, all classes"] = sliced_energy_distance(first, second, random_state=0)
 right.barh(list(found), list(found.values()), color="#4b3fbf")
 right.bar_label(right.containers[0], fmt="%.4f", padding=3)

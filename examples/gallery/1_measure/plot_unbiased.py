@@ -22,12 +22,17 @@ figure, axes = plt.subplots()
 for unbiased, label in ((False, "within the batch (biased)"), (True, "unbiased")):
     middle, spread = [], []
     for size in sizes:
-        values = energy_distance(u[:, :size], v[:, :size], unbiased=unbiased)  # of 2,000 batches at once
+        # Of 2,000 batches at once.
+        values = energy_distance(u[:, :size], v[:, :size], unbiased=unbiased)
         middle.append(values.mean())
         spread.append(1.96 * values.std() / len(values) ** 0.5)
     axes.errorbar(sizes, middle, spread, marker="o", capsize=3, label=label)
 axes.axhline(truth, color="#1b1b1f", linestyle=":", label="true distance")
 axes.set_xscale("log", base=2)
-axes.set(xlabel="scores of each group in a batch", ylabel="mean estimate", title="Energy distance of two normals")
+axes.set(
+    xlabel="scores of each group in a batch",
+    ylabel="mean estimate",
+    title="Energy distance of two normals",
+)
 axes.set_xticks(sizes, sizes)
 axes.legend()

@@ -19,11 +19,19 @@ y = (0.8 * X[:, 0] + X[:, 1] + generator.normal(0, 1, 4000) > 0).astype(int)
 figure, panels = plt.subplots(1, 2, sharey=True, figsize=(8.4, 3.6))
 bands = np.digitize(age, np.arange(25, 70, 5))
 for panel, strength in zip(panels, (0, 30), strict=True):
-    model = FairClassifier(strength, model="linear", continuous=True).fit(X, y, sensitive_features=age)
+    model = FairClassifier(strength, model="linear", continuous=True).fit(
+        X, y, sensitive_features=age
+    )
     score = model.predict_proba(X)[:, 1]
-    quartiles = np.array([np.quantile(score[bands == band], (0.25, 0.5, 0.75)) for band in range(10)])
+    quartiles = np.array(
+        [np.quantile(score[bands == band], (0.25, 0.5, 0.75)) for band in range(10)]
+    )
     middles = np.arange(22.5, 70, 5)
     panel.fill_between(middles, quartiles[:, 0], quartiles[:, 2], alpha=0.25)
     panel.plot(middles, quartiles[:, 1])
-    panel.set(title=f"strength {strength}: dependence {energy_dependence(score, age):.3f}", xlabel="age", ylim=(0, 1))
+    panel.set(
+        title=f"strength {strength}: dependence {energy_dependence(score, age):.3f}",
+        xlabel="age",
+        ylim=(0, 1),
+    )
 panels[0].set_ylabel("score")

@@ -15,7 +15,9 @@ from metrifair import FairLGBMClassifier, unfairness
 generator = np.random.default_rng(0)
 a = generator.integers(2, size=6000)
 X = generator.normal(size=(6000, 5)) + np.outer(a, [1.0, 0.5, 0, 0, 0])
-y = (np.sin(2 * X[:, 0]) + X[:, 1] + X[:, 2] * X[:, 3] + generator.normal(0, 0.7, 6000) > 0.6).astype(int)
+y = (
+    np.sin(2 * X[:, 0]) + X[:, 1] + X[:, 2] * X[:, 3] + generator.normal(0, 0.7, 6000) > 0.6
+).astype(int)
 train, test = np.arange(6000) < 4000, np.arange(6000) >= 4000
 
 strengths = [0, 0.3, 1, 3, 10]
@@ -31,5 +33,9 @@ figure, axes = plt.subplots()
 axes.plot(gaps, quality, marker="o", color="#4b3fbf")
 for strength, gap, value in zip(strengths, gaps, quality, strict=True):
     axes.annotate(f"{strength:g}", (gap, value), textcoords="offset points", xytext=(8, -10))
-axes.set(xlabel="Kolmogorov distance, held-out rows", ylabel="AUC, held-out rows", title="Fair LightGBM, by strength")
+axes.set(
+    xlabel="Kolmogorov distance, held-out rows",
+    ylabel="AUC, held-out rows",
+    title="Fair LightGBM, by strength",
+)
 axes.set_xlim(0, None)

@@ -21,7 +21,9 @@ X = np.column_stack([1.5 * y, y + a, 0.7 * a * y, a]) + generator.normal(0, 1, (
 criteria = ["statistical_parity", "equal_opportunity", "predictive_equality", "equalized_odds"]
 gaps = []
 for trained in [None, *criteria]:
-    model = FairClassifier(10 if trained else 0, criterion=trained or "statistical_parity", model="linear")
+    model = FairClassifier(
+        10 if trained else 0, criterion=trained or "statistical_parity", model="linear"
+    )
     score = model.fit(X, y, sensitive_features=a).predict_proba(X)[:, 1]
     gaps.append([unfairness(y, score, sensitive_features=a, criterion=name) for name in criteria])
 
@@ -30,7 +32,14 @@ figure, axes = plt.subplots(figsize=(7.2, 4.4))
 axes.imshow(gaps, aspect="auto", cmap="Purples", vmin=0, vmax=0.8)
 for row, values in enumerate(gaps):
     for column, gap in enumerate(values):
-        axes.text(column, row, f"{gap:.2f}", ha="center", va="center", color="white" if gap > 0.45 else "#1b1b1f")
+        axes.text(
+            column,
+            row,
+            f"{gap:.2f}",
+            ha="center",
+            va="center",
+            color="white" if gap > 0.45 else "#1b1b1f",
+        )
 axes.set_xticks(range(4), names)
 axes.set_yticks(range(5), ["no penalty", *names])
 axes.set(title="Kolmogorov distance", xlabel="evaluated by", ylabel="trained for")

@@ -13,7 +13,9 @@ import pandas as pd
 from metrifair import FairClassifier
 
 generator = np.random.default_rng(0)
-people = pd.DataFrame({"sex": generator.choice(["f", "m"], 6000), "age": generator.choice(["old", "young"], 6000)})
+people = pd.DataFrame(
+    {"sex": generator.choice(["f", "m"], 6000), "age": generator.choice(["old", "young"], 6000)}
+)
 odd = (people["sex"] == "f") == (people["age"] == "young")  # young women and old men
 X = np.column_stack([generator.normal(0, 1, 6000) - 1.2 * odd, generator.normal(0, 1, 6000), odd])
 y = (X[:, 0] + X[:, 1] + generator.normal(0, 0.8, 6000) > -0.6).astype(int)

@@ -18,7 +18,12 @@ fresh, outcome, group = population.sample(100_000, seed=1)
 
 figure, axes = plt.subplots()
 exact = [population.tradeoff(strength) for strength in np.geomspace(0.01, 100, 200)]
-axes.plot([point.energy for point in exact], [point.risk for point in exact], color="#5a5a63", label="exact")
+axes.plot(
+    [point.energy for point in exact],
+    [point.risk for point in exact],
+    color="#5a5a63",
+    label="exact",
+)
 for strength in np.geomspace(0.03, 10, 10):
     model = FairRegressor(strength, model="linear", random_state=0).fit(X, y, sensitive_features=a)
     predicted = model.predict(fresh)
@@ -30,6 +35,8 @@ for strength in np.geomspace(0.03, 10, 10):
     )
 axes.scatter([], [], color="#d55e00", label="trained on 6,000 rows, evaluated on others")
 axes.set(
-    xlabel="energy distance of the predictions", ylabel="mean squared error", title="Trained models on the exact curve"
+    xlabel="energy distance of the predictions",
+    ylabel="mean squared error",
+    title="Trained models on the exact curve",
 )
 axes.legend()

@@ -20,7 +20,9 @@ target = (x.sum(1) + torch.randn(3000) > 0.6).float()
 figure, axes = plt.subplots()
 for strength in (0, 1, 5):
     torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1), torch.nn.Flatten(0))
+    net = torch.nn.Sequential(
+        torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1), torch.nn.Flatten(0)
+    )
     sampler = StratifiedBatchSampler(group, target, batch_size=128, random_state=0)
     penalty = UnfairnessPenalty(sampler=sampler)
     optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
@@ -28,7 +30,9 @@ for strength in (0, 1, 5):
     for _ in range(12):
         for rows in sampler:
             output = net(x[rows])
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(output, target[rows], sampler.weights[rows])
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                output, target[rows], sampler.weights[rows]
+            )
             loss = loss + strength * penalty(output.sigmoid(), group[rows])
             optimizer.zero_grad()
             loss.backward()
@@ -37,6 +41,13 @@ for strength in (0, 1, 5):
             score = net(x).sigmoid()
             distances.append(energy_distance(score[group == 0], score[group == 1]).item())
     right = ((score > 0.5) == target.bool()).float().mean()
-    axes.plot(range(1, 13), distances, marker="o", label=f"strength {strength:g}: accuracy {right:.2f}")
-axes.set(xlabel="epoch", ylabel="energy distance of the groups", title="One more term in the loss", ylim=(0, None))
+    axes.plot(
+        range(1, 13), distances, marker="o", label=f"strength {strength:g}: accuracy {right:.2f}"
+    )
+axes.set(
+    xlabel="epoch",
+    ylabel="energy distance of the groups",
+    title="One more term in the loss",
+    ylim=(0, None),
+)
 axes.legend()

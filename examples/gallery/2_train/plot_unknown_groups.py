@@ -35,6 +35,9 @@ axes.plot(known, gaps, marker="o", label="trained with the known groups")
 axes.set_xscale("log")
 axes.set_xticks(known, known)
 axes.set(
-    xlabel="rows with a known group, of 5,000", ylabel="Kolmogorov distance", title="Missing groups", ylim=(0, None)
+    xlabel="rows with a known group, of 5,000",
+    ylabel="Kolmogorov distance",
+    title="Missing groups",
+    ylim=(0, None),
 )
 axes.legend()

@@ -23,7 +23,9 @@ figure, panels = plt.subplots(1, 2, figsize=(8.4, 3.8))
 for panel, utility in zip(panels, ("accuracy", "auc"), strict=True):
     for point in front.points:
         marked = utility in point.marks
-        panel.scatter(point.unfairness, point.figure(utility), s=40, color="#9b9aa3" if marked else "#0072b2")
+        panel.scatter(
+            point.unfairness, point.figure(utility), s=40, color="#9b9aa3" if marked else "#0072b2"
+        )
     panel.scatter(0, front.constant.figure(utility), marker="x", s=90, color="#d55e00")
     panel.set(title=f"By {'AUC' if utility == 'auc' else utility}", xlabel="Kolmogorov distance")
 panels[0].set_ylim(0.8, 1)

@@ -10,7 +10,13 @@ parameter. The post-processor needs each person's group to predict, which may be
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import BarycenterPostprocessor, FairClassifier, FairLGBMClassifier, SearchOptions, frontier
+from metrifair import (
+    BarycenterPostprocessor,
+    FairClassifier,
+    FairLGBMClassifier,
+    SearchOptions,
+    frontier,
+)
 
 generator = np.random.default_rng(0)
 a = generator.integers(2, size=3000)

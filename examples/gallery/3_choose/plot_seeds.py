@@ -14,7 +14,8 @@ from metrifair import FairClassifier, SearchOptions, frontier
 
 cancer = load_breast_cancer()
 X, y = cancer.data, cancer.target
-large = X[:, 0] > np.median(X[:, 0])  # a stand-in for a group: tumors with a radius above the median
+# A stand-in for a group: tumors with a radius above the median.
+large = X[:, 0] > np.median(X[:, 0])
 strengths = [0, 0.1, 0.3, 1, 3, 10, 30]
 front = frontier(
     FairClassifier(),
@@ -28,7 +29,9 @@ front = frontier(
 
 figure, axes = plt.subplots()
 for name, label in (("unfairness", "Kolmogorov distance"), ("auc", "AUC")):
-    values = np.array([[p.figure(name) for p in front.points if p.strength == strength] for strength in strengths])
+    values = np.array(
+        [[p.figure(name) for p in front.points if p.strength == strength] for strength in strengths]
+    )
     axes.fill_between(range(len(strengths)), values.min(1), values.max(1), alpha=0.2)
     axes.plot(range(len(strengths)), values.mean(1), marker="o", label=label)
 axes.set_xticks(range(len(strengths)), strengths)

@@ -15,7 +15,9 @@ from metrifair import audit, datasets
 
 data = datasets.load("mortgage")
 train, test = data.split(0)
-model = make_pipeline(StandardScaler(), LogisticRegression()).fit(data.X.iloc[train], data.y.iloc[train])
+model = make_pipeline(StandardScaler(), LogisticRegression()).fit(
+    data.X.iloc[train], data.y.iloc[train]
+)
 found = audit(
     data.y.iloc[test],
     model.predict_proba(data.X.iloc[test]),
@@ -30,9 +32,17 @@ print("\n".join(found.summary))
 figure, axes = plt.subplots(figsize=(7.2, 2.8))
 for row, finding in enumerate(found.findings):
     axes.hlines(row, finding.value, finding.certified, color="#0072b2", linewidth=1.5)
-    axes.hlines(row, finding.interval.low, finding.interval.high, color="#0072b2", linewidth=5, alpha=0.5)
+    axes.hlines(
+        row, finding.interval.low, finding.interval.high, color="#0072b2", linewidth=5, alpha=0.5
+    )
     axes.scatter(finding.value, row, color="#0072b2", s=60, zorder=3)
-    axes.annotate(f"p = {finding.p_value:.3f}", (1.0, row), va="center", ha="right", color="#5a5a63")
-axes.set_yticks(range(len(found.findings)), [one.criterion.replace("_", " ") for one in found.findings])
-axes.set(xlim=(0, 1), xlabel="Kolmogorov distance", title="White and not white applicants, held-out rows")
+    axes.annotate(
+        f"p = {finding.p_value:.3f}", (1.0, row), va="center", ha="right", color="#5a5a63"
+    )
+axes.set_yticks(
+    range(len(found.findings)), [one.criterion.replace("_", " ") for one in found.findings]
+)
+axes.set(
+    xlim=(0, 1), xlabel="Kolmogorov distance", title="White and not white applicants, held-out rows"
+)
 axes.set_ylim(len(found.findings) - 0.5, -0.5)

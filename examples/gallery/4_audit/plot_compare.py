@@ -30,7 +30,9 @@ print("\n".join(both.summary))
 
 # %%
 # Points to the left of 0 are improvements.
-shown = [one for one in both.differences if one.metric in ("kolmogorov", "wasserstein") and one.interval]
+shown = [
+    one for one in both.differences if one.metric in ("kolmogorov", "wasserstein") and one.interval
+]
 colors = {"better": "#009e73", "worse": "#d55e00"}
 figure, axes = plt.subplots(figsize=(7.2, 3.6))
 for row, one in enumerate(shown):
@@ -38,6 +40,10 @@ for row, one in enumerate(shown):
     axes.hlines(row, one.interval.low, one.interval.high, color=color, linewidth=4, alpha=0.5)
     axes.scatter(one.difference, row, color=color, s=60, zorder=3)
 axes.axvline(0, color="#1b1b1f", linewidth=1)
-axes.set_yticks(range(len(shown)), [f"{one.criterion.replace('_', ' ')}: {one.metric}" for one in shown])
-axes.set(xlabel="difference of the distance, proposed less in use", title="Better where it is left of 0")
+axes.set_yticks(
+    range(len(shown)), [f"{one.criterion.replace('_', ' ')}: {one.metric}" for one in shown]
+)
+axes.set(
+    xlabel="difference of the distance, proposed less in use", title="Better where it is left of 0"
+)
 axes.set_ylim(len(shown) - 0.5, -0.5)

@@ -25,7 +25,9 @@ figure, axes = plt.subplots()
 for one in series.record.series:
     color = "#d55e00" if one.alarm == "worse" else "#0072b2"
     if one.interval:
-        axes.vlines(one.look, one.interval.low, one.interval.high, color=color, linewidth=5, alpha=0.35)
+        axes.vlines(
+            one.look, one.interval.low, one.interval.high, color=color, linewidth=5, alpha=0.35
+        )
     axes.scatter(one.look, one.value, color=color, s=60, zorder=3)
 axes.scatter([], [], color="#d55e00", label="alarm: larger than in January")
 axes.set(ylabel="Kolmogorov distance", title="Women and men, month by month", ylim=(0, None))

@@ -32,5 +32,10 @@ axes.plot(sizes, [one.certified for one in found], marker="o", label="certified 
 axes.plot(sizes, [one.value for one in found], marker="o", label="measured")
 axes.axhline(found[-1].value, color="#1b1b1f", linestyle=":", label="true gap (approximate)")
 axes.set_xscale("log")
-axes.set(xlabel="rows", ylabel="Kolmogorov distance", title="Measured gap and certified bound", ylim=(0, None))
+axes.set(
+    xlabel="rows",
+    ylabel="Kolmogorov distance",
+    title="Measured gap and certified bound",
+    ylim=(0, None),
+)
 axes.legend()

@@ -23,7 +23,8 @@ left.plot(thresholds, rates[1], label="group B")
 worst = np.argmax(np.abs(rates[0] - rates[1]))
 left.vlines(thresholds[worst], *rates[:, worst], color="#4b3fbf", linewidth=3)
 left.set(
-    title=f"Selection rates; tallest gap {unfairness(None, score, sensitive_features=group):.2f}", xlabel="threshold"
+    title=f"Selection rates; tallest gap {unfairness(None, score, sensitive_features=group):.2f}",
+    xlabel="threshold",
 )
 left.legend()
 right.plot(thresholds, rates.min(0) / rates.max(0), color="#4b3fbf")

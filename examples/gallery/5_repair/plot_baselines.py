@@ -12,7 +12,12 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from metrifair import FairClassifier, unfairness
-from metrifair.baselines import FairKDEClassifier, LabelBiasClassifier, MassagingClassifier, ReweighingClassifier
+from metrifair.baselines import (
+    FairKDEClassifier,
+    LabelBiasClassifier,
+    MassagingClassifier,
+    ReweighingClassifier,
+)
 
 generator = np.random.default_rng(0)
 a = generator.integers(2, size=1500)
@@ -34,6 +39,12 @@ for marker, (name, model) in zip("XosD^vP", methods.items(), strict=True):
     score = model.fit(X[train], y[train], sensitive_features=a[train]).predict_proba(X[test])[:, 1]
     place = unfairness(y[test], score, sensitive_features=a[test]), roc_auc_score(y[test], score)
     ours = name.startswith("metrifair")
-    axes.scatter(*place, s=80, marker=marker, alpha=0.8, color="#4b3fbf" if ours else "#d55e00", label=name)
-axes.set(xlabel="Kolmogorov distance, held-out rows", ylabel="AUC, held-out rows", title="Methods compared")
+    axes.scatter(
+        *place, s=80, marker=marker, alpha=0.8, color="#4b3fbf" if ours else "#d55e00", label=name
+    )
+axes.set(
+    xlabel="Kolmogorov distance, held-out rows",
+    ylabel="AUC, held-out rows",
+    title="Methods compared",
+)
 axes.legend(fontsize=10)

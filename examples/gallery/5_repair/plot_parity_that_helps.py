@@ -16,7 +16,9 @@ shares = np.linspace(0, 0.8, 33)
 populations = [BiasedClassification(delta=share) for share in shares]
 figure, axes = plt.subplots()
 axes.plot(shares, [one.optimal_true_risk for one in populations], label="fits the records")
-axes.plot(shares, [one.fair_true_risk for one in populations], label="fits the records, with parity")
+axes.plot(
+    shares, [one.fair_true_risk for one in populations], label="fits the records, with parity"
+)
 axes.set(
     xlabel="share of group 1's cases that goes unrecorded",
     ylabel="cross entropy with respect to the truth",

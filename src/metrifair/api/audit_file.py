@@ -20,7 +20,7 @@ from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, R
 from metrifair.auditing.source import AuditSource, BinnedSource, ColumnSource, audit_source
 from metrifair.errors import DataError
 from metrifair.support.checks import seed_of
-from metrifair.support.provenance import source_files
+from metrifair.support.provenance import read_score_origin, source_files
 from metrifair.support.signatures import as_in
 
 if TYPE_CHECKING:
@@ -133,13 +133,16 @@ def audit_file(
         if len(scores) > 1 and favorable_decision is None:
             check_models(source.head(scores, LOOKED_AT) if head is None else head, scores)
         files = source_files(source.paths, source.name if source.is_copy else None)
+        origin = None if reading.replace else read_score_origin(path, files)
         audits = {}
         for name, roles in roles_by_name.items():
             rows: AuditSource = BinnedSource(FileRows(source, roles, groups_allowed(request.max_groups)))
             if head is not None:
                 rows = ColumnSource(source.name, roles, head, scores, source.is_text)
             result = audit_source(rows, request, generator)
-            result = result.with_provenance(audit_file, arguments, seed=seed, columns=roles.by_role, files=files)
+            scored = origin if origin is not None and roles.score in origin.columns else None
+            facts = {"seed": seed, "columns": roles.by_role, "files": files, "score_origin": scored}
+            result = result.with_provenance(audit_file, arguments, **facts)
             audits[name] = Audit(result.record, result.rows)
     return one_or_compared(audits)
 

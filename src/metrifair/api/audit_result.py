@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -23,6 +24,7 @@ from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, GroupRat
 from metrifair.problem.tables import Backend, frame, frame_of
 from metrifair.report.audit.charts import AuditChartKind, audit_chart
 from metrifair.report.html import framed, write_html
+from metrifair.report.pdf import print_pdf
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import TESTS, Description, describe, significance_text
@@ -477,6 +479,25 @@ compute them.
         tables = () if by_group is None else by_group.record
         write_html(path, audit_html(record, title=title, frontier=view, group_metrics=tables))
 
+    def to_pdf(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the page of ``to_html`` as a PDF file, printed by Chromium or Google Chrome without a network.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        **options : object
+            Further options, as in ``to_html``.
+
+        Raises
+        ------
+        MissingBrowser
+            If neither browser is installed.
+        DataError
+            Where nothing can be written there.
+        """
+        print_pdf(partial(self.to_html, **options), path)
+
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
         tables = f"{count_text(len(self.decisions), 'table')} of decisions"
@@ -539,7 +560,7 @@ class RateTable:
     --------
     >>> from metrifair import audit
     >>> audit(None, [0, 1, 1, 1], sensitive_features=list("aabb"), random_state=0).rates("ll144")
-    sensitive_features, everyone: Smallest impact ratio 0.500 (0.072 to 1.000).
+    sensitive_features, everyone: Impact ratio 0.500 (0.072 to 1.000); it compares a group with fewer than 30 rows.
       a: 2 rows, selection rate 50.0%, impact ratio 0.500
       b: 2 rows, selection rate 100.0%, impact ratio 1.000
     """
@@ -598,17 +619,67 @@ class RateTable:
         """
         return self.audit.to_json(path, **options)
 
-    def to_html(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write one page with these tables and the audit, as ``Audit.to_html`` does.
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
+        frontier: Viewable | FrontierView | None = None,
+        details: bool = False,
+    ) -> None:
+        """Write one HTML page with these tables, exclusions, notes and provenance.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        title : str, default=None
+            Title of the page; by default "Selection rates and impact ratios".
+        about : dict of str, default=None
+            Metadata shown in the report, such as the date and source of the data.
+        frontier : Frontier or FrontierView, default=None
+            Frontier to report, by its less discriminatory alternatives; only for ``standard="credit"``.
+        details : bool, default=False
+            Whether to add the whole audit below the tables: distances, charts, figures by group and all findings.
+
+        Raises
+        ------
+        DataError
+            Where nothing can be written there.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> import tempfile, pathlib
+        >>> rates = audit(None, [0, 1, 1, 1], sensitive_features=list("aabb"), random_state=0).rates("ll144")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rates.to_html(pathlib.Path(folder, "rates.html"))
+        """
+        if details:
+            return self.audit.to_html(path, title=title, about=about, frontier=frontier)
+        record = replace(self.audit.record, provenance=self.audit.provenance.described(title, about))
+        write_html(path, _rates_page(record, None if frontier is None else _view_of(frontier)))
+        return None
+
+    def to_pdf(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the page of ``to_html`` as a PDF file, printed by Chromium or Google Chrome without a network.
 
         Parameters
         ----------
         path : str or path-like
             The file.
         **options : object
-            Further options, as in ``Audit.to_html``.
+            Further options, as in ``to_html``.
+
+        Raises
+        ------
+        MissingBrowser
+            If neither browser is installed.
+        DataError
+            Where nothing can be written there.
         """
-        self.audit.to_html(path, **options)
+        print_pdf(partial(self.to_html, **options), path)
 
     def __repr__(self) -> str:
         lines = []
@@ -621,4 +692,11 @@ class RateTable:
         return "\n".join(lines) or "no decisions: pass threshold=... to audit"
 
     def _repr_html_(self) -> str:
-        return self.audit._repr_html_()
+        return framed(_rates_page(self.audit.record), height=640, title="Selection rates")
+
+
+def _rates_page(record: AuditRecord, frontier: FrontierView | None = None) -> str:
+    from metrifair.report.audit.rates import rates_html  # noqa: PLC0415 (as the page of an audit)
+
+    title = record.provenance.title or "Selection rates and impact ratios"
+    return rates_html(record, title=title, frontier=frontier)

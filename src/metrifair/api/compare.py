@@ -28,6 +28,7 @@ _COLUMNS: FrameColumns = {
     **field_columns(nw.String, "metric"),
     **field_columns(nw.Float64, "before", "after", "difference"),
     **interval_columns("interval", "interval"),
+    **interval_columns("joint", "joint_interval"),
     **field_columns(nw.Float64, "p_value", "p_adjusted"),
     **field_columns(nw.String, "verdict"),
 }
@@ -138,7 +139,7 @@ def compare(
 
     Each figure that both audits have is compared, with an interval of the difference and a p-value. Groups, labels and
     strata match by value: True, 1 and "true" are one group, unless an audit has several of them. Verdicts are adjusted
-    for all differences (Holm). Two models on the same rows are paired, so that errors in common cancel.
+    for all differences (Bonferroni). Two models on the same rows are paired, so that errors in common cancel.
 
     Parameters
     ----------

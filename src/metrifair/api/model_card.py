@@ -6,7 +6,7 @@ import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
@@ -27,7 +27,7 @@ from metrifair.report.audit.markdown import (
     origin_markdown,
     yaml_lines,
 )
-from metrifair.saving.modelfile import PathLike, to_bytes
+from metrifair.saving.modelfile import Content, PathLike, fingerprint, to_bytes
 from metrifair.saving.models import class_named, content_of
 from metrifair.support.files import write_file
 from metrifair.tradeoff.points import Outcome
@@ -37,13 +37,22 @@ from metrifair.wording.frontier_view import FrontierView, figure_texts
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.numbers import shown_number
+from metrifair.wording.provenance import score_origin_text
 
 _ALWAYS = """\
 - Scores that are distributed alike across groups are group fairness, no more: they say nothing about individuals, and
   enforcing them can hurt where groups differ for a good reason.
 - Figures hold for people like those in the rows that they were measured on, at the time of those rows."""
 _UNSAID = "Nobody has stated what this model is for. Do not decide about people by it before somebody does."
-_UNAUDITED = "No audit was given: nothing is known of how this model treats groups."
+_UNAUDITED = "No audit of this model's scores was given: nothing is known of how this model treats groups."
+_BEFORE_REFIT = (
+    "These are not figures of this model, but of the fit with the same settings before it was trained again on all "
+    "rows."
+)
+_OTHER_SCORES = (
+    "This audit does not record that this model computed the scores. Its figures describe the audited scores, not this "
+    "model."
+)
 _SETTINGS = {
     "criterion": "Criterion",
     "metric": "Distance in the penalty",
@@ -68,6 +77,7 @@ def to_card(
     datasets: Sequence[str] = (),
     tags: Sequence[str] = (),
     intended_use: str | None = None,
+    audited_rows: str | None = None,
 ) -> str:
     """The model card of a fitted model, in Markdown with a YAML head that model hubs read.
 
@@ -80,7 +90,9 @@ def to_card(
         Fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline, or another fitted
         estimator with the interface of scikit-learn.
     audit : Audit, default=None
-        Audit to report: of the model's scores, on rows that it was not trained on.
+        Audit to report. The card reports it as the model's if the audit records that this model computed the scores:
+        ``audit_file`` reads this from files that ``metrifair train --held-out`` and ``metrifair predict``
+        wrote. Any other audit is shown as an audit of other scores.
     frontier : Frontier, default=None
         Frontier to report: the one that the model was selected from. The card shows the model's own figures if the
         frontier contains it. For a model with the same settings that was fitted on other rows, for example by
@@ -99,6 +111,9 @@ def to_card(
         Further words to be found by.
     intended_use : str, default=None
         Who should use it for what, and who should not, in Markdown.
+    audited_rows : str, default=None
+        Description of the audited rows, such as "applications of 2025, not used for training". It states that this
+        model computed the scores of an audit that does not record it. The card shows it as a statement.
 
     Returns
     -------
@@ -127,7 +142,13 @@ def to_card(
     """
     _check_kinds(
         {"audit": (audit, Audit), "frontier": (frontier, Frontier)},
-        {"title": title, "license": license, "language": language, "intended_use": intended_use},
+        {
+            "title": title,
+            "license": license,
+            "language": language,
+            "intended_use": intended_use,
+            "audited_rows": audited_rows,
+        },
         {"datasets": datasets, "tags": tags},
     )
     inner = _last(model)
@@ -139,7 +160,9 @@ def to_card(
     judged, apart = (None, "") if frontier is None else _judged(model, inner, frontier)
     head: dict[str, Value] = {"language": language or (), "license": license or ()}
     head |= _kind_of(inner, tags) | {"datasets": list(datasets)}
-    head |= _results(title, str(head["pipeline_tag"]), datasets, (frontier, view, None if apart else judged), audit)
+    audited = None if audit is None else _audited(model, audit, audited_rows)
+    own = audit if audited is not None and audited.of_model else None
+    head |= _results(title, str(head["pipeline_tag"]), datasets, (frontier, view, None if apart else judged), own)
     body = [
         f"# {markdown_text(title)}",
         f"Described by [metrifair](https://pypi.org/project/metrifair/) {__version__}.",
@@ -149,9 +172,10 @@ def to_card(
         markdown_table(("", ""), _facts(model, inner)),
         *([] if view is None or judged is None else ["## What fairness cost", *_choice(view, judged, apart)]),
         "## Figures by group",
-        *([_UNAUDITED] if audit is None else audit_markdown(audit.record)),
+        *([_UNAUDITED] if own is None else []),
+        *([] if audit is None or audited is None else [*audited.lines, *audit_markdown(audit.record)]),
         "## Limits",
-        "\n".join([_ALWAYS, *(f"- {line}" for line in _limits(inner, audit))]),
+        "\n".join([_ALWAYS, *(f"- {line}" for line in _limits(inner, own))]),
         "## How to use it",
         _use(model, inner),
     ]
@@ -159,6 +183,34 @@ def to_card(
     if path is not None:
         write_file(path, card.encode(errors="replace"))
     return card
+
+
+class _Audited(NamedTuple):
+    """What a card says of an audit, and whether its figures are those of the model."""
+
+    of_model: bool
+    lines: Sequence[str]
+
+
+def is_audit_of(model: Any, audit: Audit) -> bool:
+    """Whether the audit records that this model, or its fit before a refit, computed the scores."""
+    origin, own = audit.provenance.score_origin, _fingerprint(model)
+    return origin is not None and own is not None and own in (origin.model, origin.refit)
+
+
+def _audited(model: Any, audit: Audit, stated_rows: str | None) -> _Audited:
+    origin = audit.provenance.score_origin
+    if origin is not None and is_audit_of(model, audit):
+        rows, of_model = f"Audited: {markdown_text(score_origin_text(origin))}.", _fingerprint(model) == origin.model
+        return _Audited(of_model, [rows] if of_model else [_BEFORE_REFIT, rows])
+    if stated_rows is not None:
+        return _Audited(True, [f"Audited, as the author of this card states: {markdown_text(stated_rows)}."])
+    return _Audited(False, ["## An audit of other scores", _OTHER_SCORES])
+
+
+def _fingerprint(model: Any) -> str | None:
+    content = _content(model)
+    return None if content is None else fingerprint(content)
 
 
 def _check_kinds(
@@ -185,6 +237,8 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     first = [model.encoder] if isinstance(model, TableModel) else steps
     source = next((step for step in first if hasattr(step, "n_features_in_")), inner)
     names, classes = getattr(source, "feature_names_in_", None), getattr(inner, "classes_", None)
+    names = getattr(source, "coders_", names)  # columns that the encoder left out are no features
+    count = source.n_features_in_ if names is None else len(names)
     known: dict[str, object] = {
         "Model": type(inner).__name__,
         "Steps": ", ".join(one if isinstance(one, str) else type(one).__name__ for one in steps if one) or None,
@@ -192,7 +246,7 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
         "Predicts": model.target if isinstance(model, TableModel) else None,
         "Classes": None if classes is None else ", ".join(map(str, classes)),
         "Positive class": None if scheme is None or classes is None else classes[scheme.positive],
-        "Features": f"{source.n_features_in_:,}" + ("" if names is None else f": {', '.join(map(str, names))}"),
+        "Features": f"{count:,}" + ("" if names is None else f": {', '.join(map(str, names))}"),
     }
     for attribute in () if scheme is None else scheme.attributes:
         groups = "a number" if attribute.is_number else ", ".join(map(str, attribute.groups))
@@ -220,15 +274,21 @@ def _last(model: Any) -> Any:
     return model
 
 
-def _file(model: Any) -> bytes | None:
-    """The model's file; None where it cannot have one."""
+def _content(model: Any) -> Content | None:
+    """What the model's file holds; None where it cannot have one."""
     last = _last(model)
     if class_named(type(last).__name__) is not type(last):
         return None
     try:
-        return to_bytes(model._content() if isinstance(model, TableModel) else content_of(model))
+        return model._content() if isinstance(model, TableModel) else content_of(model)
     except (DataError, NotFittedError):
         return None
+
+
+def _file(model: Any) -> bytes | None:
+    """The model's file; None where it cannot have one."""
+    content = _content(model)
+    return None if content is None else to_bytes(content)
 
 
 def _settings(model: Any) -> tuple[type, dict[str, str]]:
@@ -337,7 +397,7 @@ def _results(
     results: list[Value] = []
     for split, (source, metrics) in found.items():
         if source is not None and metrics:
-            name = next(filter(None, (source.provenance.title, *datasets)), "held-out rows")
+            name = next(filter(None, (source.provenance.title, *datasets)), split)
             key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "tabular"
             data = {"name": name, "type": key, "split": split}
             results.append({"task": {"type": task, "name": title}, "dataset": data, "metrics": metrics})

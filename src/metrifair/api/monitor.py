@@ -136,7 +136,8 @@ def monitor(
 
     Looks have different rows, such as those of one day each. The probability of any false alarm, over all distances and
     however many looks follow, is at most 1 - confidence: the k-th look after the first is tested at
-    (1 - confidence) / (k (k + 1)), divided by the number of distances. Intervals are simultaneous likewise.
+    (1 - confidence) / (k (k + 1)), divided by the number of distances. Intervals are simultaneous likewise. Both are
+    approximate, because p-values follow from intervals under a normal approximation.
 
     The baseline of a distance is the first look that has it. Where a group is smaller than ``min_group_size`` there,
     the following looks are pooled with it until both groups reach that size (of audits, which contain no rows, the

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import Selection, are_decisions
 from metrifair.auditing.records import ByGroup, GroupFigures, Measure, ReliabilityBin
+from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import wilson_interval
@@ -44,12 +45,13 @@ class LabeledScores(NamedTuple):
     sampled: bool = True  # False: sums of squares are not known, so there are no intervals
 
 
-def by_group_of(sample: AuditSample, selection: Selection | None, *, confidence: float) -> list[ByGroup]:
+def by_group_of(sample: AuditSample, selection: Selection | None, request: Request) -> list[ByGroup]:
     """The figures of every attribute's groups within each stratum; none without two labels and one score.
 
     ``selection`` is None where nothing is decided. Scores that are decisions are no probabilities: they have no log
-    loss and no calibration.
+    loss and no calibration. Gaps are those of groups with enough rows, if there are two.
     """
+    confidence = request.confidence
     positive, labels = sample.scored.is_positive, sample.problem.is_positive
     if positive is None or labels is None or len(sample.problem.scheme.classes) > 2 or None not in sample.predicted:
         return []
@@ -71,7 +73,9 @@ def by_group_of(sample: AuditSample, selection: Selection | None, *, confidence:
                 name, size = str(attribute.groups[one]), sample.size(own)
                 found_of = _figures(scores, right, confidence, probabilities=probabilities)
                 groups.append(GroupFigures(name, size, **found_of, group_value=values[one]))
-            found.append(ByGroup(attribute.name, within, groups, dict(_gaps(groups, confidence)), conditions))
+            enough = [one for one in groups if one.size >= request.min_group_size]
+            gaps = dict(_gaps(enough if len(enough) > 1 else groups, confidence))
+            found.append(ByGroup(attribute.name, within, groups, gaps, conditions))
     return found
 
 

@@ -9,13 +9,12 @@ from typing import TypeAlias
 from metrifair.auditing.differences import (
     BY_GROUP,
     DECISIONS,
-    Change,
     ComparedFigure,
     Names,
-    adjusted_p_values,
     change,
 )
 from metrifair.auditing.paired import correlations
+from metrifair.auditing.ranking import compares_few
 from metrifair.auditing.records import AuditRecord, Conditions, Difference, DifferenceRecord, Pairing
 from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
@@ -33,17 +32,20 @@ Key: TypeAlias = tuple[str, str, Conditions, frozenset[Value], str]
 
 
 def compared_figures(record: AuditRecord) -> dict[Key, ComparedFigure]:
-    """The figures of an audit that others may have as well. Distances have no direction."""
+    """The figures of an audit that others may have as well. Distances have no direction.
+
+    Figures of groups below the minimum group size have no interval, so that they are not tested.
+    """
     figures: dict[Key, ComparedFigure] = {}
     for one in record.findings:
         names: Names = one.attribute, one.criterion, one.within, one.groups, one.metric
         compared = one.group_values, one.conditions, one.sizes
-        figure = ComparedFigure(*names, one.value, one.interval, False, *compared)
+        figure = ComparedFigure(*names, one.value, one.interval if one.enough else None, False, *compared)
         figures[_key(figure, worst=one.cuts > 0)] = figure
     for table in record.decisions:
         if table.selection_ratio is not None:
             names = table.attribute, DECISIONS, table.within, (), "selection_ratio"
-            measured = table.selection_ratio, table.selection_ratio_interval
+            measured = table.selection_ratio, None if compares_few(table) else table.selection_ratio_interval
             figure = ComparedFigure(*names, *measured, larger_is_better=True, conditions=table.conditions)
             figures[_key(figure)] = figure
     for by_group in record.by_group:
@@ -53,7 +55,8 @@ def compared_figures(record: AuditRecord) -> dict[Key, ComparedFigure]:
                 measure = getattr(group, metric)
                 if measure is not None:
                     names = by_group.attribute, BY_GROUP, by_group.within, (group.group,), metric
-                    figure = ComparedFigure(*names, measure.value, measure.interval, more_is_better, *values)
+                    interval = measure.interval if group.size >= record.settings.min_group_size else None
+                    figure = ComparedFigure(*names, measure.value, interval, more_is_better, *values)
                     figures[_key(figure)] = figure
     return figures
 
@@ -139,8 +142,7 @@ def compare_audits(
         check_switches(paired=paired)
     (baseline, first), *others = audits.items()
     confidence, mine = first.record.confidence, compared_figures(first.record)
-    differences: list[Difference] = []
-    directions: list[Change] = []
+    matched: list[tuple[str, ComparedFigure, ComparedFigure, float | None]] = []
     unmatched, pairings = 0, set[Pairing]()
     for name, other in others:
         theirs = compared_figures(other.record)
@@ -151,32 +153,50 @@ def compare_audits(
         pairings.add(pairing)
         for before, after in matches.values():
             correlation = common.get(before.names) if pairing == "rows" else 0.0 if pairing == "independent" else None
-            found = change(before, after, correlation, confidence)
-            directions.append(found)
-            difference = Difference(name, *after.names, before.value, after.value, *found[:3])
-            differences.append(replace(difference, group_values=after.group_values, conditions=after.conditions))
-    if not differences:
+            matched.append((name, before, after, correlation))
+    if not matched:
         raise DataError(
             f"{baseline} and {', '.join(name for name, _ in others)} have no finding in common",
             remedy="audit the same groups, criteria and metrics in both",
         )
-    adjusted = adjusted_p_values([one.p_value for one in differences])
-    differences = [
-        replace(one, p_adjusted=p_value, verdict=direction.verdict(p_value, 1 - confidence))
-        for one, direction, p_value in zip(differences, directions, adjusted, strict=True)
-    ]
     sources = [one.record.provenance for one in audits.values()]
     return DifferenceRecord(
         tuple(audits),
         [one.record.rows for one in audits.values()],
         pairings.pop() if len(pairings) == 1 else "unknown",
         confidence,
-        differences,
+        _differences(matched, confidence),
         unmatched,
         can_pair=paired is None and bool(first.ordered_rows) and any(one.ordered_rows for _, one in others),
         provenance=sources,
         origin=replace(origin or sources[0], files=files_of(sources)),
     )
+
+
+def _differences(
+    matched: Sequence[tuple[str, ComparedFigure, ComparedFigure, float | None]], confidence: float
+) -> list[Difference]:
+    """The differences, each with the interval that holds for all of them at once."""
+    tested = max(1, sum(None not in (before.interval, after.interval) for _, before, after, _ in matched))
+    differences = []
+    for name, before, after, correlation in matched:
+        found = change(before, after, correlation, confidence, (1 - confidence) / tested)
+        difference = Difference(
+            name,
+            *after.names,
+            before.value,
+            after.value,
+            found.difference,
+            found.interval,
+            found.joint_interval,
+            found.p_value,
+            None if found.p_value is None else min(1.0, tested * found.p_value),
+            found.verdict,
+            group_values=after.group_values,
+            conditions=after.conditions,
+        )
+        differences.append(difference)
+    return differences
 
 
 def _pairing(

@@ -14,14 +14,16 @@ from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, AuditSet, everyone_in, members_of, sets_of
 from metrifair.errors import DataError, Remedy
-from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, rated
+from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, headline_rates, rated
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.checks import shortlist
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
 _ROUNDING = 1e-12  # of sums of weights
 _DECILES = range(1, 10)
+_LISTED = 10  # groups in a message
 _MOST_LOOKS = 8  # into the bin of the median
 
 
@@ -176,22 +178,26 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
         raise DataError(
             f"names {min(strange)!r}, which is none of {names}",
             argument="reference",
-            remedy=f"name one of their groups, such as {attributes[0].groups[0]} of {names[0]!r}",
+            remedy="name a group of each attribute",
         )
     for attribute in attributes:
         wanted = given.get(attribute.name, HIGHEST) if isinstance(given, Mapping) else given
         names = [str(group) for group in attribute.groups]
+        groups = f"one of the groups of {attribute.name}: {shortlist(list(map(repr, names)), _LISTED)}"
         if wanted == HIGHEST and STANDARDS[request.standard or ""].named:
             raise DataError(
                 "compares with a reference group",
                 argument="standard",
                 received=request.standard,
-                remedy=Remedy("reference", detail=f", one of the groups of {attribute.name}, such as {names[0]!r}"),
+                remedy=Remedy(
+                    "reference",
+                    detail=f", one of the groups of {attribute.name}: {shortlist(list(map(repr, names)), _LISTED)}",
+                ),
             )
         same = [name for name, group in zip(names, attribute.groups, strict=True) if wanted in (group, name)]
         if wanted != HIGHEST and not same:
             raise DataError(
-                f"must be one of the groups of {attribute.name}, such as {names[0]!r}, or 'highest'",
+                f"must be 'highest' or {groups}",
                 argument="reference",
                 received=wanted,
                 remedy="of several attributes, name one for each",
@@ -249,18 +255,19 @@ def _decisions(
     if STANDARDS[request.standard or ""].scores:
         groups = [units[code == group] for group in present]
         rates = _scored(rates, sample, inside, groups, selection.rules[attribute.name])
+    compared = headline_rates(rates) or rates
     lost = inside[problem.groups[inside, place] < 0] if len(units) < len(inside) else inside[:0]
     return Decisions(
         attribute.name,
         audited.within,
         selection.threshold,
         rates,
-        selection_difference=_range([rate.selection_rate for rate in rates]) or 0.0,
+        selection_difference=_range([rate.selection_rate for rate in compared]) or 0.0,
         selection_ratio=told.ratio,
         selection_ratio_interval=told.interval,
-        true_positive_difference=_range([rate.true_positive_rate for rate in rates]),
-        false_positive_difference=_range([rate.false_positive_rate for rate in rates]),
-        accuracy_difference=_range([rate.accuracy for rate in rates]),
+        true_positive_difference=_range([rate.true_positive_rate for rate in compared]),
+        false_positive_difference=_range([rate.false_positive_rate for rate in compared]),
+        accuracy_difference=_range([rate.accuracy for rate in compared]),
         reference=told.reference,
         unknown=_unknown(sample, selection, lost, sample.size(inside)),
         selected_by=selection.by,

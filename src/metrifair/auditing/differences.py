@@ -6,12 +6,8 @@ common.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate
 from math import sqrt
 from typing import NamedTuple, TypeAlias
-
-import numpy as np
 
 from metrifair.auditing.records import Conditions, Verdict
 from metrifair.errors import DataError
@@ -58,17 +54,21 @@ class Change(NamedTuple):
     difference: float
     interval: Interval | None = None
     p_value: float | None = None
-    direction: Verdict = "not_tested"  # better or worse, whether significant or not
-
-    def verdict(self, p_value: float | None, level: float) -> Verdict:
-        """The direction where the p-value, adjusted or not, is at most the level."""
-        if p_value is None:
-            return "not_tested"
-        return self.direction if p_value <= level else "not_distinguishable"
+    joint_interval: Interval | None = None
+    verdict: Verdict = "not_tested"  # by whether the joint interval excludes 0
 
 
-def change(before: ComparedFigure, after: ComparedFigure, correlation: float | None, confidence: float) -> Change:
+def change(
+    before: ComparedFigure,
+    after: ComparedFigure,
+    correlation: float | None,
+    confidence: float,
+    joint_level: float | None = None,
+) -> Change:
     """The difference of two figures; ``correlation`` is that of their errors, None: any.
+
+    ``joint_level`` is the error probability of the joint interval, by which the verdict is made; by default that of the
+    interval.
 
     Errors below and above differ, so those of the difference combine separately (Zou and Donner's MOVER). Where an
     interval begins at 0, the value of the sample may be noise alone, on one side only, and errors are added linearly.
@@ -91,10 +91,18 @@ def change(before: ComparedFigure, after: ComparedFigure, correlation: float | N
     above = _combined(new.above, old.below, -1.0 if old.near_zero else shared)
     center = new.value - old.value
     half = below if center > 0 else above
-    p_value = 1.0 if center == 0 else 0.0 if half == 0 else float(2 * normal_cdf(-z * abs(center) / half))
-    ends = sorted((sign * (center - below), sign * (center + above)))
-    interval = Interval(min(ends[0], difference) + 0.0, max(ends[1], difference) + 0.0)  # a zero has no sign
-    return Change(difference, interval, p_value, "worse" if center > 0 else "better")
+    p_value = 0.0 if half == 0 else float(2 * normal_cdf(-z * abs(center) / half))
+    if center * sign * difference <= 0:  # the center and the difference disagree on the direction
+        p_value = 1.0
+
+    def interval(wider: float) -> Interval:
+        ends = sorted((sign * (center - wider * below), sign * (center + wider * above)))
+        return Interval(min(ends[0], difference) + 0.0, max(ends[1], difference) + 0.0)  # a zero has no sign
+
+    joint = interval(1.0 if joint_level is None else float(-normal_quantile(joint_level / 2) / z))
+    excludes_0 = joint.low > 0 or joint.high < 0
+    verdict: Verdict = "not_distinguishable" if not excludes_0 else "worse" if sign * difference > 0 else "better"
+    return Change(difference, interval(1.0), p_value, joint, verdict)
 
 
 class _Centered(NamedTuple):
@@ -125,17 +133,3 @@ def _centered(figure: ComparedFigure) -> _Centered:
 
 def _combined(first: float, second: float, correlation: float) -> float:
     return sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
-
-
-def adjusted_p_values(p_values: Sequence[float | None]) -> list[float | None]:
-    """P-values adjusted for their number (Holm); None: not tested.
-
-    >>> [round(p, 3) for p in adjusted_p_values([0.012, 0.04, 0.013, 0.9])]
-    [0.048, 0.08, 0.048, 0.9]
-    """
-    values = np.array([1.0 if p is None else p for p in p_values])
-    order = np.argsort(values, kind="stable")
-    tested = sum(p is not None for p in p_values)
-    steps = (min(1.0, float(values[at]) * max(1, tested - place)) for place, at in enumerate(order))
-    adjusted = dict(zip(order.tolist(), accumulate(steps, max), strict=True))
-    return [None if p is None else adjusted[at] for at, p in enumerate(p_values)]

@@ -128,7 +128,7 @@ def _look(baseline: _Pooled, number: int, now: ComparedFigure, known: int, confi
     level, interval, found = None, now.interval, None
     if number > baseline.last:
         level = alpha / (number * (number + 1)) / known
-        found = change(before, now, 0.0, confidence)
+        found = change(before, now, 0.0, confidence, level)
     if interval is not None:
         share = alpha / ((number + 1) * (number + 2)) / known  # the first look has an interval, but no test
         wider = float(-normal_quantile(share / 2) / normal_quantile((1 + confidence) / 2))
@@ -146,7 +146,7 @@ def _look(baseline: _Pooled, number: int, now: ComparedFigure, known: int, confi
         now.value - before.value,
         None if found is None else found.p_value,
         level,
-        "not_tested" if found is None or level is None else found.verdict(found.p_value, level),
+        "not_tested" if found is None else found.verdict,
         group_values=named.group_values,
         conditions=before.conditions,
     )

@@ -16,7 +16,7 @@ from metrifair.auditing.records import Decisions, Favorable, Finding, Note
 from metrifair.auditing.request import Plan, Threshold
 from metrifair.auditing.resampling import spread_of
 from metrifair.auditing.sample import AuditSample, Part, members_of
-from metrifair.figures.certificates import dkw_radius, generalization_bounds
+from metrifair.figures.certificates import generalization_bounds
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.problem import attributes_equal_to_label, is_evident_positive
@@ -62,7 +62,7 @@ def audit_notes(
     equal = attributes_equal_to_label(problem, sample.rows)
     notes += [Note("groups_are_labels", {"attribute": name}) for name in equal]
     notes += [Note("binned_attribute", {"attribute": name, "levels": count}) for name, count in sample.levels.items()]
-    notes += _absent_notes(sample, parts) + small_notes(findings, plan.confidence, plan.min_group_size)
+    notes += _absent_notes(sample, parts) + small_notes(findings, plan.min_group_size)
     if complete is not None:
         notes.append(Note("binned_counts", {"rows": sample.size(np.arange(len(problem))), "complete": complete}))
     if sample.weighted:
@@ -180,8 +180,8 @@ def _absent_notes(sample: AuditSample, parts: Sequence[Part]) -> list[Note]:
     return [Note("absent_groups", {"groups": _distinct(absent)})] if absent else []
 
 
-def small_notes(findings: Sequence[Finding], confidence: float, min_group_size: int) -> list[Note]:
-    """Groups below the minimum group size, dependences without an interval, and gaps too large to go undetected."""
+def small_notes(findings: Sequence[Finding], min_group_size: int) -> list[Note]:
+    """Groups below the minimum group size, dependences without an interval, and intervals with 0 and a large gap."""
     notes = []
     small = _distinct(
         (group, finding.attribute, finding.within, size)
@@ -199,11 +199,14 @@ def small_notes(findings: Sequence[Finding], confidence: float, min_group_size: 
     )
     if sets:
         notes.append(Note("few_rows_for_dependence", {"sets": sets, "fewest": FEWEST_DEPENDENT}))
-    pairs = []
-    for one in findings:
-        radius = sum(dkw_radius(size, confidence=confidence) for size in one.sizes)
-        if is_largest_gap(one.metric) and min(one.sizes) >= min_group_size and radius > max(one.value, _UNDETECTABLE):
-            pairs.append((*one.groups, one.within))
+    pairs = [
+        (*one.groups, one.within)
+        for one in findings
+        if one.joint_interval is not None
+        and is_largest_gap(one.metric)
+        and one.joint_interval.low <= 0
+        and one.joint_interval.high >= _UNDETECTABLE
+    ]
     if pairs:
         notes.append(Note("undetectable_gaps", {"pairs": _distinct(pairs), "gap": _UNDETECTABLE}))
     return notes

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.band_table import METRICS, SCORES, BandTable, p_values
+from metrifair.auditing.decisions import are_decisions
 from metrifair.auditing.distribution import LargestGap, TwoSamples, bin_means, bins, largest_gap
 from metrifair.auditing.records import REST, AlongNumber, Distribution, Finding
 from metrifair.auditing.request import Plan
@@ -218,7 +219,7 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
             interval=interval if metric == "energy" else None,
             certified=alone if metric == "kolmogorov" else None,
             certified_jointly=jointly if metric == "kolmogorov" else None,
-            p_value=chances.get(metric),
+            p_value=chances.get(metric) if enough[metric] else None,
             cuts=len(bands.sides),
             enough=enough[metric],
             joint_interval=joint.get(metric) if enough[metric] else None,
@@ -233,7 +234,7 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
         for metric in plan.named_metrics()
         if metric in METRICS
     ]
-    if bands.named or not part.of_predictions:
+    if bands.named or not part.of_predictions or are_decisions(part.scores.values):
         return WorstCut(findings, None)
     groups = bands.sides[cut.number]
     halves, counts = dict(zip(groups, cut.sides[1:], strict=True)), dict(zip(groups, sizes["kolmogorov"], strict=True))

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from metrifair.auditing.records import Decisions, Finding
-from metrifair.figures.selection_rates import GroupRates, is_below
+from metrifair.auditing.records import AuditRecord, Decisions, Finding
+from metrifair.figures.selection_rates import GroupRates, headline_rates, is_below
 from metrifair.metrics.registry import is_largest_gap
 
 
@@ -27,7 +27,7 @@ def worst_finding(
 
 
 def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings whose joint interval excludes 0 by its lower end, then others by rows, those of small groups last.
+    """Significant findings by the lower end of the joint interval, then others by rows, those of small groups last.
 
     The first of each metric, then the second of each, and so on: metrics have scales of their own.
 
@@ -41,8 +41,8 @@ def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """
 
     def rank(finding: Finding) -> tuple[int, float]:
-        if finding.certain and finding.joint_interval is not None:
-            return 0, -finding.joint_interval.low
+        if finding.certain:
+            return 0, 0.0 if finding.joint_interval is None else -finding.joint_interval.low
         return 1 if finding.enough else 2, -min(finding.sizes)
 
     seen: Counter[tuple[str, int]] = Counter()
@@ -56,9 +56,27 @@ def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def headline_finding(findings: Sequence[Finding]) -> Finding | None:
-    """The finding by the main metric whose joint interval is furthest above 0; None where none excludes 0."""
+    """The significant finding by the main metric whose joint interval is furthest above 0; None without one."""
     metric = main_metric(findings)
     return next(iter(most_certain_first([one for one in findings if one.certain and one.metric == metric])), None)
+
+
+def shown_findings(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings of a report: of decisions by the main metric alone, which is the difference of their rates."""
+    metric = main_metric(findings)
+    return [finding for finding in findings if not finding.decided or finding.metric == metric]
+
+
+def compares_few(table: Decisions) -> bool:
+    """Whether the smallest impact ratio of a table compares a group below the minimum group size."""
+    enough = [rate.group for rate in headline_rates(table.rates)]
+    return not enough or (table.reference is not None and table.reference not in enough)
+
+
+def tables_asked(record: AuditRecord) -> list[Decisions]:
+    """The tables of rates that a standard asks for, those of everyone; without a standard, all tables."""
+    asked = [table for table in record.decisions if table.standard and table.within == "everyone"]
+    return asked or list(record.decisions)
 
 
 class WorstRatio(NamedTuple):
@@ -87,6 +105,6 @@ def worst_ratio(decisions: Iterable[Decisions]) -> WorstRatio | None:
 
 
 def is_inconclusive(table: Decisions) -> bool:
-    """Whether the interval of the smallest impact ratio contains four fifths."""
+    """Whether the interval of the smallest impact ratio includes four fifths."""
     interval = table.selection_ratio_interval
     return interval is not None and is_below(interval.low) and not is_below(interval.high)

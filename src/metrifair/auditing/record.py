@@ -102,7 +102,7 @@ def audit_record(
         along=[one for one in along if one is not None],
         notes=audit_notes(sample, parts, findings, decisions, plan=plan, selection=selection, complete=complete),
         permutations=plan.permutations,
-        by_group=by_group_of(sample, selection, confidence=plan.confidence),
+        by_group=by_group_of(sample, selection, request),
         settings=_settings(sample, request, selection),
     )
 
@@ -121,7 +121,7 @@ def record_of_rates(record: AuditRecord, sample: AuditSample, request: Request) 
         decisions=decisions,
         along=along,
         notes=[*decision_notes(sample, decisions, request.threshold, selection), *others],
-        by_group=by_group_of(sample, selection, confidence=request.confidence),
+        by_group=by_group_of(sample, selection, request),
         settings=settings,
     )
 
@@ -184,18 +184,18 @@ def _plan_of(request: Request, compared: Sequence[Compared], bands: Sequence[Ban
 def tested(findings: Sequence[Finding], confidence: float, permutations: int) -> list[Finding]:
     """With the significance of the findings that have enough rows, adjusted for all comparisons by a metric.
 
-    A p-value is significant where it is at most (1 - confidence) over their number (Bonferroni). Of too many
-    comparisons no p-value of so many permutations can be that small. Joint intervals then decide, and where there are
-    no p-values.
+    A joint interval decides by whether it excludes 0, so that no verdict contradicts the interval beside it. Without
+    one, a p-value of at most (1 - confidence) over their number is significant (Bonferroni), unless no p-value of so
+    many permutations can be that small.
     """
     numbers = Counter(one.metric for one in findings if one.enough and one.p_value is not None)
     found = []
     for one in findings:
         level = (1 - confidence) / max(1, numbers[one.metric])
-        if one.enough and one.p_value is not None and level * (1 + permutations) >= 1 - _ROUNDING:
-            found.append(replace(one, significant=one.p_value <= level, tested_by="bonferroni"))
-        elif one.enough and one.joint_interval is not None:
+        if one.enough and one.joint_interval is not None:
             found.append(replace(one, significant=one.joint_interval.low > 0, tested_by="joint_bounds"))
+        elif one.enough and one.p_value is not None and level * (1 + permutations) >= 1 - _ROUNDING:
+            found.append(replace(one, significant=one.p_value <= level, tested_by="bonferroni"))
         else:
             found.append(one)
     return found
@@ -209,8 +209,8 @@ def _distributions(
     for part in parts:
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             key = attribute.name, part.within
-            if key in found or not part.of_predictions or attribute.cuts:
-                continue
+            if key in found or not part.of_predictions or attribute.cuts or are_decisions(part.scores.values):
+                continue  # of decisions, rates say everything
             members = members_of(sample.problem, part.units, place)
             if not 2 <= len(members.present) <= MOST_PAIRED:
                 continue
@@ -221,10 +221,7 @@ def _distributions(
             if score_range is None and sample.binned is None:
                 used = part.scores.values[np.flatnonzero(part.scores.at(part.units))[[0, -1]]]
                 ends = float(used[0]), float(used[1])
-            curves = curves_of(part.scores.values, masses, sizes, ends)
-            if are_decisions(part.scores.values):  # two points have no density
-                curves = replace(curves, density={})
-            found[key] = Distribution(*key, curves)
+            found[key] = Distribution(*key, curves_of(part.scores.values, masses, sizes, ends))
     return list(found.values())
 
 
@@ -239,7 +236,8 @@ def findings_of(
     drawn = coarsened(found, bin_of)
     fine = drawn._replace(values=bin_means(found, bin_of)), tuple(Rows(bin_of[one.place], one.weights) for one in rows)
     exact = len(found.values) <= plan.resolution
-    (intervals, joint), p_values = _sampled(*fine, values, plan, generator, dealt=dealt, exact=exact)
+    tests = plan if enough else replace(plan, permutations=0)  # no p-value of a group below the minimum size
+    (intervals, joint), p_values = _sampled(*fine, values, tests, generator, dealt=dealt, exact=exact)
     alone, jointly, paper = (None, None, None) if sample.weighted else _radii(sizes, plan)
     span, width = float(found.values[-1] - found.values[0]), None
     if plan.score_range is not None and compared.part.of_predictions:
@@ -272,7 +270,7 @@ def findings_of(
             certified_jointly=bound(metric, jointly),
             paper_bound=bound(metric, paper),
             p_value=p_values.get(metric),
-            witness=_witness_curve(metric, drawn) if plan.witnesses else None,
+            witness=_witness_curve(metric, drawn) if plan.witnesses and not decided else None,
             enough=enough,
             joint_interval=joint.get(metric) if enough else None,
             at=gap.score,

@@ -53,7 +53,7 @@ class Finding:
     certified: float | None = None  # upper bound by the DKW inequality, for this finding alone
     certified_jointly: float | None = None  # the same, for all findings of the audit at once
     paper_bound: float | None = None  # upper bound by the VC dimension, for this finding alone
-    p_value: float | None = None  # of "the groups have one distribution", by permutation
+    p_value: float | None = None  # of "the groups have one distribution", by permutation; None for small groups
     witness: WitnessCurve | None = field(default=None, repr=False)
     cuts: int = 0  # the groups are the worst of so many cuts of a numeric attribute, or groups against the rest
     enough: bool = True  # False: a group is below the minimum group size
@@ -72,8 +72,9 @@ class Finding:
 
     @property
     def certain(self) -> bool:
-        """Whether the gap is above 0 by bounds that hold for all comparisons at once."""
-        return self.enough and self.joint_interval is not None and self.joint_interval.low > 0
+        """Whether the gap is established: the joint interval excludes 0; without one, its test is significant."""
+        excludes_0 = self.significant if self.joint_interval is None else self.joint_interval.low > 0
+        return self.enough and bool(excludes_0)
 
 
 SelectedBy = Literal["threshold", "median", "decisions"]
@@ -90,6 +91,7 @@ class Decisions:
     within: str
     threshold: float
     rates: Sequence[GroupRates]
+    # Differences and the smallest ratio are those of groups with enough rows; of all groups where there are not two.
     selection_difference: float  # largest less smallest selection rate
     selection_ratio: float | None  # the smallest ratio to the reference (of four fifths); None where there is none
     selection_ratio_interval: Interval | None = None
@@ -260,9 +262,10 @@ class Difference:
     after: float
     difference: float  # after less before
     interval: Interval | None = None
+    joint_interval: Interval | None = None  # simultaneous with those of all differences (Bonferroni)
     p_value: float | None = None  # of equal figures, not adjusted
-    p_adjusted: float | None = None  # adjusted for all differences (Holm)
-    verdict: Verdict = "not_tested"  # by the adjusted p-value, at the stated confidence
+    p_adjusted: float | None = None  # adjusted for all differences (Bonferroni)
+    verdict: Verdict = "not_tested"  # by whether the joint interval excludes 0
     group_values: tuple[Value, ...] = ()
     conditions: Conditions = ()
 

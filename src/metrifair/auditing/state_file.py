@@ -319,7 +319,7 @@ def check_last(parts: StateParts, request: Request) -> None:
     if len(labels) > 1 and is_last != (request.favorable == "high"):
         raise DataError(
             f"the scores that were counted are the probabilities of the label {labels[-1]!r}, the last of two columns",
-            remedy=[Remedy("pos_label", leave_out=True), "count the column of that label alone"],
+            remedy="count the scores of the positive label as a single column",
         )
 
 

@@ -240,7 +240,7 @@ OWN_PARAMETERS = frozenset(signature(FairBooster.__init__).parameters) - {"self"
 
 @contextmanager
 def _booster_messages(booster: Any) -> Iterator[None]:
-    """Where columns are text, which the plain booster refuses, the error says what to do about it.
+    """Where columns or labels are text, which the plain booster refuses, the error says what to do about it.
 
     LightGBM 4.7 prefers eval_X and eval_y, but does not translate labels in these: its warning is not shown.
     """
@@ -249,10 +249,12 @@ def _booster_messages(booster: Any) -> Iterator[None]:
             warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")
             yield
     except ValueError as error:
-        if "dtypes" not in str(error):
+        name, message = type(booster).__name__, " ".join(str(error).split())
+        if message.startswith("Invalid classes"):
+            raise DataError(f"{message}; pass labels from 0 on, or use FairLGBMClassifier, which takes any") from error
+        if "dtypes" not in message:
             raise
-        name = type(booster).__name__
         raise DataError(
             f"X must hold numbers, booleans or categories; make categories of text with astype('category'), or encode "
-            f"it first with make_pipeline(TableEncoder(), {name}()). {' '.join(str(error).split())}"
+            f"it first with make_pipeline(TableEncoder(), {name}()). {message}"
         ) from error

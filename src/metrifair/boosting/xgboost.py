@@ -207,7 +207,7 @@ def _check_labels(classes: Sequence[object]) -> None:
     """Raise a DataError where labels are not numbered from 0 on."""
     if list(classes) == list(range(len(classes))):
         return
-    wanted, remedy, others = "0 and 1", f"(y == {classes[1]!r}).astype(int)", ""
+    wanted, remedy, others = "0 and 1", "(y == positive).astype(int)", ""
     if len(classes) > 2:
         wanted, remedy, others = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]", " and others"
     raise DataError(

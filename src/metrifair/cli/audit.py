@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -58,12 +58,14 @@ class Written(NamedTuple):
     """The files to write, of those that were asked for."""
 
     html: Path | None
+    pdf: Path | None
     json_to: Path | None
     output: Path | None
 
 
 output_options = options.together(
     options.HTML,
+    options.PDF,
     options.JSON,
     options.table_option("--output", "the table of findings"),
     options.gathered("written", Written, Written._fields),
@@ -74,7 +76,11 @@ result_options = options.together(*rules.limit_options, options.report_about, ou
 """What is made of the findings: what ``hand_over`` takes."""
 
 
-@click.command(cls=SectionedCommand, short_help="Measure the gaps between groups in a file of scores.")
+@click.command(
+    cls=SectionedCommand,
+    context_settings={"allow_extra_args": True},
+    short_help="Measure the gaps between groups in a file of scores.",
+)
 @click.argument("file")
 @options.column(
     "--score",
@@ -140,13 +146,15 @@ def audit_command(
     about: options.About,
     reading: ReadOptions,
     table: str | None,
+    query: str | None,
     **asked: Any,
 ) -> None:
     """Measure the gaps between the score distributions of groups in FILE, a table with one row for each person.
 
     FILE is csv, tsv, parquet, arrow, ndjson or Excel, a pattern such as 'scores-*.parquet', or - for standard input. It
     may be larger than memory. FILE can also be a database, such as duckdb:scores.db, or an address that Ibis connects
-    to, such as postgres://me@host/db. The database counts its own rows; --table names the table.
+    to, such as postgres://me@host/db. The database counts its own rows; --table names the table, and --query selects
+    rows.
 
     The exit code is 1 if the audit breaks a limit of --fail-above, --fail-certain-above, --fail-below or
     --fail-certain-below.
@@ -155,10 +163,16 @@ def audit_command(
     Examples:
       metrifair audit scores.csv --score p --group sex --label y --html report.html
       metrifair audit duckdb:scores.db --table scores --score p --group sex
+      metrifair audit duckdb:scores.db --query "select * from scores where year = 2026" --score p --group sex
     """
     if rates is not None and len(score) > 1:
         raise DataError(rules.SEVERAL_RATES)
-    place = table_at(file, table, reading, [*written, rates])
+    if ctx.args:
+        raise click.UsageError(
+            f"audit reads one FILE, got {[file, *ctx.args]}; write an audit of each with --json and run metrifair "
+            "compare, or read files of one table with a pattern such as 'scores-*.csv'"
+        )
+    place = table_at(file, table, query, reading, [*written, rates])
     check_columns(file, reading, score=score, **asked)
     from metrifair.api.audit_file import audit_file
     from metrifair.api.audit_table import audit_table
@@ -176,7 +190,7 @@ def audit_command(
         audited = audit(score=scores, **audit_arguments(ctx, asked, asked["group"]))
         found = rules.by_standard(audited, standard, asked["group"])
     write_rates(out, found, rates)
-    hand_over(ctx, out, found, written, about=about)
+    hand_over(ctx, out, found, written, about=about, details=standard.details)
 
 
 def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
@@ -206,17 +220,20 @@ def hand_over(
     *,
     about: options.About,
     files: Sequence[str] = (),
+    details: bool = False,
 ) -> None:
     """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken.
 
-    The report names the command that made it, and ``files`` where the audit does not know them.
+    The report names the command that made it, and ``files`` where the audit does not know them. Of an audit by a
+    standard it shows the tables of rates, and ``details`` behind them.
     """
+    from metrifair.api.audit_result import RateTable
     from metrifair.api.compare import AuditDifference
     from metrifair.cli.console import command_text, say
     from metrifair.cli.show import show_audit, show_differences
     from metrifair.support.provenance import source_files
 
-    limits = rules.limits_of(ctx)
+    limits, to_html = rules.limits_of(ctx), found.to_html
     if isinstance(found, AuditDifference):
         record = with_origin(ctx, found.record, files, about)
         audits = {
@@ -226,13 +243,16 @@ def hand_over(
         found = AuditDifference(audits, record)
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in rules.broken(one.record, limits)]
         show_differences(out, found)
+        to_html = found.to_html
     else:
         origin = replace(found.provenance, call=command_text(ctx)).described(*about)
         origin = replace(origin, files=source_files(files)) if files else origin
         found = replace(found, record=replace(found.record, provenance=origin))
         verdict = rules.broken(found.record, limits)
-        show_audit(out, found.record)
-    write_asked(out, found, written)
+        show_audit(out, found.record, details=details)
+        by_standard = found.record.settings.standard is not None
+        to_html = partial(RateTable(found).to_html, details=details) if by_standard else found.to_html
+    write_asked(out, found, written, to_html)
     say(out, *(f"Unfair: {line}" for line in verdict))
     if verdict:
         ctx.exit(_UNFAIR)
@@ -248,13 +268,23 @@ def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: op
     return replace(record, origin=origin, provenance=origins)
 
 
-def write_asked(out: Console, found: Audit | AuditDifference | AuditSeries, written: Written) -> None:
-    """Write what ``output_options`` ask for, and say where it is."""
+def write_asked(
+    out: Console,
+    found: Audit | AuditDifference | AuditSeries,
+    written: Written,
+    to_html: Callable[[Path], None],
+) -> None:
+    """Write what ``output_options`` ask for, and say where it is; ``to_html`` writes the page."""
     from metrifair.cli.console import say, write_text
 
     if written.html is not None:
-        found.to_html(written.html)
+        to_html(written.html)
         say(out, f"Report: {written.html}")
+    if written.pdf is not None:
+        from metrifair.report.pdf import print_pdf
+
+        print_pdf(to_html, written.pdf)
+        say(out, f"Report: {written.pdf}")
     if written.output is not None:
         from metrifair.cli.tables import write_table
 
@@ -264,26 +294,27 @@ def write_asked(out: Console, found: Audit | AuditDifference | AuditSeries, writ
         write_text(found.to_json(), written.json_to)
 
 
-def table_at(file: str, table: str | None, reading: ReadOptions, outputs: Iterable[Path | None]) -> Connected | None:
-    """The table of a database, None for a file; what is wrong with the names is said before anything is read."""
+def table_at(
+    file: str, table: str | None, query: str | None, reading: ReadOptions, outputs: Iterable[Path | None]
+) -> Connected | None:
+    """The table of a database, or the rows of a query; None for a file. Names are checked before anything is read."""
     if not is_address(file):
-        if table is not None:
-            raise DataError(
-                f"--table names a table of a database, and {file} is a file; use duckdb:FILE for a database"
-            )
+        for option, value in (("--table", table), ("--query", query)):
+            if value is not None:
+                raise DataError(f"{option} reads from a database, and {file} is a file; use duckdb:FILE for a database")
         options.check_paths([file], outputs)
         return None
     if reading.replace:
         raise DataError(
-            "--replace rewrites cells of files, not of a database; make a view there that says it (CASE d WHEN "
-            "'Approved' THEN 1 ELSE 0 END), and name it with --table"
+            "--replace rewrites cells of files, not of a database; rewrite them with --query SQL, or name the "
+            "favorable value of a decision with --favorable-decision VALUE"
         )
     said = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
     if said:
         names = sorted(OPTION_NAMES.argument(name) for name in said)
         raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
     options.check_paths([], outputs)
-    return connected(file, table)
+    return connected(file, table, query)
 
 
 def check_columns(file: str, reading: ReadOptions, **named: Any) -> None:

@@ -125,8 +125,8 @@ def monitor_command(
 ) -> None:
     """Compare each of FILES with the first. FILES are counts of metrifair count, in the order of time.
 
-    The test allows for repeated looks. Without any change, the probability of a false alarm is at most 5% (1 -
-    confidence), for any number of files. FILES can also be JSON files of metrifair audit.
+    The test allows for repeated looks. Without any change, the probability of a false alarm is about 5% (1 -
+    confidence) at most, for any number of files. FILES can also be JSON files of metrifair audit.
 
     \b
     Example:
@@ -142,6 +142,6 @@ def monitor_command(
         found = monitor(audits_in("monitor", files), **audit_arguments(ctx, asked, ()))
     found = replace(found, record=with_origin(ctx, found.record, files, about))
     show_alarms(out, found)
-    write_asked(out, found, written)
+    write_asked(out, found, written, found.to_html)
     if fail_worse and any(one.alarm == "worse" for one in found.alarms):
         ctx.exit(_CHANGED)

@@ -67,6 +67,7 @@ def count_command(
     output: Path,
     reading: ReadOptions,
     table: str | None,
+    query: str | None,
     **columns: Any,
 ) -> None:
     """Count the scores in FILE by group, label and bin. The output contains no rows; counts of many files add up.
@@ -78,7 +79,7 @@ def count_command(
     Example:
       metrifair count monday.csv --score p --group sex --label y --name Monday --output monday.state
     """
-    place = table_at(file, table, reading, [output])
+    place = table_at(file, table, query, reading, [output])
     check_columns(file, reading, **columns)
     from metrifair.api.audit_table import count_file, count_table
     from metrifair.api.state import AuditState
@@ -145,4 +146,4 @@ def merge_command(
         state.save(save_to)
         say(out, f"Counts: {save_to}")
     write_rates(out, found, rates)
-    hand_over(ctx, out, found, written, about=about, files=files)
+    hand_over(ctx, out, found, written, about=about, files=files, details=standard.details)

@@ -32,9 +32,9 @@ LABEL = "label"  # the column that is to be predicted, in the files that are wri
 @click.argument("name", required=False)
 @table_option("--output", "the table")
 def datasets_command(name: str | None, output: Path | None) -> None:
-    """List the data sets; with NAME, tell about one; with --output, write its table to a file.
+    """List the data sets. With NAME, describe one; with --output, write it to a file.
 
-    The file has the features as numbers, the column label, and the groups by name.
+    The file has the features as numbers, the column to predict as label, and one column with the names of the groups.
 
     \b
     Example:
@@ -66,7 +66,7 @@ def _overview(out: Console) -> None:
         title, year = re.split(r"[:(]", lines[0])[0].strip(), re.search(r"^.*?\(\d{4}\)", citation)
         listed.append([name, title, year.group() if year else citation, f"{ROWS[name]:,}"])
     show_table(out, ["name", "what", "citation", "rows"], listed, left=3)
-    out.print("metrifair datasets NAME tells more; with --output NAME.csv it writes the table.")
+    out.print("metrifair datasets NAME describes a data set. --output NAME.csv writes it to a file.")
 
 
 def _export(out: Console, name: str, path: Path) -> None:

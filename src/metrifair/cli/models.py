@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,10 @@ from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Output, check_paths, 
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from metrifair.auditing.out_of_core.formats import ReadOptions
+    from metrifair.cli.tables import PredictionTable
     from metrifair.estimators.table_model import TableModel
+    from metrifair.support.provenance import ScoredRows, SourceFile
 
 
 @click.command(cls=SectionedCommand, short_help="Apply a model to a file.")
@@ -35,26 +36,36 @@ if TYPE_CHECKING:
     help="Column of FILE to copy next to the predictions. Repeatable.  [default: the --id columns of train, or row "
     "numbers]",
 )
+@click.option(
+    "--keep",
+    "kept",
+    multiple=True,
+    metavar="COLUMN[,COLUMN...]",
+    help="Columns of FILE to copy to the output for an audit, such as sex,race. Repeatable.",
+)
 @file_options
-def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], reading: ReadOptions) -> None:
+def predict_command(
+    *, model: Path, file: str, output: Path, ids: tuple[str, ...], kept: tuple[str, ...], reading: ReadOptions
+) -> None:
     """Predict the rows of FILE with MODEL, a file written by train, by frontier or from Python.
 
     FILE must have the columns that the model was trained on, in any order. The output has one row for each row of FILE:
-    ids, the prediction and, for classes, the probability. With two classes it is the probability of the positive label.
-    A threshold that train chose is part of the model and applies here too.
+    ids, the columns of --keep, the prediction and, for classes, the probability. With two classes it is the probability
+    of the positive label. A threshold that train chose is part of the model and applies here too.
 
     Do not audit predictions of the training rows: they look better than those of new rows. Audit the output of train
-    --held-out, or new rows.
+    --held-out, or new rows. A second file, OUTPUT.origin.json, records the model and the rows; audit and card read it.
 
     \b
     Example:
-      metrifair predict model.metrifair people.csv --id number --output predictions.csv
+      metrifair predict model.metrifair people.csv --id number --keep sex,outcome --output predictions.csv
+      metrifair audit predictions.csv --score probability --group sex --label outcome
     """
     check_paths([model, file], [output])
     from metrifair.cli.console import console, say
-    from metrifair.cli.tables import write_table
     from metrifair.estimators.table_model import TableModel
     from metrifair.figures.utility import CONSTANT
+    from metrifair.saving.modelfile import fingerprint, read
     from metrifair.wording.frontier import mark_text
 
     known = _loaded(model)
@@ -68,8 +79,10 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
             f"{str(model)!r} holds a {type(known).__name__}, which takes numbers, not raw columns; make a model with "
             "metrifair train or metrifair frontier"
         )
-    found = predictions(known, file, ids, reading)
-    write_table(found, output)
+    names = [name for listed in kept for name in listed.split(",")]
+    found, files = predictions(known, file, ids, names, reading)
+    rows = _scored_rows(known, files)
+    found.write(output, model=fingerprint(read(model)), rows=rows, sources=files)
     said = ""
     if known.classes is not None and len(known.classes) == 2 and known.has_probabilities:
         place = known.positive
@@ -79,30 +92,42 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
             said += f", which is the prediction from {known.threshold:.4g} on (audit: --threshold {known.threshold!r})"
     where = "standard output" if output == STANDARD_OUTPUT else output
     out = console(stderr=True)
-    say(out, f"{len(found):,} predictions of {known.target!r}{said}: {where}")
-    predicted = found.get_column([name for name in found.columns if name.rstrip("'") == "prediction"][-1])
+    say(out, f"{len(found.table):,} predictions of {known.target!r}{said}: {where}")
+    if rows == "training_file":
+        say(out, f"Warning: {file} holds the training rows. Do not audit these predictions as those of new rows.")
+    predicted = found.table.get_column(found.columns[0])
     if len(predicted) > 1 and predicted.n_unique() == 1:
         alike = f"all {len(predicted):,} predictions are {predicted[0]}"
         say(out, f"Warning: the model {mark_text(CONSTANT)} in this file: {alike}.")
 
 
-def predictions(model: TableModel, file: str, ids: tuple[str, ...], reading: ReadOptions) -> pl.DataFrame:
-    """Ids, predictions and probabilities of the rows of a file, read with these options."""
+def predictions(
+    model: TableModel, file: str, ids: tuple[str, ...], keep: Sequence[str], reading: ReadOptions
+) -> tuple[PredictionTable, list[SourceFile]]:
+    """Ids, kept columns, predictions and probabilities of the rows of a file, and the files that were read."""
     import polars as pl
 
-    from metrifair.cli.tables import read, with_predictions
+    from metrifair.cli.tables import free_name, read, with_predictions
     from metrifair.encoding.encoder import Levels
 
-    texts = [
-        name for name, coder in model.encoder.coders_.items() if isinstance(coder, Levels) and coder.kind == "text"
-    ]
-    only_ids = [name for name in (*ids, *model.ids) if name not in model.encoder.coders_]  # kept as they are written
+    coders = model.encoder.coders_
+    texts = [name for name, coder in coders.items() if isinstance(coder, Levels) and coder.kind == "text"]
+    as_written = [name for name in (*ids, *model.ids, *keep) if name not in coders]
     groups = model.sensitive if model.needs_group else ()
-    roles = {"id": ids, "feature": tuple(model.encoder.coders_), "group": groups}
-    frame, _ = read(file, reading, texts=[*texts, *only_ids, *groups], roles=roles)
-    kept = ids or tuple(name for name in model.ids if name in frame.columns)
-    shown = frame.select(kept) if kept else pl.DataFrame({"row": range(1, len(frame) + 1)})
-    return with_predictions(shown, model, frame)
+    roles = {"id": ids, "keep": keep, "feature": tuple(coders), "group": groups}
+    frame, files = read(file, reading, texts=[*texts, *as_written, *groups], roles=roles)
+    names = ids or tuple(name for name in model.ids if name in frame.columns)
+    shown = frame.select(list(dict.fromkeys([*names, *keep])))
+    if not names:
+        shown = shown.select(pl.Series(free_name("row", shown.columns), range(1, len(frame) + 1)), pl.all())
+    return with_predictions(shown, model, frame), files
+
+
+def _scored_rows(model: TableModel, files: Sequence[SourceFile]) -> ScoredRows:
+    """Whether the files are those with the training rows, as far as the model records them."""
+    if not model.training_files:
+        return "file"
+    return "training_file" if {file.sha256 for file in files} & set(model.training_files) else "other_file"
 
 
 def _loaded(model: Path) -> Any:
@@ -119,16 +144,18 @@ def _loaded(model: Path) -> Any:
     return known
 
 
-@click.command(short_help="Write a model for use without Python (ONNX).")
+@click.command(short_help="Export a model to ONNX.")
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--output", required=True, type=Output(".onnx"), help="File for the graph (.onnx).")
+@click.option("--output", required=True, type=Output(".onnx"), help="File for the ONNX graph (.onnx).")
 def export_command(*, model: Path, output: Path) -> None:
-    """Write MODEL, made by train or frontier or saved from Python, as an ONNX graph.
+    """Export MODEL, a file written by train, by frontier or from Python, as an ONNX graph.
 
-    Each column of the table is an input of its name with one value for each row: numbers and booleans (1, 0) as
-    doubles, NaN where one is missing; text as strings, empty where it is missing. A model that was fitted to numbers
-    takes them as one input X. The outputs are label and probabilities, or prediction; a threshold that train chose
-    decides here too. What the encoder leaves out is no input. Dates and post-processors cannot be exported.
+    The graph has one input for each feature column. The input has the column's name and the shape (n, 1) for n rows.
+    Numbers are doubles, and NaN if missing. Booleans are doubles, 1 or 0. Text is a string, and empty if missing. A
+    model that was fitted on an array has one input X with the shape (n, number of features).
+
+    The outputs are label and probabilities, or prediction for a numeric label. The graph includes a threshold that
+    train chose. Models with date columns and post-processors cannot be exported.
 
     \b
     Example:
@@ -148,51 +175,60 @@ def export_command(*, model: Path, output: Path) -> None:
     known.to_onnx(output)
     kinds = {"number": "double", "boolean": "double (1 or 0)", "text": "string"}
     coders = known.encoder.coders_ if isinstance(known, TableModel) else {}
-    inputs = [f"{name!r} {kinds[coder.kind]}" for name, coder in coders.items()] or ["'X' double, a column a feature"]
-    click.echo(printable(f"ONNX graph: {output}. Inputs: {', '.join(inputs)}"))
+    inputs = [f"{name!r} {kinds[coder.kind]}" for name, coder in coders.items()]
+    shape = "Inputs, each of shape (n, 1)" if inputs else "Input"
+    listed = ", ".join(inputs) or "'X' double, of shape (n, number of features)"
+    click.echo(printable(f"ONNX graph: {output}. {shape}: {listed}"))
 
 
-@click.command(short_help="Describe a model for those who use it.")
+@click.command(short_help="Write a model card in Markdown.")
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--audit", "audited", metavar="FILE", help="What metrifair audit --json wrote of the model's scores.")
-@click.option("--frontier", "swept", metavar="FILE", help="The frontier it was chosen from, written by Frontier.save.")
+@click.option(
+    "--audit",
+    "audited",
+    metavar="FILE",
+    help="Audit of the model's scores, written by metrifair audit --json from a file of train --held-out or predict.",
+)
+@click.option(
+    "--frontier", "swept", metavar="FILE", help="Frontier from which the model was chosen, written by Frontier.save."
+)
 @click.option(
     "--output",
     default=str(STANDARD_OUTPUT),
     type=Output(".md", stdout=True),
     help="File for the card (.md); - is standard output.",
 )
-@click.option("--title", help="Name of the model.")
-@click.option("--license", metavar="NAME", help="Identifier, such as mit.")
-@click.option("--language", metavar="CODE", help="Of texts among the features, such as en.")
-@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="What it was trained on. Repeatable.")
-@click.option("--intended-use", metavar="TEXT", help="Who should use it for what, and who should not.")
+@click.option("--title", metavar="TEXT", help="Title of the card.")
+@click.option("--license", metavar="NAME", help="Identifier of the license, such as mit.")
+@click.option("--language", metavar="CODE", help="Language of text features, such as en.")
+@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Name of the training data. Repeatable.")
+@click.option("--intended-use", metavar="TEXT", help="Who should use the model for what, and who should not.")
 def card_command(*, model: Path, audited: str | None, swept: str | None, output: Path, **stated: Any) -> None:
-    """Write the model card of MODEL, in Markdown with a head that model hubs read.
+    """Write the model card of MODEL in Markdown, with the header that model hubs read.
 
-    What it was trained with is read off the model's file, figures by group come from an audit, and what fairness cost
-    from a frontier. What nobody has stated, such as what the model is for, the card says so.
+    The card reads the settings from MODEL, the figures by group from the audit, and the cost of fairness from the
+    frontier. It reports an audit as the model's only if the audit records that this model computed the scores. It then
+    states which rows were scored. Any other audit is shown under "An audit of other scores".
 
     \b
-    Example:
+    Example: train, audit the held-out rows, and write the card
+      metrifair train loans.csv --label paid --group sex --output loans.metrifair --held-out held-out.csv
+      metrifair audit held-out.csv --score probability --group sex --label paid --json audit.json
       metrifair card loans.metrifair --audit audit.json --license mit --output README.md
     """
     check_paths([model, *filter(None, (audited, swept))], [output])
     from metrifair.api.compare import read_audit
     from metrifair.api.frontier import Frontier
     from metrifair.api.loading import load
-    from metrifair.api.model_card import to_card
+    from metrifair.api.model_card import is_audit_of, to_card
     from metrifair.cli.console import printable
 
     known, front = load(model), None if swept is None else load(swept)
     if front is not None and not isinstance(front, Frontier):
         raise DataError(f"{swept!r} holds a {type(front).__name__}, not a frontier; pass what Frontier.save wrote")
-    card = to_card(
-        known,
-        None if audited is None else read_audit(audited),
-        front,
-        None if output == STANDARD_OUTPUT else output,
-        **stated,
-    )
+    audit = None if audited is None else read_audit(audited)
+    card = to_card(known, audit, front, None if output == STANDARD_OUTPUT else output, **stated)
+    if audit is not None and not is_audit_of(known, audit):
+        click.echo(f"Warning: {audited} does not record that this model computed its scores.", err=True)
     shown = "\n".join(map(printable, card.split("\n")))
     click.echo(shown if output == STANDARD_OUTPUT else f"Model card: {output}", nl=output != STANDARD_OUTPUT)

@@ -22,6 +22,7 @@ _OPTIONS = {
     "OLD=NEW": "replace",
     "SHARE": "confidence min-group-share",
     "SIGN": "decimal separator",
+    "SQL": "query",
     "TEXT": "title",
     "VALUE": "favorable-decision missing",
     "high|low": "favorable",

@@ -16,7 +16,7 @@ import click
 from metrifair.auditing.out_of_core.files import matching
 from metrifair.auditing.out_of_core.formats import ReadOptions
 from metrifair.errors import DataError
-from metrifair.support.checks import check_known
+from metrifair.support.checks import check_known, share_hint
 
 
 def finite_numbers(text: str) -> list[float]:
@@ -135,7 +135,12 @@ class Number(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number, or a usage error; click itself lets nan through."""
-        number = super().convert(value, param, ctx)
+        try:
+            number = super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            if self.max == 1 and (hint := share_hint(value)):
+                self.fail(f"{error.message.rstrip('.')}; {hint}", param, ctx)
+            raise
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
         return number
@@ -268,12 +273,32 @@ POSITIVE = click.option(
 )
 CONTROL = column("--control", "Column with strata. Groups are compared within each stratum. Repeatable.", several=True)
 WEIGHT = column("--weight", "Column with the weights of the rows.")
-TABLE = click.option("--table", metavar="NAME", help="The table to audit, if FILE is a database.")
+TABLE = together(
+    click.option("--table", metavar="NAME", help="Table to read, if FILE is a database."),
+    click.option("--query", metavar="SQL", help="Query to read in place of --table, such as 'select * from scores'."),
+)
 SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the resampling.")
 JSON = click.option(
     "--json", "json_to", type=Output(stdout=True), help="File for all results as JSON; - is standard output."
 )
 HTML = click.option("--html", type=Output(".html", ".htm"), help="File for the report, one HTML page.")
+
+
+def _with_browser(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+    """The path of a PDF file; an error before anything is computed where no browser can print it."""
+    if path is not None:
+        from metrifair.report.pdf import find_browser
+
+        find_browser()
+    return path
+
+
+PDF = click.option(
+    "--pdf",
+    type=Output(".pdf"),
+    callback=_with_browser,
+    help="File for the report as PDF, printed by Chromium or Google Chrome.",
+)
 CONTRAST = choice(
     "--contrast",
     ["pairs", "rest", "independence"],
@@ -348,8 +373,8 @@ file_options = together(
     pair_option(
         "--replace",
         "OLD=NEW",
-        "Read cells with the value OLD as NEW, such as Approved=1.",
-        example="Approved=1",
+        "Read cells with the value OLD as NEW, such as W=women.",
+        example="W=women",
         split=str.rpartition,
     ),
     gathered("reading", _reading, ["no_header", *(one.name for one in fields(ReadOptions) if one.name != "header")]),

@@ -159,7 +159,7 @@ def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
             value = high if limit.certain else getattr(decisions, limit.metric)
             where = f"{decisions.attribute}, {decisions.within}"
             if limit.metric in RATIOS and decisions.selection_ratio is not None:
-                least = min((one for one in decisions.rates if one.ratio is not None), key=lambda one: one.ratio or 0.0)
+                least = next(one for one in decisions.rates if one.ratio == decisions.selection_ratio)
                 few = "; too few rows" if least.few else ""
                 where = f"{least.group} against {decisions.reference} ({where}{few})"
             found.append((value, where))
@@ -175,6 +175,7 @@ class Rates(NamedTuple):
     standard: StandardName | None
     references: tuple[str, ...]
     min_group_share: float
+    details: bool
 
 
 rate_options = together(
@@ -199,6 +200,11 @@ rate_options = together(
         type=Number(0, 1),
         default=0.02,
         help="Groups with a smaller share of the rows have no impact ratio.",
+    ),
+    click.option(
+        "--details",
+        is_flag=True,
+        help="With --standard, add the whole audit behind the tables: distances, charts and all findings.",
     ),
     gathered("standard", Rates, Rates._fields),
     table_option("--rates", "the table of rates and ratios"),

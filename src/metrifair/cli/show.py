@@ -10,34 +10,53 @@ from rich.console import Console
 from metrifair.api.audit_result import Audit, RateTable
 from metrifair.api.compare import AuditDifference
 from metrifair.api.monitor import AuditSeries
-from metrifair.auditing.ranking import most_certain_first
-from metrifair.auditing.records import AuditRecord, Finding
+from metrifair.auditing.ranking import most_certain_first, shown_findings, tables_asked
+from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.cli.console import say, show_table
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.errors import DataError
+from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.report.audit.by_group import measure_text
-from metrifair.wording.notes import note_text
-from metrifair.wording.numbers import MISSING, figure_text, interval_text, number_text, p_text
-from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, ratio_text
-from metrifair.wording.summary import audit_summary
+from metrifair.wording.notes import note_text, rate_notes
+from metrifair.wording.numbers import MISSING, figure_text, interval_text, number_text, p_text, percent_text
+from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
+from metrifair.wording.summary import audit_summary, rates_summary
 
 _SHOWN = 12  # comparisons, or tables of rates
 _DIFFERENCES = 20  # rows of the table of differences
 _WIDE = 110  # columns of a terminal that has room for every metric
 _MOST_ROWS = 60  # of all tables of rates together
-_OF_STANDARDS = ("p", "short of", "mean")  # columns that only a table asked for by a rule has
 
 
-def show_audit(out: Console, record: AuditRecord) -> None:
-    """Print the summary, the comparisons with the most evidence first, rates of decisions, and notes."""
-    say(out, *audit_summary(record))
-    metrics = list(dict.fromkeys(finding.metric for finding in record.findings))
+def show_audit(out: Console, record: AuditRecord, *, details: bool = False) -> None:
+    """Print the summary, the comparisons with the most evidence first, rates of decisions, and notes.
+
+    By a standard, its tables of rates come first, and the others are ``details``.
+    """
+    standard = record.settings.standard is not None
+    if standard:
+        show_rates(out, record)
+    if details or not standard:
+        say(out, *audit_summary(record))
+        _show_comparisons(out, record)
+        if not standard:
+            show_rates(out, record)
+        show_by_group(out, record)
+    notes = record.notes if details or not standard else rate_notes(record.notes)
+    say(out, *(f"Note: {note_text(note, OPTION_NAMES)}" for note in notes))
+    if standard and not details:
+        say(out, "Use --details to add distances between score distributions, figures by group and all findings.")
+
+
+def _show_comparisons(out: Console, record: AuditRecord) -> None:
+    findings = shown_findings(record.findings)
+    metrics = list(dict.fromkeys(finding.metric for finding in findings))
     shown = metrics if out.width >= _WIDE else metrics[:1]
     by_comparison: dict[tuple[object, ...], dict[str, Finding]] = {}
-    for one in record.findings:
+    for one in findings:
         by_comparison.setdefault((one.attribute, one.criterion, one.within, one.groups), {})[one.metric] = one
-    ranked = most_certain_first([one for one in record.findings if one.metric == metrics[0]])
+    ranked = most_certain_first([one for one in findings if one.metric == metrics[0]])
     rows = [by_comparison[one.attribute, one.criterion, one.within, one.groups] for one in ranked]
     show_table(
         out,
@@ -47,9 +66,6 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     )
     if len(rows) > _SHOWN:
         out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
-    show_rates(out, record)
-    show_by_group(out, record)
-    say(out, *(f"Note: {note_text(note, OPTION_NAMES)}" for note in record.notes))
 
 
 def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
@@ -67,38 +83,53 @@ def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
 
 
 def show_rates(out: Console, record: AuditRecord) -> None:
-    """Rates by group, with the ratio to the reference; of a standard, what its table is."""
-
-    asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or record.decisions
+    """Rates by group, with the ratio to the reference; of a standard, its answer first, and what was excluded."""
+    asked = tables_asked(record)
     if not asked:
         return
-    if asked[0].standard:
-        say(out, STANDARD_WORDS[asked[0].standard].title)
-    rows = []
-    for table in asked[:_SHOWN]:
-        for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
-            told = {
-                "group": f"{table.attribute}: {rate.group}",
-                "within": table.within,
-                "rows": f"{rate.size:,}",
-                "selected": figure_text(rate.selection_rate),
-                "ratio": "excluded" if rate.left_out else figure_text(rate.ratio),
-                "p": p_text(rate.p_value),
-                "short of": MISSING if rate.shortfall is None else f"{rate.shortfall:,}",
-                "mean": figure_text(rate.mean_difference, digits=2),
-                "right": figure_text(rate.accuracy),
-                "of positives": figure_text(rate.true_positive_rate),
-                "of negatives": figure_text(rate.false_positive_rate),
-            }
-            rows.append(told if table.standard else {name: told[name] for name in told if name not in _OF_STANDARDS})
+    standard = asked[0].standard
+    if standard:
+        say(out, STANDARD_WORDS[standard].title, *rates_summary(record))
+    rows = [
+        _rate(table, rate)
+        for table in asked[:_SHOWN]
+        for rate in [*table.rates, *([table.unknown] if table.unknown else [])]
+    ]
     headings = [name for name in rows[0] if any(row[name] != MISSING for row in rows)]
     show_table(out, headings, [[row[name] for name in headings] for row in rows[:_MOST_ROWS]], left=2)
     if len(rows) > _MOST_ROWS:
         out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
+    if standard:
+        say(out, *filter(None, (exclusions_sentence(table, record.settings) for table in asked)), NO_VERDICT)
+        return
     for table in (one for one in asked[:_SHOWN] if one.selection_ratio is None):
         say(out, f"{table.attribute}, {table.within}: {ratio_text(table, record.settings)}")
-    if asked[0].standard:
-        say(out, NO_VERDICT)
+
+
+def _rate(table: Decisions, rate: GroupRates) -> dict[str, str]:
+    """A row of the table of rates, by heading; of a standard, the columns of its table."""
+    few = " (too few rows)" if rate.few else ""
+    texts = {
+        "group": f"{table.attribute}: {rate.group}{few if table.standard else ''}",
+        "within": MISSING if table.standard else table.within,
+        "rows": f"{rate.size:,}",
+        "selected": MISSING if rate.selected is None else f"{rate.selected:,}",
+        "rate": percent_text(rate.selection_rate),
+        "ratio": "excluded" if rate.left_out else figure_text(rate.ratio),
+    }
+    if not table.standard:
+        return texts | {
+            "right": figure_text(rate.accuracy),
+            "of positives": figure_text(rate.true_positive_rate),
+            "of negatives": figure_text(rate.false_positive_rate),
+        }
+    further = {
+        "below": ("below 4/5", "yes" if rate.ratio is not None and is_below(rate.ratio) else MISSING),
+        "p": ("p", p_text(rate.p_value)),
+        "shortfall": ("short of", MISSING if rate.shortfall is None else f"{rate.shortfall:,}"),
+        "difference": ("mean", figure_text(rate.mean_difference, digits=2)),
+    }
+    return texts | dict(further[name] for name in STANDARDS[table.standard].columns if name in further)
 
 
 def show_by_group(out: Console, record: AuditRecord) -> None:
@@ -129,7 +160,7 @@ def show_differences(out: Console, found: AuditDifference) -> None:
             number_text(one.before),
             number_text(one.after),
             figure_text(one.difference, signed=True),
-            interval_text(one.interval),
+            interval_text(one.joint_interval),
             p_text(one.p_adjusted),
             "unclear" if one.verdict == "not_distinguishable" else one.verdict.replace("_", " "),
         ]
@@ -137,7 +168,7 @@ def show_differences(out: Console, found: AuditDifference) -> None:
     ]
     names = list(found.audits)
     after = names[1] if len(names) == 2 else "after"
-    headings = ["groups", "compared", "figure", names[0], after, "difference", "interval", "p", "verdict"]
+    headings = ["groups", "compared", "figure", names[0], after, "difference", "joint interval", "p", "verdict"]
     show_table(out, headings, rows, left=3)
     if len(ordered) > _DIFFERENCES:
         out.print(f"... and {len(ordered) - _DIFFERENCES} more differences; --output or --html shows all.")

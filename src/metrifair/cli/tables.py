@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from math import lgamma, log
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -24,7 +24,7 @@ from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, Rea
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError, Remedy
 from metrifair.support.files import write_file
-from metrifair.support.provenance import SourceFile, source_files
+from metrifair.support.provenance import SourceFile, source_files, write_score_origin
 
 if TYPE_CHECKING:
     from metrifair.estimators.table_model import TableModel
@@ -187,14 +187,28 @@ def _harmless(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
+class PredictionTable(NamedTuple):
+    """A table with predictions, and the names of the columns that hold them."""
+
+    table: pl.DataFrame
+    columns: tuple[str, ...]
+
+    def write(self, path: Path, **origin: Any) -> None:
+        """Write the table and, beside a file, which model made it; ``origin`` has further fields of ``ScoreOrigin``."""
+        write_table(self.table, path)
+        if path != STANDARD_OUTPUT:
+            write_score_origin(path, columns=self.columns, **origin)
+
+
 def with_predictions(
     shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame, unseen: Predictions | None = None
-) -> pl.DataFrame:
+) -> PredictionTable:
     """These columns with the predictions for the rows of ``frame`` and, of classes, probabilities.
 
     Of two classes the probability is that of the positive one. A name that is taken gets a prime. ``unseen`` are
     predictions to use in place of the model's.
     """
+    kept = shown.width
     if unseen is None:
         columns: dict[str, Any] = {"prediction": model.predict(frame)}
     else:
@@ -207,7 +221,7 @@ def with_predictions(
             columns |= {f"probability of {label}": probability[:, at] for at, label in enumerate(model.classes)}
     for name, values in columns.items():
         shown = shown.with_columns(pl.Series(free_name(name, shown.columns), values))
-    return shown
+    return PredictionTable(shown, tuple(shown.columns[kept:]))
 
 
 def free_name(name: str, taken: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,17 +112,18 @@ def train_command(
     from metrifair.cli.training_file import training_file
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    source = training_file(options, table, strength=strength)
+    source = training_file(options, table, files, strength=strength)
     found = trained(source, asked)
     if output is not None:
         found.model.save(output)
     written = []
     if held_out is not None:
-        written = write_held_out(source, found.measured, found.parts.test, held_out, found.unseen)
+        unseen = found.unseen
+        written = write_held_out(source, found.measured, found.parts.test, held_out, kept=found.model, unseen=unseen)
     show_trained(out, source, found, written)
     say(out, "The model is not kept: name a file with --output." if output is None else f"Model: {output}")
     if json_to is not None:
-        told = figures(source, found) | {"provenance": asdict(provenance_of(source, files, command_text(ctx)))}
+        told = figures(source, found) | {"provenance": asdict(provenance_of(source, command_text(ctx)))}
         write_json(told, json_to)
 
 
@@ -249,12 +251,12 @@ def frontier_command(
     from metrifair.tradeoff.search import SearchOptions
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    source = training_file(options, table, strength=1.0)
+    source = training_file(options, table, files, strength=1.0)
     search = SearchOptions(seeds=seeds, folds=folds, test_folds=test_folds)
     asked = {"strengths": strengths, "utility": cost or utility, "unfairness_of": unfairness_of}
     asked["test"] = 0.25 if choice.certified else None  # nothing is proven of test folds
     encoder, front = source.frontier(families, search, **asked)
-    front = replace(front, provenance=provenance_of(source, files, command_text(ctx)))
+    front = replace(front, provenance=provenance_of(source, command_text(ctx)))
     say(out, *source.description(encoder))
     try:
         if choice.max_unfairness is not None:
@@ -325,27 +327,31 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
         judged = front.source.evaluator.validation
         among = " between groups that were not left out" if len(judged.compared) < len(judged.everyone) else ""
         say(out, f"Proven, with 95 % confidence: its unfairness{among} is at most {choice.max_unfairness:g}.")
-    if choice.held_out is not None:
-        say(out, *write_held_out(source, model, front.source.test, choice.held_out, front.unseen))
-    if choice.output is None:
-        return
-    if front.test_folds:
+    kept, notes, unseen = model, [], front.unseen if front.test_folds else None
+    if front.test_folds and choice.output is not None:
         rows = f"{len(source.data.rows):,}"
-        say(out, f"The model that is kept was trained on all {rows} rows: the figures above are those of the folds.")
+        notes = [f"The model that is kept was trained on all {rows} rows: the figures above are those of the folds."]
     elif choice.is_refitted:
         job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
         family = next(one for one in front.source.families if one.name == job.family)
-        model, told = source.fitted(source.data.rows, job, family)
-        say(
-            out,
-            *told.notes,
-            *told.unfinished,
-            f"The model that is kept was trained again, on all {len(source.data.rows):,} rows: the figures above are "
-            "those of the fit on training rows only.",
-        )
-        if choice.certified:
-            say(out, "The certificate is withdrawn: it is of that fit, and proves nothing of the model that is kept.")
-    model.save(choice.output)
-    named = ", ".join(map(repr, model.sensitive)) if model.needs_group else ""
+        kept, told = source.fitted(source.data.rows, job, family)
+        notes = [*told.notes, *told.unfinished, *_refit_sentences(source, certified=choice.certified)]
+    if choice.held_out is not None:
+        say(out, *write_held_out(source, model, front.source.test, choice.held_out, kept=kept, unseen=unseen))
+    say(out, *notes)
+    if choice.output is None:
+        return
+    kept.save(choice.output)
+    named = ", ".join(map(repr, kept.sensitive)) if kept.needs_group else ""
     asks = f" (new rows must come with their groups: {named})" if named else ""
     say(out, f"Model: {choice.output}{asks}")
+
+
+def _refit_sentences(source: TrainingFile, *, certified: bool) -> Iterator[str]:
+    """What training again changes for the figures and the certificate."""
+    yield (
+        f"The model that is kept was trained again, on all {len(source.data.rows):,} rows: the figures above are those "
+        "of the fit on training rows only."
+    )
+    if certified:
+        yield "The certificate is withdrawn: it is of that fit, and proves nothing of the model that is kept."

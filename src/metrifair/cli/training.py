@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from metrifair.cli.console import say, show_table
 from metrifair.cli.options import cuts_text
-from metrifair.cli.tables import write_table
 from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.cli.training_options import Training
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.table_model import ChosenThreshold, TableModel, choose_threshold
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Predictions
-from metrifair.support.provenance import Provenance, SourceFile, made_now
+from metrifair.saving.modelfile import fingerprint
+from metrifair.support.provenance import Provenance, made_now
 from metrifair.tradeoff.evaluate import Evaluation, evaluation_of, predictions, small_groups
 from metrifair.tradeoff.frontier import automatic_test_folds
 from metrifair.tradeoff.points import Job
@@ -29,7 +29,7 @@ from metrifair.tradeoff.result import in_row_order
 from metrifair.tradeoff.split import HeldOut, Split, outer_splits, with_common_comparisons
 from metrifair.wording import frontier as wording
 from metrifair.wording.frontier_view import FrontierView, figure_name, figure_texts
-from metrifair.wording.numbers import figure_text, positive_text
+from metrifair.wording.numbers import figure_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,8 +66,7 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         raise DataError(f"a threshold decides between two classes, which {source.options.label!r} does not have")
     if asked.costs is not None and len(asked.costs) != 2:
         raise DataError("--cost must be 2 rows of 2 costs, by label and decision, in ascending order of the classes")
-    scheme = data.problem.scheme
-    notes = [*source.notes, "" if source.options.positive else positive_text(scheme.classes, scheme.positive)]
+    notes = [*source.notes]
     automatic = 0 if asked.test is not None else automatic_test_folds(data, _TEST)
     if count := asked.test_folds or automatic:
         return _cross_fitted(source, asked, count, notes)
@@ -320,14 +319,25 @@ def _threshold_sentences(found: TrainedModel) -> list[str]:
 
 
 def write_held_out(
-    source: TrainingFile, model: TableModel, rows: Rows, path: Path, unseen: Predictions | None = None
+    source: TrainingFile,
+    model: TableModel,
+    rows: Rows,
+    path: Path,
+    *,
+    kept: TableModel | None,
+    unseen: Predictions | None = None,
 ) -> list[str]:
-    """Write predictions for held-out rows; where they are, and the command that audits them.
+    """Write predictions of held-out rows. Return where they are, and the command that audits them.
 
-    ``unseen`` are predictions by models that were trained without the rows; None: the model has not seen them.
+    ``kept`` is the model that is written, None where none is. ``unseen`` are predictions by models that were trained
+    without each test fold, in place of the model's.
     """
-    options, table = source.options, source.predictions(model, rows, unseen)
-    write_table(table, path)
+    options, found = source.options, source.predictions(model, rows, unseen)
+    table = found.table
+    again = kept is not None and (kept is not model or unseen is not None)
+    refit = fingerprint(kept._content()) if again and kept is not None else None
+    own = fingerprint(model._content()) if unseen is None else f"{len(rows)} rows of test folds"
+    found.write(path, model=own, rows="held_out", sources=source.files, refit=refit)
     told = [f"Held-out predictions: {path} ({len(rows):,} rows, each scored by a model that has not seen it)."]
     several = model.classes is not None and len(model.classes) > 2
     if several and not model.has_probabilities:
@@ -400,13 +410,13 @@ def show_strengths(out: Console, front: Frontier) -> None:
     say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes)
 
 
-def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) -> Provenance:
+def provenance_of(source: TrainingFile, call: str) -> Provenance:
     """Where figures come from: the files, their rows and columns, and the command."""
     options = source.options
     return Provenance(
         title=options.title or "",
         about=dict(options.about),
-        files=files,
+        files=source.files,
         rows_read=len(source.table) + source.left_out,
         left_out={"missing_label": source.left_out, "zero_weight": len(source.table) - len(source.data.rows)},
         columns={

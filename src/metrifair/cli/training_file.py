@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,26 +23,36 @@ from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.cli.console import collected_warnings, working
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import continuous_asked, cuts_asked
-from metrifair.cli.tables import check_leakage, free_name, typed_text, with_predictions, without_missing_words
+from metrifair.cli.tables import (
+    PredictionTable,
+    check_leakage,
+    free_name,
+    typed_text,
+    with_predictions,
+    without_missing_words,
+)
 from metrifair.cli.training_options import FAMILIES, TrainingOptions
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
-from metrifair.errors import DataError, MetrifairWarning
+from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
 from metrifair.estimators.table_model import TableModel
 from metrifair.figures.utility import Predictions
 from metrifair.problem.attributes import cuts_by_column, in_groups, numbers_among, numbers_warning
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.problem import attributes_equal_to_label, classes_in
+from metrifair.problem.predictions import value_counts
+from metrifair.problem.problem import attributes_equal_to_label, classes_in, positive_by_name
 from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
 from metrifair.support.checks import check_known, last_step
+from metrifair.support.provenance import SourceFile
 from metrifair.tradeoff.points import FrontierNote, Job
 from metrifair.tradeoff.search import SearchOptions
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, estimator_at
 from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.notes import note_text
+from metrifair.wording.numbers import positive_text
 
 _MOST_LEVELS = 50  # more different values are neither groups nor classes
 # LightGBM would write to standard output, where results may go.
@@ -60,6 +71,7 @@ class TrainingFile:
     given: dict[str, Any]  # what ``fit`` takes besides X and y, by the names of its arguments
     estimator: Any
     left_out: int  # rows without a label
+    files: tuple[SourceFile, ...] = ()
     notes: tuple[str, ...] = ()  # what to know of the columns
 
     @property
@@ -98,7 +110,7 @@ class TrainingFile:
 
     def predictions(
         self, model: TableModel, rows: NDArray[np.int64], unseen: Predictions | None = None
-    ) -> pl.DataFrame:
+    ) -> PredictionTable:
         """Predictions for these rows, beside their ids (or numbers in the file) and what an audit needs.
 
         They are those of the model, or ``unseen`` ones of models like it that were trained without the rows.
@@ -114,8 +126,10 @@ class TrainingFile:
         found = with_predictions(shown, model, own, unseen)
         if model.classes is None or len(model.classes) > 2 or model.has_probabilities:
             return found
-        decided = found.get_column(found.columns[-1]).to_numpy() == model.classes[model.positive]
-        return found.with_columns(pl.Series(free_name("decision", found.columns), decided.astype(np.int64)))
+        decided = found.table.get_column(found.columns[-1]).to_numpy() == model.classes[model.positive]
+        name = free_name("decision", found.table.columns)
+        table = found.table.with_columns(pl.Series(name, decided.astype(np.int64)))
+        return PredictionTable(table, (*found.columns, name))
 
     def frontier(
         self, families: Sequence[str] | None, search: SearchOptions, **more: Any
@@ -178,7 +192,8 @@ class TrainingFile:
 
     def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
         """A fitted estimator that takes raw tables."""
-        return TableModel(encoder, estimator, self.options.label, self.options.group, self.options.ids)
+        options, hashes = self.options, tuple(file.sha256 for file in self.files)
+        return TableModel(encoder, estimator, options.label, options.group, options.ids, training_files=hashes)
 
     def description(self, encoder: TableEncoder) -> list[str]:
         """What was found in the file, line by line."""
@@ -200,7 +215,9 @@ class TrainingFile:
         return lines
 
 
-def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: float) -> TrainingFile:
+def training_file(
+    options: TrainingOptions, table: pl.DataFrame, files: Sequence[SourceFile], *, strength: float
+) -> TrainingFile:
     """Find out what is to be learned from a table, and how."""
     told_missing = without_missing_words(table, options.label)
     numbers = 1 + np.flatnonzero(told_missing.get_column(options.label).is_not_null().to_numpy())
@@ -233,19 +250,26 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
     label = known.get_column(options.label)
     told = check_leakage(features, label, keep=options.keep, number=regression)
     estimator = _estimator(options, regression=regression, strength=strength, positive=positive, continuous=continuous)
-    named = [naming_notes(attribute.name, attribute.groups) for attribute in data.problem.scheme.attributes]
-    notes = (
-        *told,
-        *of_numbers,
-        *(
-            frontier_note_text(FrontierNote("label_groups", {"attribute": name}))
-            for name in attributes_equal_to_label(data.problem)
-        ),
-        *_odd_columns(features),
-        *(note_text(note, OPTION_NAMES) for of_one in named for note in of_one),
-    )
+    notes = (*told, *of_numbers, *_notes(options, data, features))
     left_out = len(table) - len(known)
-    return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, notes)
+    return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, tuple(files), notes)
+
+
+def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> Iterator[str]:
+    """What to know of the label, the groups and the features."""
+    scheme = data.problem.scheme
+    if not options.positive and (text := positive_text(scheme.classes, scheme.positive)):
+        yield text
+    for name in attributes_equal_to_label(data.problem):
+        yield frontier_note_text(FrontierNote("label_groups", {"attribute": name}))
+    yield from _odd_columns(features)
+    for name in features.select(pl.selectors.temporal()).columns:
+        yield (
+            f"Column {name!r} holds dates. `metrifair export` cannot write a model with dates; leave the column out "
+            f"with --ignore {quote(name)} if you need ONNX."
+        )
+    for attribute in scheme.attributes:
+        yield from (note_text(note, OPTION_NAMES) for note in naming_notes(attribute.name, attribute.groups))
 
 
 def _odd_columns(features: pl.DataFrame) -> Iterator[str]:
@@ -295,12 +319,20 @@ def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool
 
 
 def _positive(options: TrainingOptions, labels: Column) -> object:
-    """The class of that name."""
-    if options.positive is None:
-        return None
+    """The positive class: the one that the user names, or that two texts show; None: the last in ascending order."""
     classes = {str(label): label for label in sorted(set(labels.tolist()))}
-    check_known("--positive", options.positive, classes)
-    return classes[options.positive]
+    if options.positive is not None:
+        check_known("--positive", options.positive, classes)
+        return classes[options.positive]
+    if len(classes) != 2 or labels.dtype.kind in "bif":
+        return None
+    place = positive_by_name(list(classes))
+    if place is None:
+        raise DataError(
+            f"the label {options.label!r} does not show which value is positive: {value_counts(labels)}",
+            remedy=Remedy("pos_label"),
+        )
+    return None if place else next(iter(classes))
 
 
 def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str, Column], list[str], list[str]]:

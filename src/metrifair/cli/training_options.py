@@ -191,7 +191,11 @@ training_options = options.together(
         default=None,
         help="Predict a class or a number.  [default: a number, if the label has more than 20 different numbers]",
     ),
-    options.POSITIVE,
+    click.option(
+        "--positive",
+        metavar="CLASS",
+        help="The positive label. Required for two texts that are no obvious pair such as no and yes.",
+    ),
     options.about_options,
     options.file_options,
     click.option(

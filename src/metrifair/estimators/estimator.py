@@ -468,15 +468,17 @@ def _learner(estimator: Any, data: FitData) -> Learner:
 
 @contextmanager
 def _numbers_explained(estimator: Any, X: Table) -> Iterator[None]:
-    """Where features are not numbers, the error says which, and what to do about it."""
+    """Where features are missing or not numbers, the error says what to do about it."""
     frame = wrapped("X", X)
     try:
         yield
     except ValueError as error:
-        name, found = type(estimator).__name__, not_numbers(X) if isinstance(frame, nw.DataFrame) else ""
-        if not found:
+        name, problem = type(estimator).__name__, not_numbers(X) if isinstance(frame, nw.DataFrame) else ""
+        if str(error).startswith("Input X contains NaN"):
+            problem = problem or "missing values (NaN)"
+        if not problem:
             raise
         raise DataError(
-            f"X holds {found}; encode it first with make_pipeline(TableEncoder(), {name}()), fitted with "
+            f"X holds {problem}; encode it first with make_pipeline(TableEncoder(), {name}()), fitted with "
             f"{name.lower()}__sensitive_features=..., or train on the file with 'metrifair train'"
         ) from error

@@ -49,6 +49,8 @@ class TableModel(Saved):
     threshold : float, default=None
         Of two classes, the probability of the positive one from which on ``predict`` decides for it; None: the
         estimator's own rule.
+    training_files : tuple of str, default=()
+        SHA-256 hashes of the files with the training rows, in hexadecimal digits.
 
     Raises
     ------
@@ -73,6 +75,7 @@ class TableModel(Saved):
     sensitive: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     threshold: float | None = None
+    training_files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.encoder, TableEncoder):
@@ -246,6 +249,7 @@ class TableModel(Saved):
             sensitive=list(self.sensitive),
             ids=list(self.ids),
             threshold=None if self.threshold is None else float(self.threshold),
+            training_files=list(self.training_files),
         )
         return Content(TABLE_MODEL, record.as_json(), prefixed("estimator/", inner.arrays))
 
@@ -259,8 +263,8 @@ def table_model_of(content: Content, model_of: Callable[[Content], Any]) -> Tabl
     estimator = model_of(Content(record.estimator.kind, record.estimator.meta, arrays))
     with file_errors("the file does not describe a model", DataError):
         encoder = encoder_of(record.encoder)
-        columns = tuple(record.sensitive), tuple(record.ids)
-        return TableModel(encoder, estimator, record.target, *columns, threshold=record.threshold)
+        columns, files = (tuple(record.sensitive), tuple(record.ids)), tuple(record.training_files)
+        return TableModel(encoder, estimator, record.target, *columns, record.threshold, files)
 
 
 ThresholdRule: TypeAlias = Literal["accuracy", "cost", "parity"]

@@ -10,7 +10,7 @@ import numpy as np
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import facts
-from metrifair.support.checks import check_number
+from metrifair.support.checks import check_number, share_hint
 
 
 def dkw_radius(samples: int, *, confidence: float = 0.95, cdfs: int = 2) -> float:
@@ -127,7 +127,9 @@ def generalization_bounds(
 def check_confidence(confidence: float) -> None:
     """Raise a DataError unless this is a probability strictly between 0 and 1."""
     if not 0 < confidence < 1:
-        raise DataError(f"confidence must lie between 0 and 1, got {confidence}")
+        raise DataError(
+            "must lie between 0 and 1", argument="confidence", received=confidence, remedy=share_hint(confidence)
+        )
 
 
 def certified_distance(metric: str, value: float, radius: float, *, width: float | None = None) -> float | None:

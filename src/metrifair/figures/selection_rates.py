@@ -54,7 +54,7 @@ class GroupRates:
     interval: Interval | None = None  # of the selection rate, Wilson's
     ratio: float | None = None  # of the selection rate to the reference's
     ratio_interval: Interval | None = None
-    p_value: float | None = None  # Fisher's exact, against the reference
+    p_value: float | None = None  # Fisher's exact, against the reference; None below the minimum group size
     shortfall: int | None = None  # how many more selections would bring the group to the reference's rate
     left_out: Exclusion = ""  # why the group has no ratio
     few: bool = False  # below the minimum group size
@@ -69,6 +69,17 @@ def is_below(ratio: float) -> bool:
     (True, False, False)
     """
     return ratio < FOUR_FIFTHS * (1 - _LAST_DIGITS)
+
+
+def headline_rates(rates: Sequence[GroupRates]) -> list[GroupRates]:
+    """The groups of a headline on rates: those with enough rows, if there are two; empty otherwise.
+
+    >>> rates = [GroupRates("a", 90, 0.5), GroupRates("b", 80, 0.4), GroupRates("c", 1, 0.0, few=True)]
+    >>> [rate.group for rate in headline_rates(rates)], headline_rates(rates[1:])
+    (['a', 'b'], [])
+    """
+    enough = [rate for rate in rates if not rate.few]
+    return enough if len(enough) > 1 else []
 
 
 def enough_rows(smaller: Mapping[_Compared, float], least: int = FEW) -> list[_Compared]:
@@ -138,6 +149,11 @@ class Ratios(NamedTuple):
     def smallest(self) -> float | None:
         """The four-fifths ratio: the smallest of all."""
         return min((value for value in self.values if value is not None), default=None)
+
+    def headline(self, rows: Sequence[int], least: int) -> list[int]:
+        """The categories of the smallest ratio: those with enough rows where the reference is one, otherwise all."""
+        enough = [place for place in self.used if rows[place] >= least]
+        return enough if len(enough) > 1 and self.reference in enough else self.used
 
 
 def ratios_of(counts: Floats, rows: Sequence[int], everyone: int, rule: RatioRule, names: Sequence[str] = ()) -> Ratios:
@@ -223,7 +239,7 @@ class Rated(NamedTuple):
 
     rates: list[GroupRates]
     reference: str | None
-    ratio: float | None  # the smallest
+    ratio: float | None  # the smallest, of categories with enough rows where the reference is one
     interval: Interval | None
 
 
@@ -244,15 +260,21 @@ def rated(
     names = [rate.group for rate in rates]
     found = ratios_of(counts, [rate.size for rate in rates], everyone, rule, names)
     worth = counts if not weighted else None if squares is None else effective_counts(counts, squares)
-    used, alone, jointly = found.used, dict[int, Interval | None](), None
-    if worth is not None and found.reference is not None:
-        named = used.index(found.reference) if rule.reference != HIGHEST else None
-        values = [found.values[place] or 0.0 for place in used]
-        own, jointly = ratio_intervals(worth[used], values, confidence=rule.confidence, reference=named)
-        alone = dict(zip(used, own, strict=True))
+    compared = found.headline([rate.size for rate in rates], rule.min_group_size)
+
+    def intervals(places: list[int]) -> tuple[list[Interval | None], Interval | None]:
+        if worth is None or found.reference is None:
+            return [None] * len(places), None
+        named = places.index(found.reference) if rule.reference != HIGHEST else None
+        values = [found.values[place] or 0.0 for place in places]
+        return ratio_intervals(worth[places], values, confidence=rule.confidence, reference=named)
+
+    alone = dict(zip(found.used, intervals(found.used)[0], strict=True))
+    few = [rate.size < rule.min_group_size for rate in rates]
     rows = []
     for at, (rate, (no, yes)) in enumerate(zip(rates, counts.tolist(), strict=True)):
-        compared = found.values[at] is not None and not weighted and at != found.reference
+        counted = found.values[at] is not None and not weighted and at != found.reference
+        tested = counted and not few[at] and not few[found.reference or 0]
         base = counts[found.reference or 0].astype(np.int64).tolist()
         short = rate.size * base[1] - int(yes) * sum(base)
         rows.append(
@@ -265,14 +287,15 @@ def rated(
                 else wilson_interval(yes / (no + yes), float(worth[at].sum()), rule.confidence),
                 ratio=found.values[at],
                 ratio_interval=alone.get(at),
-                p_value=fisher_p(int(yes), rate.size, base[1], sum(base)) if compared else None,
-                shortfall=max(0, -(-short // sum(base))) if compared else None,
+                p_value=fisher_p(int(yes), rate.size, base[1], sum(base)) if tested else None,
+                shortfall=max(0, -(-short // sum(base))) if counted else None,
                 left_out=found.left_out[at],
-                few=rate.size < rule.min_group_size,
+                few=few[at],
             )
         )
     name = None if found.reference is None else names[found.reference]
-    return Rated(rows, name, found.smallest, None if found.smallest is None else jointly)
+    smallest = None if name is None else min(found.values[at] or 0.0 for at in compared)
+    return Rated(rows, name, smallest, intervals(compared)[1])
 
 
 StandardName: TypeAlias = Literal["ll144", "four-fifths", "credit"]

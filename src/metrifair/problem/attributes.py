@@ -142,7 +142,7 @@ def cuts_by_column(cuts: Cuts, names: Sequence[str]) -> dict[str, tuple[float, .
                 "must name the column that is cut, where there are several",
                 argument="cuts",
                 received=cuts,
-                remedy=Remedy("cuts", {names[0]: ...}),
+                remedy=Remedy("cuts", detail=f", with one of the columns {', '.join(map(repr, names))}"),
             )
         cuts = {names[0]: cuts}
     found = {}

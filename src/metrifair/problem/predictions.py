@@ -26,7 +26,7 @@ from metrifair.problem.tables import (
 )
 from metrifair.problem.values import Value, canonical, is_missing_value, place_among
 from metrifair.support.arrays import Floats
-from metrifair.support.checks import check_known, require
+from metrifair.support.checks import check_known, require, shortlist
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 _LISTED = 4  # values that an error lists
@@ -91,17 +91,19 @@ def favorable_decisions(y_pred: Table, favorable: object) -> Floats:
             "is no value of y_pred",
             argument="favorable_decision",
             received=favorable,
-            remedy=f"its values are {_value_counts(decisions)}",
+            remedy=f"its values are {value_counts(decisions)}",
         )
-    flags = [np.nan if is_missing_value(value) else float(value == values[place]) for value in decisions]
-    return np.array(flags)
+    missing = sum(map(is_missing_value, decisions))
+    if missing:
+        raise DataError(f"has no decision in {missing:,} rows", argument="y_pred", remedy="leave these rows out")
+    return np.array([float(value == values[place]) for value in decisions])
 
 
-def _value_counts(decisions: Column) -> str:
+def value_counts(decisions: Column) -> str:
     """The most frequent values with their counts."""
     listed = Counter(map(str, decisions)).most_common(_LISTED + 1)
     pairs = [f"{value!r} ({count:,})" for value, count in listed]
-    return ", ".join([*pairs[:_LISTED], *(["..."] if len(pairs) > _LISTED else [])])
+    return shortlist(pairs, _LISTED)
 
 
 def _score_columns(y_pred: Table) -> list[Column]:
@@ -118,7 +120,7 @@ def _score_columns(y_pred: Table) -> list[Column]:
     text = next((column for column in given if any(isinstance(value, str) for value in column[:_LOOKED_AT])), None)
     if text is not None:
         raise DataError(
-            f"must hold numbers; its values are {_value_counts(text)}",
+            f"must hold numbers; its values are {value_counts(text)}",
             argument="y_pred",
             remedy=[
                 "write the favorable decision as 1 and others as 0",

@@ -386,17 +386,46 @@ def _declared(groups: Declared, found: Sequence[Attribute]) -> tuple[Attribute, 
     return tuple(one if one.is_number else Attribute(one.name, tuple(groups[one.name])) for one in found)
 
 
-_TELLING_LABELS = ({0, 1}, {-1, 1}, {"no", "yes"}, {"n", "y"}, {"false", "true"})  # False and True equal 0 and 1
+# Two labels whose words show which one is positive. Values are the negative label and the positive one.
+_OBVIOUS_PAIRS = ((0, 1), (-1, 1), ("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"))
+_DECISION_PAIRS = (  # a note names the positive label
+    *((negative, "approved") for negative in ("denied", "declined", "rejected", "refused", "not approved")),
+    *((negative, "accepted") for negative in ("denied", "declined", "rejected", "refused", "not accepted")),
+    *((negative, "granted") for negative in ("denied", "declined", "refused", "not granted")),
+    *((negative, "selected") for negative in ("rejected", "not selected")),
+    *((negative, "hired") for negative in ("rejected", "not hired")),
+    ("bad", "good"),
+    ("fail", "pass"),
+    ("failed", "passed"),
+)
+
+
+def positive_by_name(classes: Sequence[object]) -> int | None:
+    """The place of the positive one of two labels, as far as their words show it; None where they do not.
+
+    >>> positive_by_name(["No", "Yes"]), positive_by_name(["Approved", "Denied"]), positive_by_name(["blue", "red"])
+    (1, 0, None)
+    """
+    labels = _plain_labels(classes)
+    for negative, positive in (*_OBVIOUS_PAIRS, *_DECISION_PAIRS):
+        if len(labels) == 2 and set(labels) == {negative, positive}:
+            return labels.index(positive)
+    return None
 
 
 def is_evident_positive(classes: Sequence[object], positive: int) -> bool:
-    """Whether labels show by themselves which one is positive, such as no and yes; True unless there are two.
+    """Whether two labels show without a note which one is positive, such as no and yes; True unless there are two.
 
     >>> is_evident_positive(["No", "Yes"], 1), is_evident_positive(["approved", "denied"], 1)
     (True, False)
     """
-    labels = {label.lower() if isinstance(label, str) else label for label in classes}
-    return len(classes) != 2 or (positive == 1 and labels in _TELLING_LABELS)
+    labels = _plain_labels(classes)
+    return len(labels) != 2 or (labels[positive - 1], labels[positive]) in _OBVIOUS_PAIRS
+
+
+def _plain_labels(classes: Sequence[object]) -> list[object]:
+    """Labels without capitals and surrounding spaces; True and False equal 1 and 0."""
+    return [label.strip().lower() if isinstance(label, str) else label for label in classes]
 
 
 def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:

@@ -80,12 +80,12 @@ def fact_list(facts: Iterable[tuple[str, str]]) -> Markup:
     return element("dl", *items, class_="facts")
 
 
-def summary_head(sentences: Sequence[str], facts: Iterable[tuple[str, str]], *more: Markup) -> Markup:
-    """The head of a page: a summary, whose first sentence leads, and the facts."""
+def summary_head(sentences: Sequence[str], *more: Markup) -> Markup:
+    """The head of a page: a summary, whose first sentence leads, and what follows it."""
     first, *others = sentences
     lead = element("p", first, id="audit-summary", class_="summary lead")
     listed = [item_list(others, class_="sentences")] if others else []
-    return joined(lead, *listed, fact_list(facts), *more)
+    return joined(lead, *listed, *more)
 
 
 def card(name: str, title: str, *inside: str) -> Markup:

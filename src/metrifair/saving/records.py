@@ -273,6 +273,7 @@ class TableModelRecord(Record):
     sensitive: list[str]
     ids: list[str]
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+    training_files: list[str] = []
 
 
 class CriterionRecord(Record):

@@ -33,12 +33,38 @@ def check_known(argument: str, value: object, known: Iterable[str], *, otherwise
     raise DataError(f"must be one of {listed}", argument=argument, received=value, remedy=remedy)
 
 
+_OTHER_NAMES = {  # of other libraries and textbooks, by ours
+    "kolmogorov": ("ks", "kolmogorov_smirnov", "kolmogorov-smirnov", "ks_distance"),
+    "wasserstein": ("emd", "earth_mover", "earth_movers_distance", "w1"),
+    "total_variation": ("tv", "total_variation_distance"),
+    "mmd": ("maximum_mean_discrepancy",),
+    "selection_difference": ("demographic_parity_difference", "statistical_parity_difference", "parity_difference"),
+    "selection_ratio": ("demographic_parity_ratio", "disparate_impact", "impact_ratio", "four_fifths"),
+    "true_positive_difference": ("equal_opportunity_difference", "tpr_difference"),
+    "false_positive_difference": ("predictive_equality_difference", "fpr_difference"),
+}
+
+
+def shortlist(texts: Sequence[str], most: int) -> str:
+    """The first texts between commas, and an ellipsis where there are more.
+
+    >>> shortlist(["a", "b", "c"], 2)
+    'a, b, ...'
+    """
+    return ", ".join([*texts[:most], *(["..."] if len(texts) > most else [])])
+
+
 def _did_you_mean(value: object, known: Sequence[str]) -> str | None:
-    """A question that names the nearest known name; None where none is near."""
+    """A question that names the nearest known name; None where none is near.
+
+    >>> _did_you_mean("KS", ["energy", "kolmogorov"])
+    "did you mean 'kolmogorov'?"
+    """
     if not isinstance(value, str) or not value:
         return None
+    same = [name for name in known if value.lower() in _OTHER_NAMES.get(name, ())]
     # A prefix comes before a similar spelling: "acc" is accuracy, not auc.
-    near = [name for name in known if name.startswith(value)] or difflib.get_close_matches(value, known, n=1)
+    near = same or [name for name in known if name.startswith(value)] or difflib.get_close_matches(value, known, n=1)
     return f"did you mean {near[0]!r}?" if near else None
 
 
@@ -132,7 +158,21 @@ def check_number(name: str, value: object, *, low: float = -inf, high: float = i
             return
     bounds = [f"{'above' if low_open else 'at least'} {low:g}"] if low > -inf else []
     bounds += [f"at most {high:g}"] if high < inf else []
-    raise DataError(", ".join(["must be a finite number", *bounds]), argument=name, received=value)
+    remedy = share_hint(value) if high == 1 else None
+    raise DataError(", ".join(["must be a finite number", *bounds]), argument=name, received=value, remedy=remedy)
+
+
+def share_hint(value: object) -> str | None:
+    """How a percentage is written as a share; None where the value is not one.
+
+    >>> share_hint(95), share_hint("2.5"), share_hint(1.5), share_hint("many")
+    ('95 percent is 0.95', '2.5 percent is 0.025', None, None)
+    """
+    try:
+        percent = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return f"{percent:g} percent is {percent / 100:g}" if 2 <= percent <= 100 else None
 
 
 def check_integer(name: str, value: object, *, least: int) -> None:

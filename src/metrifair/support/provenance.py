@@ -17,15 +17,19 @@ from hashlib import file_digest
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from metrifair import __version__
 from metrifair.errors import DataError
+from metrifair.support.files import write_file
 
 _LIBRARIES = ("torch", "numpy")  # where they have been imported
 _ROWS = ("states", "y_pred", "sensitive_features", "y_true", "control_features", "sample_weight", "table", "X", "y")
 _BESIDE = ("self", "title", "about", "random_state")  # told in their own places
 _LONGEST = 200  # characters of one argument
+_LARGEST_ORIGIN = 2**20  # bytes of a file that says where scores come from
 _PLACES = ("path", "ledger", "before", "after")  # named without their folders
 
 
@@ -36,6 +40,25 @@ class SourceFile:
     name: str
     size: int  # bytes
     sha256: str
+
+
+ScoredRows: TypeAlias = Literal["held_out", "training_file", "other_file", "file"]
+"""The rows that a model scored: held out from training; of its training file; of another file; of any file."""
+
+
+@dataclass(frozen=True)
+class ScoreOrigin:
+    """The model that computed the scores in a file, and the rows that it scored.
+
+    ``metrifair train``, ``frontier`` and ``predict`` write it beside each file of predictions.
+    """
+
+    file: str  # sha256 of the file with the scores
+    columns: Sequence[str]  # that hold scores or decisions of the model
+    model: str  # fingerprint
+    rows: ScoredRows
+    sources: Sequence[SourceFile] = ()  # the files with the rows
+    refit: str | None = None  # fingerprint of the model that was trained again on all rows
 
 
 @dataclass(frozen=True)
@@ -53,6 +76,7 @@ class Provenance:
     seed: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     time: str = ""  # UTC
+    score_origin: ScoreOrigin | None = None  # None: no model of ours is known to have computed the scores
 
     def described(self, title: str | None, about: Mapping[str, str] | None) -> Provenance:
         """The same with a title and metadata; None leaves either as it is."""
@@ -91,6 +115,30 @@ def source_files(paths: Iterable[str | os.PathLike[str]], name: str | None = Non
             digest = file_digest(file, "sha256").hexdigest()
             found.append(SourceFile(name or path.name, os.fstat(file.fileno()).st_size, digest))
     return found
+
+
+def origin_path(path: str | os.PathLike[str]) -> Path:
+    """The file beside a file of predictions that holds its ``ScoreOrigin``."""
+    return Path(f"{os.fspath(path)}.origin.json")
+
+
+def write_score_origin(path: str | os.PathLike[str], **facts: Any) -> None:
+    """Write beside a file of predictions which model computed them; ``facts`` are fields of ``ScoreOrigin``."""
+    (file,) = source_files([path])
+    origin = ScoreOrigin(file=file.sha256, **facts)
+    write_file(origin_path(path), msgspec.json.format(msgspec.json.encode(origin)) + b"\n")
+
+
+def read_score_origin(path: str | os.PathLike[str], files: Sequence[SourceFile]) -> ScoreOrigin | None:
+    """The origin of the scores in a file; None where nothing is known, or the file was changed since."""
+    beside = origin_path(path)
+    if len(files) != 1 or not beside.is_file() or beside.stat().st_size > _LARGEST_ORIGIN:
+        return None
+    try:
+        origin = msgspec.json.decode(beside.read_bytes(), type=ScoreOrigin)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return origin if origin.file == files[0].sha256 else None
 
 
 def with_files(origins: Iterable[Provenance], paths: Iterable[str]) -> list[Provenance]:

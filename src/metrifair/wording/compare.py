@@ -33,8 +33,10 @@ GLOSSARY = {
     "ratios, accuracies and AUCs are better.",
     "Interval of a difference": "Combines the intervals of both figures as independent errors, less the correlation "
     "where both audits have the same rows. It is conservative near a distance of 0.",
-    "p-value of a difference": "The probability of a difference at least as large if both figures were equal. "
-    "Better and worse are based on the p-value adjusted for all differences of the page (Holm).",
+    "Joint interval of a difference": "Intervals that hold simultaneously for all differences (Bonferroni). "
+    "Better and worse mean that this interval excludes 0.",
+    "p-value of a difference": "The probability of a difference at least as large if both figures were equal; the "
+    "adjusted one accounts for the number of differences.",
 }
 SERIES_GLOSSARY = {
     "Alarm": "A distance that differs significantly from its baseline. The level holds for all looks, however many "
@@ -89,7 +91,8 @@ def difference_sentences(record: DifferenceRecord) -> list[str]:
 def _verdicts(model: str, baseline: str, differences: Sequence[Difference]) -> str:
     count = Counter(one.verdict for one in differences)
     tested = len(differences) - count["not_tested"]
-    untested = f" {count['not_tested']} figures have no interval and are not tested." if count["not_tested"] else ""
+    few = "have no interval or too few rows and are not tested"
+    untested = f" {count['not_tested']} figures {few}." if count["not_tested"] else ""
     if not count["better"] + count["worse"]:
         return (
             f"No figure of {quoted(model)} differs significantly from {quoted(baseline)} ({tested} tested).{untested}"
@@ -102,7 +105,7 @@ def _verdicts(model: str, baseline: str, differences: Sequence[Difference]) -> s
 
 def _most_significant(differences: Sequence[Difference]) -> str:
     one = min(differences, key=lambda one: (one.p_value, -abs(one.difference)))
-    interval = "" if one.interval is None else f", {interval_text(one.interval)}"
+    interval = "" if one.joint_interval is None else f", {interval_text(one.joint_interval)}"
     return (
         f"Most significantly {one.verdict}: {figure_name(one.metric)} of {place_text(one)}, from "
         f"{number_text(one.before)} to {number_text(one.after)} "
@@ -136,8 +139,8 @@ def series_sentences(record: SeriesRecord) -> list[str]:
     elif not alarms:
         sentences = [f"No distance has changed significantly since its baseline, over {len(record.looks)} looks."]
     error_rate = (
-        f"The probability of any false alarm is at most {confidence_text(1 - record.confidence)}, however many looks "
-        "follow (Bonferroni over looks, alpha / (k (k + 1)), and over distances)."
+        f"The probability of any false alarm is approximately at most {confidence_text(1 - record.confidence)}, "
+        "however many looks follow (Bonferroni over looks, alpha / (k (k + 1)), and over distances)."
     )
     return [*filter(None, sentences), error_rate, *_baselines(record)]
 

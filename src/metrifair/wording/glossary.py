@@ -72,7 +72,7 @@ def highlights(record: AuditRecord) -> tuple[AuditHighlight, ...]:
 
 
 def _largest(record: AuditRecord) -> AuditHighlight | None:
-    """The largest gap whose joint interval excludes 0; where none does, the one with the most rows."""
+    """The largest significant gap; where none is, the one with the most rows."""
     metric = main_metric(record.findings)
     compared = [finding for finding in record.findings if finding.metric == metric]
     if not compared:
@@ -99,15 +99,13 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
         for finding in record.findings
         if is_largest_gap(finding.metric) and finding.certified_jointly is not None and finding.enough
     ]
-    if not bounded:
+    bound, finding = max(bounded, key=lambda pair: pair[0], default=(1.0, None))
+    if finding is None or bound >= 1:  # the largest possible distance: the bound says nothing
         return None
-    bound, finding = max(bounded, key=lambda pair: pair[0])
     several = f"All {len(bounded)} Kolmogorov distances are" if len(bounded) > 1 else "The Kolmogorov distance is"
     sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."
-    if bound >= 1:
-        sentence = "The bound is 1, the largest possible distance: so few rows rule no gap out."
     return AuditHighlight(
-        "At most" if bound < 1 else "No certified bound",
+        "At most",
         (("Certified upper bound", number_text(bound)),),
         sentence,
         f"{finding.attribute}, {finding.within}",
@@ -195,8 +193,8 @@ _EVIDENCE = {
     "not the largest of many.",
     "joint_interval": "Confidence intervals that, with CONFIDENCE confidence, hold simultaneously for all comparisons "
     "by this distance. Findings are ranked by the lower end.",
-    "significant": "Whether a gap is statistically significant, adjusted for the number of comparisons: by permutation "
-    "p-values with the Bonferroni correction, or by whether the joint interval excludes 0.",
+    "significant": "Whether a gap is statistically significant, adjusted for the number of comparisons: the joint "
+    "interval excludes 0. Without such an interval, by permutation p-values with the Bonferroni correction.",
     "bracket": "Proven bounds of the value for this file, which was too large for memory.",
     "certified": "With CONFIDENCE confidence, the distance in the population is at most this, for any distributions "
     "(Dvoretzky-Kiefer-Wolfowitz inequality). For a difference of shares, a bound of 1 rules nothing out.",

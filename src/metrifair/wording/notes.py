@@ -25,6 +25,8 @@ TOPICS: dict[Topic, str] = {
 }
 """The headings of notes on a page, the most important first."""
 
+_OF_RATES = ("constant", "labels", "missing", "weights")
+
 
 class Template(NamedTuple):
     """The topic and the sentences of a kind of note; ``remedy`` is the argument that helps."""
@@ -66,12 +68,17 @@ def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, .
     return [(topic, TOPICS[topic], own) for topic, own in texts.items() if own]
 
 
+def rate_notes(notes: Sequence[Note]) -> list[Note]:
+    """The notes that matter for tables of rates."""
+    return [note for note in notes if note_topic(note) in _OF_RATES or note.kind == "median_bracket"]
+
+
 def _remedy(template: Template, value: object, names: ArgumentNames) -> str:
     """What to pass. A value that only the user can know is a placeholder."""
     argument = names.value(template.remedy, value)
     if template.remedy == "missing":
         read = f"read the file with {argument}" if names is PYTHON else f"{names.verb} {argument}"
-        return f"Leave these cells empty if it marks missing values, or {read}."
+        return f"If it marks missing values, leave these cells empty, or {read}."
     return f"{names.verb.capitalize()} {argument} {template.purpose}."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metrifair.support.provenance import Provenance
+from metrifair.support.provenance import Provenance, ScoreOrigin
 
 _MOST_FILES = 10
 _MOST_COLUMNS = 40
@@ -20,6 +20,25 @@ EXCLUDED_ROWS = {
     "zero_weight": "weight 0",
 }
 """Why rows were excluded, by code."""
+
+
+_SCORED_ROWS = {
+    "held_out": "held-out rows",
+    "training_file": "rows of the training file",
+    "other_file": "rows of another file than the training file",
+    "file": "rows",
+}
+
+
+def score_origin_text(origin: ScoreOrigin) -> str:
+    """The rows that a model scored, and the model.
+
+    >>> score_origin_text(ScoreOrigin("ab12", ["probability"], "cd34", "held_out"))
+    'held-out rows, scored by the model with fingerprint cd34'
+    """
+    files = ", ".join(f"{one.name} (sha256 {one.sha256[:16]})" for one in origin.sources[:_MOST_FILES])
+    named = f" of {files}" if origin.rows in ("held_out", "file") and files else f": {files}" if files else ""
+    return f"{_SCORED_ROWS[origin.rows]}{named}, scored by the model with fingerprint {origin.model[:16]}"
 
 
 def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
@@ -42,6 +61,7 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
         ("Read from", "" if files else provenance.source),
         ("Rows", "; ".join([*read, *excluded])),
         ("Columns", "; ".join(columns)),
+        ("Scores", "" if provenance.score_origin is None else score_origin_text(provenance.score_origin)),
         ("Call", provenance.call),
         ("Seed", "" if provenance.seed is None else str(provenance.seed)),
         ("Versions", ", ".join(f"{name} {number}" for name, number in provenance.versions.items())),

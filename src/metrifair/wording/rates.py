@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from metrifair.auditing.ranking import is_inconclusive
+from metrifair.auditing.ranking import compares_few, is_inconclusive, worst_ratio
 from metrifair.auditing.records import AuditSettings, Decisions, Favorable, SelectedBy
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
-from metrifair.wording.numbers import interval_text, number_text, quoted, score_text
+from metrifair.wording.numbers import (
+    count_text,
+    interval_text,
+    number_text,
+    percent_text,
+    quoted,
+    score_text,
+)
 
 NO_VERDICT = "These figures do not decide whether a law or a rule is met."
 
@@ -106,6 +113,36 @@ def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) 
     return texts[rate.left_out]
 
 
+def four_fifths_text(table: Decisions) -> str:
+    """Whether the smallest impact ratio is below four fifths, by its interval; empty where a standard has no limit."""
+    if table.selection_ratio is None or not STANDARDS[table.standard].four_fifths:
+        return ""
+    side = "below" if is_below(table.selection_ratio) else "not below"
+    return f"{side} four fifths{', but the interval includes four fifths' if is_inconclusive(table) else ''}"
+
+
+def rates_sentence(table: Decisions, settings: AuditSettings) -> str:
+    """The answer of one table: the lowest and the reference rate, and their ratio; small groups make no headline."""
+    worst = worst_ratio([table])
+    where = f"By {table.attribute}" + ("" if table.within == "everyone" else f", {table.within}")
+    if worst is None:
+        return f"{where}: {ratio_text(table, settings)}"
+    low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
+    verb = "score beyond the median" if table.selected_by == "median" else "are selected"
+    return f"{where}, {low} and {high} {verb}. {ratio_text(table, settings)}"
+
+
+def exclusions_sentence(table: Decisions, settings: AuditSettings) -> str:
+    """The categories of a table without an impact ratio, by the reason for it; empty where all have one."""
+    reasons: dict[str, list[str]] = {}
+    for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
+        if rate.left_out:
+            size = f"{count_text(rate.size, 'row')}, {percent_text(rate.share)}"
+            reasons.setdefault(exclusion_text(rate, table, settings), []).append(f"{quoted(rate.group)} ({size})")
+    listed = "; ".join(f"{why}: {', '.join(groups)}" for why, groups in reasons.items())
+    return f"Excluded from impact ratios by {table.attribute}, {listed}." if listed else ""
+
+
 def ratio_text(table: Decisions, settings: AuditSettings) -> str:
     """The smallest impact ratio with its interval, and whether it is below four fifths."""
     ratio, interval = table.selection_ratio, table.selection_ratio_interval
@@ -115,9 +152,8 @@ def ratio_text(table: Decisions, settings: AuditSettings) -> str:
             return f"There is no impact ratio: {exclusion_text(excluded, table, settings)}."
         some = any(rate.selection_rate > 0 for rate in table.rates)
         return f"{'Nobody of the reference group' if some else 'Nobody'} is selected, so there is no impact ratio."
-    bounds = "" if interval is None else f" ({interval_text(interval)})"
-    if not STANDARDS[table.standard].four_fifths:
-        return f"Smallest impact ratio {number_text(ratio)}{bounds}."
-    side = "below" if is_below(ratio) else "not below"
-    but = ", but the interval includes four fifths" if is_inconclusive(table) else ""
-    return f"Four-fifths ratio {number_text(ratio)}{bounds}: {side} four fifths{but}."
+    shown = f"{number_text(ratio)}{'' if interval is None else f' ({interval_text(interval)})'}"
+    if compares_few(table):
+        return f"Impact ratio {shown}; it compares a group with fewer than {settings.min_group_size} rows."
+    verdict = four_fifths_text(table)
+    return f"Four-fifths ratio {shown}: {verdict}." if verdict else f"Smallest impact ratio {shown}."

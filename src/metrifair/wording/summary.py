@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from metrifair.auditing.ranking import headline_finding, main_metric, most_certain_first, worst_ratio
+from metrifair.auditing.ranking import headline_finding, main_metric, most_certain_first, tables_asked, worst_ratio
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_sentence, group_texts
 from metrifair.wording.notes import constant_text, note_topic
 from metrifair.wording.numbers import confidence_text, count_text, percent_text, points_text, quoted, score_text
-from metrifair.wording.rates import selected_text
+from metrifair.wording.rates import four_fifths_text, rates_sentence, selected_text
 
 _ROUNDING = 1e-9
 
@@ -24,7 +23,7 @@ _TESTS = {
 
 
 def audit_summary(record: AuditRecord) -> list[str]:
-    """The summary; a gap is a headline only where its joint confidence interval excludes 0."""
+    """The summary; a gap is a headline only where it is significant, by its joint confidence interval if it has one."""
     sentences = []
     for note in record.notes:
         if note_topic(note) == "constant":
@@ -51,6 +50,12 @@ def audit_summary(record: AuditRecord) -> list[str]:
     return sentences
 
 
+def rates_summary(record: AuditRecord) -> list[str]:
+    """The answer of each table of rates."""
+    constant = [f"{constant_text(note)}." for note in record.notes if note_topic(note) == "constant"]
+    return [*constant, *(rates_sentence(table, record.settings) for table in tables_asked(record))]
+
+
 def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     """The largest gap whose joint interval excludes 0; where there is none, the gap with the most rows."""
     if not compared:
@@ -65,20 +70,22 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
         jointly = f", jointly for all {count_text(several, 'comparison')}" if several > 1 else ""
         bound = first.certified_jointly if several == 1 else None
         certified = "" if bound is None or bound >= 1 else f"; the certified upper bound is {_points(first, bound)}"
-        return [
-            f"{rank} {finding_sentence(first)}".rstrip(),
-            f"{confident}{jointly}, the true gap is {_interval(first)}{certified}.",
-        ]
+        headline = f"{rank} {finding_sentence(first)}".rstrip()
+        if first.joint_interval is None:
+            return [headline]
+        return [headline, f"{confident}{jointly}, {_true_gap(first, first.joint_interval)}{certified}."]
     bounded = [finding for finding in compared if finding.joint_interval is not None]
     if not bounded:
-        why = "there are no confidence intervals"
+        tested = any(finding.significant is not None for finding in compared)
+        why = "no p-value is small enough" if tested else "there are no confidence intervals"
     elif several == 1:
         why = "its confidence interval includes 0"
     else:
         why = f"the joint confidence intervals of all {count_text(several, 'comparison')} include 0"
     shown = most_certain_first(bounded or compared)[0]
     most = "The comparison with the most rows shows a gap of" if several > 1 else "The gap is"
-    interval = f" {confident}, the true gap is {_interval(shown)}." if bounded else ""
+    bounds = shown.joint_interval
+    interval = "" if bounds is None else f" {confident}, {_true_gap(shown, bounds)}."
     return [
         f"No gap is established: {why}.",
         f"{most} {_size(shown)} {_between_groups(shown)}. {finding_sentence(shown)}".rstrip() + interval,
@@ -103,13 +110,13 @@ def _points(finding: Finding, value: float) -> str:
     return points_text(value) if _is_share(finding) else score_text(value)
 
 
-def _interval(finding: Finding) -> str:
-    bounds = finding.joint_interval or Interval(finding.value, finding.value)
-    return f"between {_points(finding, bounds.low)} and {_points(finding, bounds.high)}"
+def _true_gap(finding: Finding, bounds: Interval) -> str:
+    ends = (_points(finding, end) for end in (bounds.low, bounds.high))
+    return f"the true gap is between {' and '.join(ends)}"
 
 
 def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
-    """How many gaps by one metric are statistically significant, multiplicity-adjusted, and by which test."""
+    """How many gaps by one metric are statistically significant, multiplicity-adjusted; nothing if none is."""
     tested = [finding for finding in compared if finding.significant is not None]
     if not tested:
         number = sum(finding.p_value is not None for finding in compared)
@@ -117,13 +124,12 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
         few = f"{record.permutations:,} permutations are too few to test {number:,} gaps"
         return [f"{few}; {needed:,} are needed."] if number else []
     significant, number = sum(bool(finding.significant) for finding in tested), len(tested)
+    if not significant:
+        return []
     how = " and ".join(_TESTS[test] for test in dict.fromkeys(one.tested_by for one in tested) if test)
     how = f" ({how})" if how else ""
     if number == 1:
-        result = "statistically significant" if significant else "not distinguishable from sampling noise"
-        return [f"The gap is {result}{how}."]
-    if not significant:
-        return [f"None of the {number:,} gaps is distinguishable from sampling noise{how}."]
+        return [f"The gap is statistically significant{how}."]
     verb = "is" if significant == 1 else "are"
     return [f"{significant:,} of the {number:,} gaps {verb} statistically significant{how}."]
 
@@ -136,7 +142,6 @@ def _decisions(decisions: Sequence[Decisions]) -> list[str]:
     table = worst.table
     where = "" if table.within == "everyone" else f" (within {table.within})"
     low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
-    side = f", {'below' if is_below(worst.ratio) else 'not below'} four fifths"
-    verdict = side if STANDARDS[table.standard].four_fifths else ""
+    verdict = f", {four_fifths_text(table)}".removesuffix(", ")
     chosen = selected_text(table.threshold, table.selected_by, table.favorable)
     return [f"{chosen}{where}, {low} and {high} are selected: impact ratio {worst.ratio:.2f}{verdict}."]

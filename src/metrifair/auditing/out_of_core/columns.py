@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.out_of_core.formats import COMMA, MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, Request, too_many_groups
-from metrifair.errors import DataError, Remedy
+from metrifair.errors import DataError, Remedies, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.predictions import ROUNDING, are_probabilities
 from metrifair.problem.tables import EXACT, MOST_CLASSES, check_exact
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Booleans, Floats
-from metrifair.support.checks import names_of
+from metrifair.support.checks import names_of, shortlist
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LOOKED_AT = 10_000  # rows that tell whether columns are models, where not all are in memory
 LEVELS = 256  # that a number is cut into where rows are counted
 _WORDS = 4  # that an error lists
+_THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # a comma that may be either sign
 _FEW = 8  # levels told apart one by one: faster than looking them up
 # A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
 _NUMBER = re.compile(r"-?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -139,11 +140,13 @@ def precision_of(kinds: Iterable[object]) -> np.dtype[Any]:
     )
 
 
-def _as_numbers(role: str, strange: pl.Series) -> Remedy | str:
+def _as_numbers(role: str, strange: pl.Series) -> Remedies:
     """How text is read as numbers; which number a word stands for is the user's to say."""
     first = str(strange[0])
     if re.match(COMMA, first, re.ASCII):
-        return Remedy("decimal", ",", " where numbers have a comma")
+        if not strange.str.contains(_THOUSANDS).all():
+            return Remedy("decimal", ",")
+        return ["write numbers without a sign between thousands", Remedy("decimal", detail=" if it is the comma")]
     if first.endswith("%"):
         return f"write shares, such as {first[:-1]}/100, without the sign"
     if role == "score":
@@ -156,7 +159,7 @@ def _value_counts(column: pl.Series) -> str:
     """The most frequent values with their counts."""
     counted = sorted(column.drop_nulls().value_counts().iter_rows(), key=lambda row: (-row[1], str(row[0])))
     pairs = [f"{value!r} ({count:,})" for value, count in islice(counted, _WORDS + 1)]
-    return ", ".join([*pairs[:_WORDS], *(["..."] if len(pairs) > _WORDS else [])])
+    return shortlist(pairs, _WORDS)
 
 
 def scores_in(roles: Roles, column: pl.Series) -> Floats:

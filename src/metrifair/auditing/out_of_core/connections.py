@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
 
 from metrifair.errors import DataError, MissingExtra, Remedy
-from metrifair.support.checks import require
+from metrifair.support.checks import require, shortlist
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _DUCKDB = "duckdb:"
@@ -57,10 +57,11 @@ def answer_of(name: str, ask: Callable[[], T], secrets: Sequence[str] = ()) -> T
     raise (MissingExtra if missing else DataError)(f"{name} cannot be read: {said[:300]}")
 
 
-def connected(address: str, table: str | None) -> Connected:
-    """The table of this name in the database at this address; a DataError that lists those there are, where it is not.
+def connected(address: str, table: str | None, query: str | None = None) -> Connected:
+    """The table of this name in the database at this address, or the rows of a query.
 
-    ``duckdb:FILE`` is opened for reading only; other addresses are those of ``ibis.connect``.
+    A DataError lists the tables that exist where it is neither. ``duckdb:FILE`` is opened for reading only; other
+    addresses are those of ``ibis.connect``.
     """
     kind = address.partition(":")[0].lower()
     if kind == "file":
@@ -71,28 +72,39 @@ def connected(address: str, table: str | None) -> Connected:
             remedy="download the file and pass its path; databases are duckdb:FILE and what Ibis connects to, such as "
             "postgres://user@host/database",
         )
-    database = f"the {kind} database"
-    secrets = _secrets(address)
+    if table is not None and query is not None:
+        raise DataError("exclude each other", argument=("table", "query"), remedy="leave one of them out")
     if address.startswith(_DUCKDB) and not address.startswith(f"{_DUCKDB}//"):
-        file = address.removeprefix(_DUCKDB)
-        if not Path(file).is_file():
-            raise DataError(f"there is no file {file}")
-        library = require("duckdb", extra="sql", purpose="auditing a DuckDB database")
-        connection = answer_of(file, lambda: library.connect(file, read_only=True), secrets)
-        connection.execute("SET enable_progress_bar = false")  # it is drawn on standard output, where results may go
-        listed = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL"
-        pairs = answer_of(file, lambda: connection.sql(listed).fetchall(), secrets)
-        names = [name if schema == "main" else f"{schema}.{name}" for schema, name in pairs]
-        wanted = _known(file, table, names)
-        return Connected(
-            f"the table {wanted!r} of {file}", answer_of(file, lambda: connection.table(wanted), secrets), secrets, file
-        )
+        return _in_duckdb(address.removeprefix(_DUCKDB), table, query)
+    return _by_ibis(address, kind, table, query)
+
+
+def _in_duckdb(file: str, table: str | None, query: str | None) -> Connected:
+    if not Path(file).is_file():
+        raise DataError(f"there is no file {file}")
+    library = require("duckdb", extra="sql", purpose="auditing a DuckDB database")
+    connection = answer_of(file, lambda: library.connect(file, read_only=True))
+    connection.execute("SET enable_progress_bar = false")  # it is drawn on standard output, where results may go
+    if query is not None:
+        return Connected(f"the query of {file}", _rows_of_query(f"the query of {file}", connection, query), (), file)
+    listed = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL"
+    pairs = answer_of(file, lambda: connection.sql(listed).fetchall())
+    names = [name if schema == "main" else f"{schema}.{name}" for schema, name in pairs]
+    wanted = _known(file, table, names)
+    return Connected(f"the table {wanted!r} of {file}", answer_of(file, lambda: connection.table(wanted)), (), file)
+
+
+def _by_ibis(address: str, kind: str, table: str | None, query: str | None) -> Connected:
+    database, secrets = f"the {kind} database", _secrets(address)
     library = require("ibis", extra="sql", purpose="auditing a table of a database")
     try:
         connection = answer_of(database, lambda: library.connect(address), secrets)
     except MissingExtra:
         driver = "postgres" if kind == "postgresql" else kind
         raise MissingExtra(f'{database} needs its driver: pip install "ibis-framework[{driver}]"') from None
+    if query is not None:
+        name = f"the query of {database}"
+        return Connected(name, _rows_of_query(name, connection, query, secrets), secrets)
     names = answer_of(database, connection.list_tables, secrets)
     # A name with a point may be that of a table of another schema, which is not listed.
     schema, point, inner = (table or "").rpartition(".")
@@ -104,12 +116,18 @@ def connected(address: str, table: str | None) -> Connected:
     return Connected(f"the table {table!r} of {database}", found, secrets)
 
 
+def _rows_of_query(name: str, connection: Any, query: str, secrets: Sequence[str] = ()) -> Any:
+    """The rows that a query selects; a DataError where the text is no query."""
+    if not re.match(r"\s*(select|with|from|values)\b", query, re.IGNORECASE):
+        raise DataError("must be a query that selects rows", argument="query", received=query)
+    return answer_of(name, lambda: connection.sql(query), secrets)
+
+
 def _known(database: str, table: str | None, names: Sequence[str]) -> str:
     """The name of a table that is there."""
     if table in names:
         return str(table)
-    listed = ", ".join(map(repr, names[:_LISTED])) + (", ..." if len(names) > _LISTED else "")
-    there_are = f"its tables are {listed}" if names else "it has no tables"
+    there_are = f"its tables are {shortlist(list(map(repr, names)), _LISTED)}" if names else "it has no tables"
     if table is None:
         raise DataError(f"{database} is a database", remedy=Remedy("table", detail=f"; {there_are}"))
     raise DataError(f"{database} has no table {table!r}; {there_are}")

@@ -259,6 +259,7 @@ def _source(name: str, files: Mapping[str, str], options: ReadOptions, stack: Ex
     check_kind(options, name, kind)
     for file, called in files.items():
         _check_readable(file, called, is_text=kind in TEXT and is_utf8(options))
+    paths = tuple(files)  # provenance names these, not copies
     files = files if is_utf8(options) else _in_utf8(files, options, stack)
     frames = [_scanned(file, called, kind, options) for file, called in files.items()]
     schemas = [frame.collect_schema() for frame in frames]
@@ -275,7 +276,7 @@ def _source(name: str, files: Mapping[str, str], options: ReadOptions, stack: Ex
             texts.add(column)
     twice = frozenset(column for file in files for column in _named_twice(file, kind, options))
     is_text = kind in (*TEXT, "excel")
-    return FileTable(name, tuple(frames), columns[0], frozenset(texts), is_text, twice, options, tuple(files))
+    return FileTable(name, tuple(frames), columns[0], frozenset(texts), is_text, twice, options, paths)
 
 
 def _in_utf8(files: Mapping[str, str], options: ReadOptions, stack: ExitStack) -> dict[str, str]:

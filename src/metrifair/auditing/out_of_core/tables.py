@@ -42,10 +42,12 @@ from metrifair.auditing.request import MOST_LEVELS
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.values import canonical
 from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.checks import shortlist
 
 if TYPE_CHECKING:
     import polars as pl
 
+_LISTED = 4  # values in a message
 _MOST_VALUES = 2**21  # of a number that are looked at to cut it
 
 
@@ -76,6 +78,15 @@ def _scores(roles: Roles, schema: Mapping[str, Any], known: Callable[[str], nw.E
         )
     same = known(column) == (bool(value) if schema[column] == nw.Boolean else value)
     return same.cast(nw.Int64).cast(nw.Float64)
+
+
+def _value_counts(name: str, frame: Any, column: str, secrets: Sequence[str]) -> str:
+    """The most frequent values of a column with their counts."""
+    counted = frame.lazy().select(value=nw.col(column)).drop_nulls().group_by("value").agg(rows=nw.len())
+    ordered = counted.sort("rows", "value", descending=[True, False]).head(_LISTED + 1)
+    found = answer_of(name, lambda: ordered.collect().rows(), secrets)
+    pairs = [f"{value!r} ({rows:,})" for value, rows in found]
+    return shortlist(pairs, _LISTED)
 
 
 @dataclass
@@ -115,20 +126,22 @@ class TableRows(CellRows):
                 f"table must be a data frame, or a table of DuckDB, Ibis, Dask or Spark, got {type(table).__name__}; "
                 "for a file use audit_file"
             ) from None
-        schema = answer_of(name, frame.collect_schema, secrets)
         scores = roles.score, *beside
-        check_columns(name, schema.names(), roles.by_role | {"score": scores})
+        check_columns(name, answer_of(name, lambda: frame.columns, secrets), roles.by_role | {"score": scores})
+        # Other columns may have types that nothing here knows.
+        frame = frame.select(list(dict.fromkeys((*roles.columns, *beside))))
+        schema = answer_of(name, frame.collect_schema, secrets)
         numeric = *(("score", one) for one in scores), ("weight", roles.weight), *(("group", one) for one in roles.cuts)
         for role, column in numeric:
             kind = nw.Float64() if column is None else schema[column]
             if role == "score" and roles.favorable_decision is not None:
                 continue
             if not (kind.is_numeric() or kind == nw.Boolean):
-                remedy: Any = "cast it in a query or a view"
-                raise DataError(
-                    f"the {role} column {column!r} of {name} holds {kind}, not numbers",
-                    remedy=[Remedy("favorable_decision"), remedy] if role == "score" else remedy,
-                )
+                remedies: list[Remedy | str] = ["cast it in a query or a view"]
+                if role == "score":
+                    values = _value_counts(name, frame, str(column), secrets)
+                    remedies.insert(0, Remedy("favorable_decision", detail=f" with one of these values: {values}"))
+                raise DataError(f"the {role} column {column!r} of {name} holds {kind}, not numbers", remedy=remedies)
         known = partial(_known, schema, missing)
         score = partial(_scores, roles, schema, known)
         columns = [known(column).alias(f"key_{place}") for place, column in enumerate(roles.keys)]
@@ -139,9 +152,7 @@ class TableRows(CellRows):
         columns += [score(one).alias(f"beside_{place}") for place, one in enumerate(beside)]
         polars()  # in which answers come
         if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, and all alike
-            wanted = list(dict.fromkeys((*roles.columns, *beside)))
-            eager = frame
-            frame = answer_of(name, lambda: eager.select(wanted).lazy("polars"))
+            frame = answer_of(name, partial(frame.lazy, "polars"))
         return cls(name, frame.select(*columns), roles, max_groups, secrets=secrets, kinds=kinds, beside=beside)
 
     def __post_init__(self) -> None:
@@ -208,9 +219,9 @@ class TableRows(CellRows):
     def survey_once(self, threshold: float) -> CellTable:
         """Ask for the cells there are, what they hold, and where the scores lie."""
         above = at_or_above(nw.col("score"), threshold, precision_of([self.kinds["score"]]))
-        selected = nw.when(above).then(1.0).otherwise(0.0)  # PostgreSQL casts no booleans
+        selected = nw.when(above).then(1).otherwise(0)  # PostgreSQL casts no booleans, and sums 1.0 to decimals
         by, ends = list[str](), {"low": nw.col("score").min(), "high": nw.col("score").max()}
-        sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum(), **ends}
+        sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum().cast(nw.Float64), **ends}
         frame = self._usable.with_columns(chosen=selected)
         if self.weighted:  # rows of no weight are used, and do not count
             weight = nw.col("weight")

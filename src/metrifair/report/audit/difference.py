@@ -63,7 +63,7 @@ def difference_html(record: DifferenceRecord, audits: Mapping[str, AuditRecord],
     )
     tables = [_differences(record, name) for name in record.names[1:]]
     return _page(
-        summary_head(difference_sentences(record), facts),
+        summary_head(difference_sentences(record), fact_list(facts)),
         joined(*tables, _audits(audits)),
         GLOSSARY | dict(audit_glossary(next(iter(audits.values())))),
         record.origin,
@@ -100,7 +100,7 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
     origins = [origin_list(one, name) for name, one in zip(record.looks, record.provenance, strict=False)]
     sources = element("section", element("h2", "Where the looks come from"), *origins, class_="card") if origins else ""
     return _page(
-        summary_head(series_sentences(record), facts),
+        summary_head(series_sentences(record), fact_list(facts)),
         joined(charts, _table("All looks", ("Groups", "Among", "Distance", *figures), rows), sources),
         SERIES_GLOSSARY,
         record.origin,
@@ -146,7 +146,8 @@ def _differences(record: DifferenceRecord, name: str) -> Markup:
     )
     reach: dict[str, float] = {}
     for one in differences:
-        ends = (one.difference,) if one.interval is None else (one.difference, one.interval.low, one.interval.high)
+        bounds = one.joint_interval
+        ends = (one.difference,) if bounds is None else (one.difference, bounds.low, bounds.high)
         reach[one.metric] = max(reach.get(one.metric, 0.0), *map(abs, ends))
     headings = ("Groups", "Among", "Figure", record.names[0], name, "Difference", "", "p-value", "Verdict")
     rows = [_difference_row(one, reach[one.metric]) for one in differences]
@@ -154,13 +155,13 @@ def _differences(record: DifferenceRecord, name: str) -> Markup:
 
 
 def _difference_row(one: Difference, reach: float) -> Markup:
-    ends = () if one.interval is None else (one.interval.low, one.interval.high)
+    ends = () if one.joint_interval is None else (one.joint_interval.low, one.joint_interval.high)
     kind = one.verdict if one.verdict in ("better", "worse") else ""
     cells = (
         number_text(one.before),
         number_text(one.after),
         joined(figure_text(one.difference, signed=True), element("small", " to ".join(map(number_text, ends)))),
-        interval_bar(one.difference, one.interval, reach, kind),
+        interval_bar(one.difference, one.joint_interval, reach, kind),
         joined(p_text(one.p_value), element("small", f"{p_text(one.p_adjusted)} adjusted")),
         element("span", VERDICTS[one.verdict], class_=f"change {kind}"),
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from metrifair.auditing.ranking import most_certain_first
+from metrifair.auditing.ranking import most_certain_first, shown_findings
 from metrifair.auditing.records import AuditRecord, Measure
 from metrifair.figures.intervals import Interval
 from metrifair.report.audit.by_group import measure_text
@@ -39,10 +39,11 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
             selected = percent_text(own.selection_rate) + _bounds(own.interval, percent_text)
             rates.append((own.group, f"{own.size:,}", selected, number_text(own.ratio) + _bounds(own.ratio_interval)))
         yield markdown_table(("Group", "Rows", "Selection rate", "Impact ratio"), rates)
-    shown = most_certain_first(record.findings)[:_MOST_FINDINGS]
+    findings = shown_findings(record.findings)
+    shown = most_certain_first(findings)[:_MOST_FINDINGS]
     if shown:
         yield (
-            f"**Distances**, those with the most evidence first ({len(shown)} of {len(record.findings)}), with joint "
+            f"**Distances**, those with the most evidence first ({len(shown)} of {len(findings)}), with joint "
             f"{confidence_text(record.confidence)} confidence intervals."
         )
         distances = []

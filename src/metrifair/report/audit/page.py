@@ -8,21 +8,23 @@ from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
-from metrifair.auditing.ranking import most_certain_first
+from metrifair.auditing.ranking import most_certain_first, shown_findings
 from metrifair.auditing.records import AuditRecord, Finding, MeasuresByGroup
 from metrifair.metrics.registry import METRICS
 from metrifair.report.audit.by_group import along_section, by_group_section, group_metrics_section
 from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
-from metrifair.report.audit.rates import rates_section
+from metrifair.report.audit.rates import rates_head, rates_section
 from metrifair.report.charts import axis, axis_json
 from metrifair.report.frontier import frontier_head, frontier_section
 from metrifair.report.html import (
     Json,
     Markup,
     Section,
+    card,
     document,
     element,
     embedded_json,
+    fact_list,
     item_list,
     joined,
     origin_list,
@@ -88,8 +90,17 @@ def audit_html(
     sections = {
         "along": along_section(record),
         "bygroup": joined(by_group_section(record.by_group), group_metrics_section(group_metrics)),
-        "ratios": rates_section(record, frontier=frontier),
     }
+    findings = shown_findings(record.findings)
+    topics = [_remark(*found) for found in notes_by_topic(record.notes)]
+    remarks = [element("div", *topics, class_="remarks")] if topics else []
+    top = summary_head(audit_summary(record), fact_list(overview(record)), *remarks)
+    ratios, first = rates_section(record, frontier=frontier), Markup("")
+    if record.settings.standard:  # the answer that was asked for comes first
+        sentences = item_list(audit_summary(record), class_="sentences")
+        behind = card("distances", "Distances between score distributions", sentences)
+        top, first, ratios = rates_head(record), joined(ratios, behind, *remarks), Markup("")
+    sections |= {"first": first, "ratios": ratios}
     added = []
     if frontier is not None:  # below the audit, with a heading of its own; fewer numbers, as two parts share the page
         part = frontier_section(frontier, most_numbers=25_000)
@@ -102,9 +113,7 @@ def audit_html(
         | dict(() if frontier is None else glossary(frontier))
     )
 
-    count = len(record.findings)
-    topics = [_remark(*found) for found in notes_by_topic(record.notes)]
-    remarks = [element("div", *topics, class_="remarks")] if topics else []
+    count = len(findings)
 
     def page(content: Json, table: Markup, listed: int) -> str:
         told = (
@@ -114,7 +123,7 @@ def audit_html(
         return document(
             title=title,
             about="audit of scores",
-            head=summary_head(audit_summary(record), overview(record), *remarks),
+            head=top,
             unscripted=f"The table below lists {told}. Allow JavaScript for this file to see the charts, and to search "
             "and sort.",
             sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
@@ -123,9 +132,7 @@ def audit_html(
         )
 
     room = most_bytes - len(page(None, Markup(""), 0).encode(errors="replace"))
-    table, listed = _table(
-        most_certain_first(record.findings), record.settings.min_group_size, room=int(_STATIC * room)
-    )
+    table, listed = _table(most_certain_first(findings), record.settings.min_group_size, room=int(_STATIC * room))
     content = audit_content(record, room=room, taken=len(table.encode(errors="replace")))
     return page(content, table, listed)
 
@@ -252,7 +259,8 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, taken: int = 0)
     for distribution in record.distributions[:20]:  # their order of the groups is the order of the colors
         for name in list(distribution.curves.cumulative)[:12]:
             names.group(distribution.attribute, name)
-    ordered = most_certain_first(record.findings)
+    findings = shown_findings(record.findings)
+    ordered = most_certain_first(findings)
     rows = _rows(ordered, names, rooms["rows"])
     kept = ordered[: len(rows)]
     drawn = fitting(_distributions(record, kept, names), rooms["distributions"])
@@ -264,16 +272,16 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, taken: int = 0)
     witnesses = ((str(at), found) for at, one in enumerate(kept) if (found := witness_json(one)) is not None)
     return {
         "confidence": confidence_text(record.confidence),
-        "columns": [list(column) for column in columns(record.findings)],
+        "columns": [list(column) for column in columns(findings)],
         "fields": ["place", "left", "right", "leftSize", "rightSize", "metric", *FIGURES, "chance", "judged"],
         "few": record.settings.min_group_size,
         "chances": list(SIGNIFICANCE),
         "judges": list(TESTS.values()),
         "rows": rows,
-        "total": len(record.findings),
+        "total": len(findings),
         "texts": fitting((list(describe(finding)) for finding in kept), rooms["texts"]),
         "witnesses": dict(fitting(witnesses, rooms["witnesses"])),
-        "metrics": [_metric(name, record.findings) for name in names.metrics],
+        "metrics": [_metric(name, findings) for name in names.metrics],
         "places": [_place(place, names, shown) for place in names.places],
         "distributions": [found for _, found in drawn],
         "decisions": decisions,

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from metrifair.auditing.ranking import tables_asked
 from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
 from metrifair.report.html import (
     Markup,
+    Section,
     card,
+    document,
     element,
     fact_list,
+    item_list,
     joined,
+    summary_head,
     table_head,
     table_region,
     table_row,
@@ -21,19 +26,27 @@ from metrifair.report.html import (
 )
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier_view import FrontierView
+from metrifair.wording.notes import notes_by_topic, rate_notes
 from metrifair.wording.numbers import (
     MISSING,
     confidence_text,
-    count_text,
     figure_text,
     interval_text,
     number_text,
     p_text,
     percent_text,
-    quoted,
     strength_texts,
 )
-from metrifair.wording.rates import NO_VERDICT, RATE_HEADINGS, STANDARD_WORDS, exclusion_text, ratio_text, selected_text
+from metrifair.wording.rates import (
+    DECISION_WORDS,
+    NO_VERDICT,
+    RATE_HEADINGS,
+    STANDARD_WORDS,
+    exclusions_sentence,
+    ratio_text,
+    selected_text,
+)
+from metrifair.wording.summary import rates_summary
 
 _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
 _MOST_LINES = 12  # of the drawing of ratios at deciles
@@ -90,18 +103,12 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
     if table.unknown is not None:
         bodies.append(element("tbody", *_rows([table.unknown], table, columns), class_="apart"))
     head = table_head(names[name] for name in columns)
-    reasons: dict[str, list[str]] = {}
-    for rate in [*rates, *([table.unknown] if table.unknown else [])]:
-        if rate.left_out:
-            size = f"{count_text(rate.size, 'row')}, {percent_text(rate.share)}"
-            why = exclusion_text(rate, table, settings)
-            reasons.setdefault(why, []).append(f"{quoted(rate.group)} ({size})")
-    excluded = [f"{why}: {', '.join(groups)}" for why, groups in reasons.items()]
+    excluded = exclusions_sentence(table, settings)
     who = selected_text(table.threshold, table.selected_by, table.favorable).lower()
     low = " Low scores are favorable." if table.favorable == "low" else ""
-    said = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="said")]
+    said = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="hint")]
     if excluded:
-        said.append(element("p", f"Excluded from impact ratios, {'; '.join(excluded)}.", class_="hint"))
+        said.append(element("p", excluded, class_="hint"))
     if len(rates) < len(table.rates):
         text = f"{len(table.rates) - len(rates):,} more categories are in the csv and JSON files."
         said.append(element("p", text, class_="hint"))
@@ -165,7 +172,7 @@ def alternatives_table(view: FrontierView) -> Markup:
 
 def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) -> Markup:
     """All tables of rates as one section of the page; those that a standard asks for alone, where one does."""
-    asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or list(record.decisions)
+    asked = tables_asked(record)
     if not asked:
         return Markup("")
     standard, words, room, parts = STANDARDS[asked[0].standard], STANDARD_WORDS[asked[0].standard], _MOST_ROWS, []
@@ -184,4 +191,26 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
     if standard.named and frontier is not None:
         parts.append(alternatives_table(frontier))
     hint = element("p", f"{words.about}{small if sure else ''}", class_="hint")
-    return card("ratios", words.title, hint, *parts, element("p", NO_VERDICT, class_="said verdict"))
+    return card("ratios", words.title, *parts, hint, element("p", NO_VERDICT, class_="said verdict"))
+
+
+def rates_head(record: AuditRecord) -> Markup:
+    """The answer of each table; the first sentence leads."""
+    return summary_head(rates_summary(record) or ["There are no decisions, so there are no rates."])
+
+
+def rates_html(record: AuditRecord, *, title: str, frontier: FrontierView | None = None) -> str:
+    """The page of the tables alone: the answer, the tables, notes on them, and where they come from."""
+    notes = [text for _, _, texts in notes_by_topic(rate_notes(record.notes)) for text in texts]
+    remarks = [card("notes", "Notes", item_list(notes, class_="sentences"))] if notes else []
+    body = joined(rates_section(record, frontier=frontier), *remarks)
+    columns = {RATE_HEADINGS[name] for table in record.decisions for name in STANDARDS[table.standard].columns}
+    return document(
+        title=title,
+        about="selection rates",
+        head=rates_head(record),
+        unscripted="This page needs no script.",
+        sections=[Section(body, "rates-data", None, ())],
+        words=[(word, meaning) for word, meaning in DECISION_WORDS.items() if word in columns],
+        provenance=record.provenance,
+    )
