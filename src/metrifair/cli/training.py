@@ -338,7 +338,8 @@ def write_held_out(
     refit = fingerprint(kept._content()) if again and kept is not None else None
     own = fingerprint(model._content()) if unseen is None else f"{len(rows)} rows of test folds"
     found.write(path, model=own, rows="held_out", sources=source.files, refit=refit)
-    told = [f"Held-out predictions: {path} ({len(rows):,} rows, each scored by a model that has not seen it)."]
+    seen = "that the model has not seen" if unseen is None else "by models that have not seen them"
+    told = [f"Held-out predictions: {path} ({len(rows):,} rows {seen})."]
     several = model.classes is not None and len(model.classes) > 2
     if several and not model.has_probabilities:
         return told
@@ -407,7 +408,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
     first = ["on the Pareto front", "group"] if view.knobs else [front.parameter]
     show_table(out, [*first, *headings], rows, left=len(first))
     say(out, *wording.row_notes(view, shown))
-    say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes)
+    say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes, str(front))
 
 
 def provenance_of(source: TrainingFile, call: str) -> Provenance:
