@@ -87,8 +87,9 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     judgment = None
     if apart:
         utility = None if chosen is None else chosen.utility
-        seen = [predictions(measured, part) for part in apart]
-        judgment = evaluation_of(*seen, *apart, job=Job(source.estimator.strength, seed), utility=utility)
+        outside, inside = (predictions(measured, part) for part in apart)
+        job = Job(source.estimator.strength, seed)
+        judgment = evaluation_of(outside, inside, apart[0], apart[1], job=job, utility=utility)
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)

@@ -214,9 +214,9 @@ class _SweepPlan:
             nested.append(NestedFold(evaluator, split.test, self.swept(evaluator, split, folds)[0]))
         rows = [fold.rows for fold in nested]
         unseen: dict[Job, Predictions | None] = {}
-        for outcomes in zip(*(fold.outcomes for fold in nested), strict=True):
-            parts = [one.model.test for one in outcomes if one.model is not None]
-            unseen[outcomes[0].job] = in_row_order(parts, rows) if len(parts) == count else None
+        for same in zip(*(fold.outcomes for fold in nested), strict=True):
+            parts = [one.model.test for one in same if one.model is not None]
+            unseen[same[0].job] = in_row_order(parts, rows) if len(parts) == count else None
         (everyone,) = with_common_comparisons(data.held_out(data.rows))
         against = rivals(everyone.problem, self.utility, X=everyone.X)
         fold_of_row = np.repeat(np.arange(count), [len(own) for own in rows])[np.argsort(np.concatenate(rows))]

@@ -252,7 +252,8 @@ class TradeOff:
     def _change(self, job: Job, utility: Utility) -> Change | None:
         """The chosen point less that of the same family and seed without the penalty; None where there is none."""
         none = {"strength": 0.0, "tolerance": 1.0}.get(self.knobs.get(job.family, self.parameter))
-        reference = next((one for one in self.outcomes if one.job == job._replace(value=none)), None)
+        same = [] if none is None else [one for one in self.outcomes if one.job == job._replace(value=none)]
+        reference = next(iter(same), None)
         if self.chosen is None or reference is None or reference.test.failed:
             return None
         before, after = reference.test.figure(utility.name), self.chosen.figure(utility.name)
