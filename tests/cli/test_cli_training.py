@@ -298,10 +298,7 @@ def test_a_frontier_shows_chooses_and_writes(csv: Path, tmp_path: Path, call: An
     assert figures["chosen"] in figures["points"]
     assert "120 training rows, 60 validation rows, 60 test rows." in done.stderr
     point = figures["chosen"]
-    assert (
-        f"Chosen: strength {point['strength']:g}, with accuracy {point['accuracy']:.3f}"
-        in done.stderr
-    )
+    assert f"Chosen: strength {point['strength']:g}, with accuracy {point['accuracy']:.3f}" in done.stderr
     assert f"accuracy {point['accuracy']:.3f} (" in done.stderr
     assert f"unfairness {point['unfairness']:.3f} (" in done.stderr
     assert f"{point['strength']:g} (chosen)" in done.stderr
