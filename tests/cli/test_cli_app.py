@@ -100,7 +100,7 @@ LIGHT_CALLS = [
     ["-h"],
     ["--version"],
     *([name, "--help"] for name in COMMANDS),
-    ["demo", "--max-unfairness", "2"],
+    ["demo", "--output", "0", "--max-unfairness", "2"],
     ["audit", "x.csv", "--score", "p", "--group", "g", "--fail-above", "0"],
     ["train", "0", "--label", "y", "--group", "g"],
     ["train", "0", "--label", "y", "--group", "g", "--metric", "enery"],

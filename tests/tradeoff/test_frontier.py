@@ -814,7 +814,8 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
     told = dict(provenance_lines(front.provenance))
     assert (
         told["Call"]
-        == f"frontier({kind.__name__}(epochs=5), ..., ..., sensitive_features=..., strengths=[0.0, 1.0, 9.0])"
+        == f"frontier({kind.__name__}(epochs=5), ..., ..., sensitive_features=..., strengths=[0.0, 1.0, 9.0], "
+        "test=0.25)"
     )
     assert (told["Rows"], told["Seed"], told["Columns"]) == (f"{len(X)} read", "0", "group: sensitive_features")
     front.save(tmp_path / "front.metrifair")
