@@ -35,7 +35,9 @@ CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     # comes from.
     "frontier": (
         38,
-        lambda: frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0, 1], random_state=0),
+        lambda: frontier(
+            FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0, 1], test=0.25, random_state=0
+        ),
     ),
 }
 

@@ -27,7 +27,6 @@ from metrifair import (
     Frontier,
     TableEncoder,
     audit,
-    frontier,
     load,
     save,
     to_card,
@@ -36,6 +35,7 @@ from metrifair.auditing.records import AuditRecord, ByGroup, GroupFigures, Measu
 from metrifair.estimators.table_model import TableModel
 from metrifair.wording.numbers import number_text
 from metrifair.wording.provenance import provenance_lines
+from tests.one_split import frontier
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=400)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from metrifair import DataError, audit, frontier, unfairness
+from metrifair import DataError, audit, unfairness
 from metrifair.wording.findings import describe, finding_meaning
 from tests.flat_options import flat, flat_audit
+from tests.one_split import frontier
 
 QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0, "random_state": 0}
 

@@ -116,7 +116,7 @@ def test_every_kind_of_chart_is_drawn_of_the_records_values(kind: Any) -> None:
     label = (np.random.default_rng(1).random(300) < score).astype(int)
     found = audit(label, score, sensitive_features=group, options=AuditOptions(resamples=20, permutations=0))
     chart = found.plot(kind).to_dict()
-    parts = chart.get("layer", [chart])
+    parts = chart.get("layer", chart.get("hconcat", [chart]))
     values = next(part["data"]["values"] for part in (chart, *parts) if "values" in part.get("data", {}))
     table = found.record.by_group[0]
     expected = {

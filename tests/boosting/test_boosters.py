@@ -28,7 +28,6 @@ from metrifair import (
     FairXGBRegressor,
     SearchOptions,
     energy_distance,
-    frontier,
     kolmogorov_distance,
     load,
     unfairness,
@@ -37,6 +36,7 @@ from metrifair.boosting import xgboost as boosting_xgboost
 from metrifair.boosting.objective import METRIC_NAME
 from metrifair.errors import DataError, Diverged, TooFewSamples
 from metrifair.problem.criteria import Criterion
+from tests.one_split import frontier
 
 LGBM: dict[str, Any] = {"n_jobs": 1, "verbose": -1, "n_estimators": 30, "min_child_samples": 5}
 XGB: dict[str, Any] = {"n_jobs": 1, "n_estimators": 30, "enable_categorical": True, "learning_rate": 0.1}

@@ -56,6 +56,28 @@ def test_the_page_opens_on_the_chosen_model(opened):
     shoot(page, "wide-light", full_page=True)
 
 
+@pytest.mark.parametrize(("width", "fits"), [(1280, True), (390, False)])
+def test_notes_of_strengths_are_read_without_scrolling_sideways(opened, width, fits):
+    """At 1,280 px the whole table fits; on a phone only the table scrolls. Each note stands once, above the table."""
+    view = demo_view()
+    points = [replace(p, marks={"accuracy": NO_BETTER}, overfit=p.strength > 30) for p in view.points]
+    view = replace(view, points=points, training=points, validation=points)
+    page = opened(view, viewport={"width": width, "height": 900})
+    shoot(page, f"notes-{width}", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    table = page.evaluate(
+        "(() => { const e = document.querySelector('.scroll'); return [e.scrollWidth, e.clientWidth] })()"
+    )
+    assert (table[0] <= table[1]) is fits
+    assert "Note" not in page.locator("#table thead").inner_text()
+    assert page.locator("#table-notes li").count() == 2
+    box = page.locator("#table-notes").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    heights = page.evaluate("[...document.querySelectorAll('#table tbody tr')].map((row) => row.offsetHeight)")
+    assert max(heights) < 50
+
+
 def test_the_slider_moves_point_distributions_and_table(opened):
     page = opened(demo_view())
     before = state(page)

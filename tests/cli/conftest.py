@@ -19,6 +19,12 @@ from metrifair.cli import main
 N = 240
 
 
+@pytest.fixture(autouse=True)
+def one_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These files have few rows: without this, all commands would train in test folds unless told otherwise."""
+    monkeypatch.setattr("metrifair.tradeoff.frontier._ENOUGH", 0)
+
+
 @pytest.fixture(scope="session")
 def people() -> pl.DataFrame:
     """Raw columns as they come: numbers with gaps, names, codes, dates as text, an id."""

@@ -13,8 +13,9 @@ import scipy.stats
 import yaml
 from click.testing import CliRunner, Result
 
-from metrifair import AuditOptions, FairClassifier, audit, frontier, load
+from metrifair import AuditOptions, FairClassifier, audit, load
 from metrifair.cli import main
+from tests.one_split import frontier
 
 RNG = np.random.default_rng(1)
 SEX = RNG.integers(2, size=300)

@@ -15,7 +15,6 @@ from metrifair import (
     SearchOptions,
     energy_dependence,
     energy_distance,
-    frontier,
     kolmogorov_distance,
     load,
     unfairness,
@@ -30,6 +29,7 @@ from metrifair.problem.cells import Dependence, Sides
 from metrifair.problem.problem import Given, problem_of
 from metrifair.training.losses import regression
 from metrifair.training.objective import Objective
+from tests.one_split import frontier
 
 
 def people(n: int = 240, seed: int = 0):

@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from metrifair import AuditState, audit, audit_file, compare, frontier, monitor
+from metrifair import AuditState, audit, audit_file, compare, monitor
 from tests.flat_options import flat
+from tests.one_split import frontier
 
 # Names of sets, bands and intersections join the user's names and values by these.
 JOINTS = {"x"}

@@ -19,11 +19,12 @@ import torch
 from click.testing import CliRunner
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from metrifair import audit, audit_file, frontier, unfairness
+from metrifair import audit, audit_file, unfairness
 from metrifair.cli.app import main
 from metrifair.nn import UnfairnessPenalty
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, EQUALIZED_ODDS, PREDICTIVE_EQUALITY, Criterion
 from tests.flat_options import flat
+from tests.one_split import frontier
 
 GENERATOR = np.random.default_rng(7)
 N = 600

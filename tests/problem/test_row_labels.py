@@ -9,11 +9,12 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from metrifair import AuditOptions, FairClassifier, FairLGBMClassifier, audit, frontier, unfairness
+from metrifair import AuditOptions, FairClassifier, FairLGBMClassifier, audit, unfairness
 from metrifair.baselines.kamiran import ReweighingClassifier
 from metrifair.baselines.xian import XianPostprocessor
 from metrifair.errors import DataError
 from metrifair.problem.tables import renumbered, same_rows
+from tests.one_split import frontier
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

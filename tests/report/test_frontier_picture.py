@@ -2,12 +2,15 @@
 
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 from frontiers import HOSTILE, demo_view
 
 from metrifair.errors import DataError, MissingExtra
+from metrifair.figures.utility import NO_BETTER
 from metrifair.report.frontier import front_line, frontier_chart, save_picture
+from metrifair.tradeoff.points import Change, Point
 
 pytest.importorskip("altair", reason="altair is in the extra report")
 pytest.importorskip("vl_convert", reason="vl-convert-python is in the extra report")
@@ -19,16 +22,16 @@ def values(layer):
 
 def test_the_frontier_has_line_points_and_choice():
     view = demo_view()
-    line, dots, chosen = frontier_chart(view).to_dict()["layer"]
+    line, *_, dots, chosen = frontier_chart(view).to_dict()["layer"]
     assert [(corner["x"], corner["y"]) for corner in values(line)] == list(front_line(view))
     assert sorted((dot["x"], dot["y"]) for dot in values(dots)) == sorted(
-        (p.unfairness, p.accuracy) for p in view.usable
+        (p.unfairness, p.accuracy) for p in view.usable if p != view.chosen
     )
     assert [(dot["x"], dot["y"]) for dot in values(chosen)] == [(view.chosen.unfairness, view.chosen.accuracy)]
 
 
 def test_hovering_tells_all_figures_by_their_names():
-    tips = frontier_chart(demo_view(labels={"auc": "a.b[c]:Q"})).to_dict()["layer"][1]["encoding"]["tooltip"]
+    tips = frontier_chart(demo_view(labels={"auc": "a.b[c]:Q"})).to_dict()["layer"][-2]["encoding"]["tooltip"]
     names = [
         "Strength",
         "Seed",
@@ -40,7 +43,27 @@ def test_hovering_tells_all_figures_by_their_names():
         "Four-fifths ratio",
     ]
     assert [tip["title"] for tip in tips] == names
-    assert " to " in values(frontier_chart(demo_view()).to_dict()["layer"][1])[0]["text2"]
+    assert " to " in values(frontier_chart(demo_view()).to_dict()["layer"][-2])[0]["text2"]
+
+
+def test_everything_that_is_drawn_stands_in_the_legend():
+    view = demo_view()
+    none = view.usable[0]
+    change = Change(none, view.chosen.accuracy - none.accuracy, view.chosen.unfairness - none.unfairness)
+    marked = [replace(p, marks={"accuracy": NO_BETTER}) if p.strength > 50 else p for p in view.points]
+    chart = frontier_chart(replace(view, points=marked, constant=Point(0, 0, 0.7, 0.0), change=change)).to_dict()
+    drawn = {one["kind"] for layer in chart["layer"] for one in values(layer) if "kind" in one}
+    for layer in chart["layer"]:
+        for channel in {"color", "shape"} & set(layer.get("encoding", {})):
+            assert set(layer["encoding"][channel]["scale"]["domain"]) == drawn
+    assert drawn == {
+        "Model",
+        "No better than a constant",
+        "Constant predictor",
+        "Pareto front",
+        "Without the penalty",
+        "Chosen model",
+    }
 
 
 def test_nothing_to_draw_is_said():

@@ -1,33 +1,61 @@
 """The report in words: findings, costs, noise."""
 
-import pytest
+from dataclasses import replace
+
 from frontiers import demo_view
 
-from metrifair.tradeoff.points import Point
-from metrifair.wording.frontier import chance_text, glossary, highlights, summary
+from metrifair.figures.intervals import Interval
+from metrifair.tradeoff.points import Change, Point
+from metrifair.wording.frontier import chance_text, glossary, headline, highlights, summary
 from metrifair.wording.frontier_view import FrontierView
 
 TWO = [Point(0, 0, 0.9, 0.4), Point(2, 0, 0.85, 0.1)]
 
 
-def test_the_summary_says_what_the_chosen_model_costs():
-    best, chosen = summary(FrontierView(TWO, chosen=TWO[1]))
-    assert best == "The most accurate model is right in 90.0% of cases; its unfairness is 0.400."
-    assert chosen == (
-        "The chosen model (strength 2) is right in 85.0% of cases; its unfairness is 0.100. "
-        "Against the most accurate: accuracy 5.0 points lower, unfairness 75% lower."
+CHANGE = Change(TWO[0], -0.05, -0.3, {"utility": Interval(-0.06, -0.04), "unfairness": Interval(-0.4, 0.01)})
+
+
+def test_the_headline_says_what_the_chosen_model_reaches_and_changes():
+    reached = "Chosen: strength 2, with accuracy 0.850 and unfairness 0.100"
+    first, second = headline(FrontierView(TWO, chosen=TWO[1], change=CHANGE, limit=0.1))
+    assert first == (
+        f"{reached}; against no penalty, accuracy is 0.050 lower (0.040 to 0.060) and unfairness 0.300 lower "
+        "(−0.010 to 0.400)."
+    )
+    assert second == "It keeps the unfairness limit of 0.1 on test rows."
+    assert headline(FrontierView(TWO, chosen=TWO[1])) == (
+        f"{reached}.",
+        "Of 2 models it suits best on validation rows.",
     )
 
 
-def test_the_summary_of_a_regression_speaks_of_r_squared():
-    first, second = summary(FrontierView(TWO, chosen=TWO[1], accuracy_name="R2"))
-    assert first == "The most accurate model reaches an R² of 0.900; its unfairness is 0.400."
-    assert second.endswith("Against the most accurate: R² 0.050 lower, unfairness 75% lower.")
+def test_the_headline_of_a_regression_speaks_of_r_squared():
+    first, _ = headline(FrontierView(TWO, chosen=TWO[1], accuracy_name="R2", change=CHANGE))
+    assert first.startswith("Chosen: strength 2, with R² 0.850 and unfairness 0.100; against no penalty, R² is 0.050")
 
 
-def test_the_summary_without_a_choice_or_with_the_best_one_chosen():
-    assert summary(FrontierView(TWO))[1].startswith("No model has been chosen yet")
-    assert summary(FrontierView(TWO, chosen=TWO[0]))[1] == "It is also the chosen model."
+def test_the_headline_without_a_choice_or_with_the_best_one_chosen():
+    first, second = headline(FrontierView(TWO))
+    assert first == "The most accurate model is right in 90.0% of cases; its unfairness is 0.400."
+    assert second.startswith("No model has been chosen yet")
+    assert "against" not in headline(FrontierView(TWO, chosen=TWO[0], change=replace(CHANGE, utility=0.0)))[0]
+
+
+def test_a_headline_is_two_sentences_whatever_was_chosen():
+    """Over what can be chosen: nothing, the best, another, by a limit that is kept or missed, with test folds."""
+    views = [
+        FrontierView(TWO, chosen=chosen, limit=limit, change=change, fold_choices=folds)
+        for chosen in (None, *TWO)
+        for limit in (None, 0.05, 0.5)
+        for change in (None, CHANGE)
+        for folds in ((), (1.0, 2.0))
+    ]
+    for view in views:
+        lines = headline(view)
+        assert len(lines) == 2
+        assert all(line.endswith(".") and ". " not in line for line in lines)
+        assert summary(view)[:2] == lines
+        assert len(set(summary(view))) == len(summary(view))
 
 
 def test_the_summary_counts_failures():
@@ -54,19 +82,15 @@ def test_one_model_is_shown_once():
     assert highlights(demo_view(count=1, failed=1)) == ()
 
 
-@pytest.mark.parametrize(("limit", "verdict"), [(0.1, "keeps"), (0.0999, "misses")])
-def test_the_summary_says_what_limit_was_asked_for_and_whether_it_is_kept(limit, verdict):
-    *_, last = summary(FrontierView(TWO, chosen=TWO[1], limit=limit))
-    assert last == (
-        f"The chosen one is the most accurate, up to noise, with an unfairness of at most {limit:g} on validation "
-        f"rows; on test rows it {verdict} this limit."
-    )
+def test_the_headline_says_whether_the_limit_is_kept():
+    verdicts = [headline(FrontierView(TWO, chosen=TWO[1], limit=limit))[1] for limit in (0.1, 0.0999)]
+    assert verdicts[0] == "It keeps the unfairness limit of 0.1 on test rows."
+    assert verdicts[1].startswith("It misses the unfairness limit of 0.0999 on test rows (0.100): choose with a lower")
 
 
-def test_the_summary_says_that_no_model_keeps_the_limit():
-    assert summary(FrontierView(TWO, limit=0.05))[-1] == (
-        "No model has an unfairness of at most 0.05 on validation rows."
-    )
+def test_the_headline_says_that_no_model_keeps_the_limit():
+    said = headline(FrontierView(TWO, limit=0.05))[1]
+    assert said == "No model has an unfairness of at most 0.05 on validation rows."
 
 
 def test_the_note_on_chance_names_the_comparisons_it_is_the_largest_of():

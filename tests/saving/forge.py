@@ -46,7 +46,6 @@ from metrifair import (
     SearchOptions,
     TableEncoder,
     ThresholdPostprocessor,
-    frontier,
     load,
     save,
 )
@@ -56,6 +55,7 @@ from metrifair.estimators.table_model import TableModel
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content, from_bytes
 from metrifair.saving.xgboost_trees import xgboost_trees
+from tests.one_split import frontier
 
 SECONDS = 60  # for one file, on a machine that is busy
 MEMORY = 300 * 2**20  # above what an honest file takes

@@ -21,15 +21,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from metrifair import (
-    FairLGBMClassifier,
-    FairLGBMRegressor,
-    FairXGBClassifier,
-    FairXGBRegressor,
-    SearchOptions,
-    frontier,
-    load,
-)
+from metrifair import FairLGBMClassifier, FairLGBMRegressor, FairXGBClassifier, FairXGBRegressor, SearchOptions, load
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.criteria import Criterion
 from metrifair.saving.boosters import KIND
@@ -37,6 +29,7 @@ from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
 from metrifair.saving.models import content_of, model_of
 from metrifair.saving.xgboost_trees import xgboost_trees
+from tests.one_split import frontier
 
 N = 200
 GENERATOR = np.random.default_rng(0)

@@ -17,10 +17,11 @@ import pytest
 import xgboost
 from forging import described
 
-from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, frontier, load
+from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, load
 from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes, write
 from metrifair.saving.models import content_of
+from tests.one_split import frontier
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

@@ -25,13 +25,13 @@ from metrifair import (
     FairXGBRegressor,
     TableEncoder,
     ThresholdPostprocessor,
-    frontier,
     load,
     save,
 )
 from metrifair.baselines import ReweighingClassifier
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
+from tests.one_split import frontier
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

@@ -18,10 +18,11 @@ import pytest
 from killed_sweep import table_of
 from searching import arguments
 
-from metrifair import FairClassifier, frontier
+from metrifair import FairClassifier
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.support.parallel import spread
+from tests.one_split import frontier
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

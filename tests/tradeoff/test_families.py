@@ -20,7 +20,6 @@ from metrifair import (
     SearchOptions,
     TableEncoder,
     ThresholdPostprocessor,
-    frontier,
     load,
 )
 from metrifair.api.frontier import Frontier
@@ -28,6 +27,7 @@ from metrifair.errors import DataError
 from metrifair.report.frontier import page_content
 from metrifair.tradeoff.points import pareto
 from metrifair.tradeoff.selection import bound
+from tests.one_split import frontier
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 800)

@@ -11,9 +11,10 @@ from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from metrifair import FairClassifier, SearchOptions, frontier
+from metrifair import FairClassifier, SearchOptions
 from metrifair.errors import DataError, Diverged, TooFewSamples
 from metrifair.tradeoff.split import data_set, in_folds
+from tests.one_split import frontier
 
 RNG = np.random.default_rng(3)
 N = 160

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from metrifair import FairClassifier, FairRegressor, SearchOptions, audit, frontier, load, unfairness
+from metrifair import FairClassifier, FairRegressor, SearchOptions, audit, load, unfairness
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.figures.certificates import dkw_radius
@@ -32,6 +32,7 @@ from metrifair.tradeoff.split import data_set
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
 from metrifair.wording.frontier import note_text
 from metrifair.wording.provenance import provenance_lines
+from tests.one_split import frontier
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
@@ -813,7 +814,8 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
     told = dict(provenance_lines(front.provenance))
     assert (
         told["Call"]
-        == f"frontier({kind.__name__}(epochs=5), ..., ..., sensitive_features=..., strengths=[0.0, 1.0, 9.0])"
+        == f"frontier({kind.__name__}(epochs=5), ..., ..., sensitive_features=..., strengths=[0.0, 1.0, 9.0], "
+        "test=0.25)"
     )
     assert (told["Rows"], told["Seed"], told["Columns"]) == (f"{len(X)} read", "0", "group: sensitive_features")
     front.save(tmp_path / "front.metrifair")

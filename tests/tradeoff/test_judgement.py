@@ -10,7 +10,8 @@ from sklearn.metrics import r2_score, roc_auc_score
 
 from metrifair import AuditOptions, audit
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, STATISTICAL_PARITY
-from metrifair.tradeoff.evaluate import evaluate_model
+from metrifair.tradeoff.evaluate import Evaluation, evaluation_of, predictions
+from metrifair.tradeoff.points import Job
 from metrifair.tradeoff.split import HeldOut, data_set, with_common_comparisons
 
 RNG = np.random.default_rng(4)
@@ -47,6 +48,11 @@ def parts(y: Any, groups: Any, *, regression: bool = False, weight: Any = None) 
         X, y, groups, None, regression=regression, criterion=STATISTICAL_PARITY, contrast="pairs", sample_weight=weight
     )
     return data.held_out(ROWS[200:]), data.held_out(ROWS[:200])
+
+
+def evaluate_model(model: Any, held_out: HeldOut, training: HeldOut, *, strength: float, seed: int) -> Evaluation:
+    seen = predictions(model, held_out), predictions(model, training)
+    return evaluation_of(*seen, held_out, training, job=Job(strength, seed))
 
 
 def with_few(rows: int) -> Any:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair import FairClassifier, FairLGBMClassifier, FairLGBMRegressor, FairRegressor, datasets, frontier
+from metrifair import FairClassifier, FairLGBMClassifier, FairLGBMRegressor, FairRegressor, datasets
 from metrifair.errors import DataError, MissingExtra
+from tests.one_split import frontier
 
 _NAMED = os.environ.get("METRIFAIR_DATA")
 _FOLDER = Path(_NAMED) if _NAMED else Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from metrifair import DataError, FairClassifier, SearchOptions, frontier
+from metrifair import DataError, FairClassifier, SearchOptions
+from tests.one_split import frontier
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 600)
@@ -24,6 +25,7 @@ FITTED = LogisticRegression().fit(X, Y)
 OPTIONS: dict[str, tuple[list[Any], list[Any]]] = {
     "seeds": ([1, 3, [4, 2], (7,), np.arange(2)], [0, -1, True, 2.5, "2", [], [0.5], [True], [-1], None]),
     "folds": ([None, 2, 10, np.int64(3)], [0, 1, -3, True, 2.0, "5", [2]]),
+    "test_folds": ([None, 2, 10, np.int64(3)], [0, 1, -3, True, 2.0, "5", [2]]),
     "tolerances": ([None, [0], (0.5, 1.0), np.array([0.1])], [[], 0.5, "auto", [nan], [inf], [-0.1], ["0.5"]]),
     "contrast": (["pairs", "rest", "independence"], ["pair", None, 1]),
     "continuous": ([None, "auto", True, False, ["age"]], []),  # the columns decide

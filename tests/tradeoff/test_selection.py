@@ -11,13 +11,14 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, make_scorer
 
-from metrifair import DataError, FairClassifier, FairRegressor, SearchOptions, audit, frontier, load
+from metrifair import DataError, FairClassifier, FairRegressor, SearchOptions, audit, load
 from metrifair.api.frontier import Frontier
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
+from tests.one_split import frontier
 
 N = 400
 RNG = np.random.default_rng(5)

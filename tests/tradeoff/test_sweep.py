@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 
-from metrifair import FairClassifier, FairRegressor, frontier
+from metrifair import FairClassifier, FairRegressor
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
@@ -31,6 +31,7 @@ from metrifair.tradeoff import sweep
 from metrifair.tradeoff.ledger import content_text
 from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.sweep import RowsToTrain
+from tests.one_split import frontier
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

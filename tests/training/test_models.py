@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from torch import Tensor, nn
 
-from metrifair import frontier
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
@@ -24,6 +23,7 @@ from metrifair.training.adam import Adam
 from metrifair.training.losses import BINARY
 from metrifair.training.models import Model, Moments, Network, Scaling, StackedModule, member, stacked
 from metrifair.training.objective import Objective
+from tests.one_split import frontier
 
 SEEDS, STRENGTHS, ROWS, FEATURES = (3, 4), 3, 7, 5
 SHAPES = {"linear": (), "one layer": (4,), "two layers": (6, 3)}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from metrifair import SearchOptions, energy_distance, frontier, load
+from metrifair import SearchOptions, energy_distance, load
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
@@ -20,6 +20,7 @@ from metrifair.estimators.settings import is_solved, objective_for
 from metrifair.training import lbfgs, solver
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
+from tests.one_split import frontier
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

@@ -27,6 +27,22 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         {"training": 1500, "validation": 1500, "test": 500, "folds": 5},
         "1,500 training rows, 5-fold cross-validation to choose a model, 500 test rows.",
     ),
+    (
+        "cross_fitted",
+        {"training": 550, "validation": 250, "test": 1000, "test_folds": 5, "folds": 0},
+        (
+            "All 1,000 rows are test rows, in 5 folds. Models that score a fold were trained and chosen without its "
+            "rows (550 training rows, 250 validation rows). The models to use were fitted on all rows."
+        ),
+    ),
+    (
+        "cross_fitted",
+        {"training": 800, "validation": 800, "test": 1000, "test_folds": 5, "folds": 4},
+        (
+            "All 1,000 rows are test rows, in 5 folds. Models that score a fold were trained and chosen without its "
+            "rows (800 training rows, 4-fold cross-validation). The models to use were fitted on all rows."
+        ),
+    ),
     ("positive_label", {"labels": ["no", "yes"], "positive": 1}, ""),
     (
         "positive_label",

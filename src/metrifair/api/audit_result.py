@@ -509,14 +509,14 @@ compute them.
         least, value = figure_text(one.joint_interval.low), figure_text(one.value)
         return f"{first}\nlargest gap above sampling noise: {one.metric} distance {value}, at least {least}: {groups}"
 
-    def plot(self, kind: AuditChartKind = "findings") -> Any:
+    def plot(self, kind: AuditChartKind = "distributions") -> Any:
         """An altair chart.
 
         Parameters
         ----------
-        kind : {"findings", "distributions", "roc", "reliability"}, default="findings"
-            Distances with their confidence intervals, the share of each group below each score, or curves by group,
-            which need labels.
+        kind : {"distributions", "findings", "roc", "reliability"}, default="distributions"
+            Score distributions of the groups, distances with their confidence intervals, or curves by group, which
+            need labels.
 
         Returns
         -------

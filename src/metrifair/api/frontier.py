@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 
-from metrifair.errors import MetrifairWarning
+from metrifair.errors import DataError, MetrifairWarning
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import Utility, UtilityLike
 from metrifair.problem.criteria import Criterion
@@ -22,7 +22,6 @@ from metrifair.report.html import framed, write_html
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import require
 from metrifair.support.provenance import call_text
-from metrifair.tradeoff.evaluate import predictions
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
 from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Point: for the examples
@@ -44,7 +43,7 @@ def frontier(
     parameter: str | None = None,
     strengths: Sequence[float] | Literal["auto"] | None = None,
     validation: float = 0.25,
-    test: float = 0.25,
+    test: float | None = None,
     unfairness_of: Literal["scores", "decisions"] = "scores",
     utility: UtilityLike = "auto",
     criterion: str | Criterion | None = None,
@@ -84,8 +83,9 @@ def frontier(
         million; for tolerances 15 values from 0 to 1. "auto" adds values where the curve bends.
     validation : float, default=0.25
         Share of the rows on which ``select`` compares models. For cross-validation, use ``SearchOptions(folds=5)``.
-    test : float, default=0.25
-        Share of the rows on which ``points`` are computed.
+    test : float, default=None
+        Share of the rows on which ``points`` are computed. None: 0.25, or five test folds where that would leave fewer
+        than 200 test rows of the smallest group; ``SearchOptions(test_folds=...)`` has the details.
     unfairness_of : {"scores", "decisions"}, default="scores"
         What unfairness compares across groups: score distributions, or decisions.
     utility : "auto", str, table of costs or scorer, default="auto"
@@ -198,6 +198,8 @@ class Frontier(TradeOff):
         Library of the data frames that were passed, which ``to_frame`` also uses.
     provenance : Provenance, default=Provenance()
         Rows, columns, the call, seed, versions and time.
+    test_folds : int, default=0
+        Number of test folds. 0: one split into training, validation and test rows.
 
     Attributes
     ----------
@@ -207,6 +209,10 @@ class Frontier(TradeOff):
         Its unfairness limit.
     chosen_by : Utility or None
         Its measure of quality.
+    change : Change or None
+        Its figures less those of the model without the penalty, with intervals.
+    fold_choices : tuple of float
+        The strengths that are chosen in each test fold, without its rows. ``chosen`` is evaluated by these choices.
     certified : bool
         Whether the limit is certified, between the groups that are compared. ``notes`` name small groups.
 
@@ -231,8 +237,9 @@ class Frontier(TradeOff):
         """Select the best fitted model on validation rows.
 
         Pass exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``. ``chosen`` is then the model's point on
-        test rows. A model that is no better than a constant predictor is selected only if no other model qualifies,
-        with a warning. Among models that do not differ beyond noise, the one with the better ranking is selected.
+        test rows. With test folds, the model is fitted on all rows, and ``chosen`` repeats the choice without each
+        fold. A model that is no better than a constant predictor is selected only if no other model qualifies, with a
+        warning. Among models that do not differ beyond noise, the one with the better ranking is selected.
 
         Parameters
         ----------
@@ -257,7 +264,7 @@ class Frontier(TradeOff):
         Returns
         -------
         estimator
-            One of ``models``.
+            One of ``models``. With test folds they are fitted on all rows.
 
         Raises
         ------
@@ -313,10 +320,10 @@ class Frontier(TradeOff):
         >>> front.held_out("pandas").columns.tolist()
         ['row', 'sex', 'label', 'prediction', 'probability']
         """
-        job, context = self.choice()
-        model = next(outcome.model for outcome in self.outcomes if outcome.job == job)
-        part = context.evaluator.test
-        named = {"row": context.test, **held_out_columns(predictions(model, part), part)}
+        _, context = self.choice()
+        if self.unseen is None:
+            raise DataError("no model is chosen; call select first")
+        named = {"row": context.test, **held_out_columns(self.unseen, context.evaluator.test)}
         return frame({name: column.tolist() for name, column in named.items()}, None, backend)
 
     def refit(self) -> Any:
@@ -410,8 +417,10 @@ class Frontier(TradeOff):
             constant_value=constant[1],
             areas=(self.area, self.area_with_constant),
             training=self.training_points,
-            validation=self.validation_points,
+            validation=() if self.test_folds else self.validation_points,
             provenance=provenance,
+            change=self.change,
+            fold_choices=self.fold_choices,
         )
 
     def to_frame(self, backend: Backend | None = None) -> Any:

@@ -22,7 +22,7 @@ SECTIONS = {  # of all other options, in the order of the help
     "missing replace table query",
     "Groups and labels": "group control intersectional continuous cuts label positive classification",
     "What to measure": "criterion metric contrast loss utility unfairness-of confidence min-group-size",
-    "Training": "model strength strengths families seeds folds test validation refit",
+    "Training": "model strength strengths families seeds folds test test-folds validation refit",
     "Decisions and standards": "threshold choose-threshold cost favorable favorable-decision standard reference "
     "details min-group-share max-unfairness without-group certified fail-above fail-certain-above fail-below "
     "fail-certain-below fail-worse",

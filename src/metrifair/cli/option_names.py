@@ -17,7 +17,7 @@ _OPTIONS = {
     "KEY=VALUE": "about",
     "LOW HIGH": "score-range",
     "NAME": "combine contrast criterion encoding estimate format loss metric model sheet standard table utility",
-    "NUMBER": "folds min-group-size max-unfairness max-groups seed seeds precision threshold vc-dimension",
+    "NUMBER": "folds test-folds min-group-size max-unfairness max-groups seed seeds precision threshold vc-dimension",
     "NUMBERS": "strengths",
     "OLD=NEW": "replace",
     "SHARE": "confidence min-group-share",

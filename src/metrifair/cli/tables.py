@@ -28,6 +28,7 @@ from metrifair.support.provenance import SourceFile, source_files, write_score_o
 
 if TYPE_CHECKING:
     from metrifair.estimators.table_model import TableModel
+    from metrifair.figures.utility import Predictions
 
 
 _CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
@@ -199,17 +200,23 @@ class PredictionTable(NamedTuple):
             write_score_origin(path, columns=self.columns, **origin)
 
 
-def with_predictions(shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame) -> PredictionTable:
-    """These columns with the model's predictions for the rows of ``frame``, and the probabilities of classes.
+def with_predictions(
+    shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame, unseen: Predictions | None = None
+) -> PredictionTable:
+    """These columns with the predictions for the rows of ``frame`` and, of classes, probabilities.
 
-    With two classes, it is the probability of the positive one. A name that is taken gets a prime.
+    Of two classes the probability is that of the positive one. A name that is taken gets a prime. ``unseen`` are
+    predictions to use in place of the model's.
     """
     kept = shown.width
-    columns: dict[str, Any] = {"prediction": model.predict(frame)}
+    if unseen is None:
+        columns: dict[str, Any] = {"prediction": model.predict(frame)}
+    else:
+        columns = {"prediction": unseen.decision if model.classes is None else model.classes[unseen.decision]}
     if model.classes is not None and model.has_probabilities:
-        probability = model.predict_proba(frame)
+        probability = model.predict_proba(frame) if unseen is None else unseen.score
         if len(model.classes) == 2:
-            columns["probability"] = probability[:, model.positive]
+            columns["probability"] = probability[:, model.positive] if probability.ndim == 2 else probability
         else:
             columns |= {f"probability of {label}": probability[:, at] for at, label in enumerate(model.classes)}
     for name, values in columns.items():

@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from metrifair.estimators.table_model import TableModel
 
 
+TEST_FOLDS = click.option(
+    "--test-folds",
+    type=click.IntRange(2),
+    help="Number of test folds: every row is evaluated by a model that was trained without its fold. The model that is "
+    "written is trained on all rows.",
+)
+
+
 @click.command(cls=SectionedCommand, short_help="Train a fair model on a file.")
 @training_options
 @click.option(
@@ -41,9 +49,10 @@ if TYPE_CHECKING:
 @click.option(
     "--test",
     type=Number(0, 1, max_open=True),
-    default=0.25,
-    help="Share of held-out rows, on which the model is evaluated. 0 trains on all rows and reports no figures.",
+    help="Share of held-out rows, on which the model is evaluated. 0 trains on all rows and reports no figures.  "
+    "[default: 0.25, or --test-folds 5 if the smallest group had fewer than 200 held-out rows]",
 )
+@TEST_FOLDS
 @table_option("--held-out", "predictions of the held-out rows, to be audited")
 @click.option("--refit", is_flag=True, help="Train the model that is written again, on all rows.")
 @click.option(
@@ -95,14 +104,7 @@ def train_command(
       metrifair train people.csv --label income --group sex --output model.metrifair --held-out held-out.csv
       metrifair audit held-out.csv --score probability --group sex --label income --html report.html
     """
-    if held_out is not None and not asked.test:
-        raise click.UsageError("--held-out needs rows kept apart; leave --test 0 out")
-    if asked.refit and output is None:
-        raise click.UsageError("--refit trains the model that is kept: name a file with --output")
-    if asked.threshold is not None and asked.rule is not None:
-        raise click.UsageError("--threshold and --choose-threshold exclude each other; leave one of them out")
-    if (asked.costs is None) == (asked.rule == "cost"):
-        raise click.UsageError("--cost and --choose-threshold cost belong together; give both or neither")
+    _check_training(asked, held_out, output)
     check_paths([options.file], [held_out, output, json_to])
     table, files = options.table()
     from metrifair.cli.console import command_text, console, say, write_json
@@ -116,12 +118,27 @@ def train_command(
         found.model.save(output)
     written = []
     if held_out is not None:
-        written = write_held_out(source, found.measured, found.parts.test, held_out, found.model)
+        unseen = found.unseen
+        written = write_held_out(source, found.measured, found.parts.test, held_out, kept=found.model, unseen=unseen)
     show_trained(out, source, found, written)
     say(out, "The model is not kept: name a file with --output." if output is None else f"Model: {output}")
     if json_to is not None:
         told = figures(source, found) | {"provenance": asdict(provenance_of(source, command_text(ctx)))}
         write_json(told, json_to)
+
+
+def _check_training(asked: Training, held_out: Path | None, output: Path | None) -> None:
+    """Raise a usage error where options of ``train`` exclude each other."""
+    if asked.test is not None and asked.test_folds is not None:
+        raise click.UsageError("--test and --test-folds exclude each other; leave one of them out")
+    if held_out is not None and asked.test == 0:
+        raise click.UsageError("--held-out needs rows kept apart; leave --test 0 out")
+    if asked.refit and output is None:
+        raise click.UsageError("--refit trains the model that is kept: name a file with --output")
+    if asked.threshold is not None and asked.rule is not None:
+        raise click.UsageError("--threshold and --choose-threshold exclude each other; leave one of them out")
+    if (asked.costs is None) == (asked.rule == "cost"):
+        raise click.UsageError("--cost and --choose-threshold cost belong together; give both or neither")
 
 
 @click.command(
@@ -148,6 +165,7 @@ def train_command(
     type=click.IntRange(2),
     help="Number of cross-validation folds for the choice.  [default: none, a quarter of the rows validates]",
 )
+@TEST_FOLDS
 @click.option(
     "--unfairness-of",
     type=click.Choice(["scores", "decisions"]),
@@ -198,6 +216,7 @@ def frontier_command(
     families: Any,
     seeds: int,
     folds: int | None,
+    test_folds: int | None,
     unfairness_of: str,
     utility: str,
     cost: Any,
@@ -207,9 +226,9 @@ def frontier_command(
 ) -> None:
     """Train models with many penalty strengths on FILE, show what fairness costs, and choose a model.
 
-    Half of the rows are training rows, a quarter validation rows, and a quarter test rows. All parts have the same mix
-    of groups and labels. The chosen model is trained again on all rows; its reported figures are those of the first
-    fit.
+    Half of the rows are training rows, a quarter validation rows, and a quarter test rows. If the smallest group has
+    few rows, every row is a test row in one of five folds. All parts have the same mix of groups and labels. The model
+    that is written is trained on all rows; its figures are of rows that models like it never saw.
 
     \b
     Example: choose a model, and audit rows that it never saw
@@ -223,11 +242,7 @@ def frontier_command(
     """
     if cost is not None and utility != "auto":
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
-    if choice.refit is not None and choice.output is None:
-        raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
-    for name in ("output", "held_out", "without_group", "certified"):
-        if choice.max_unfairness is None and getattr(choice, name):
-            raise click.UsageError(f"--{name.replace('_', '-')} needs --max-unfairness, by which a model is chosen")
+    _check_choice(choice, test_folds)
     check_paths([options.file], [choice.output, choice.held_out, html, json_to])
     table, files = options.table()
     from metrifair.cli.console import command_text, console, say
@@ -237,8 +252,9 @@ def frontier_command(
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, files, strength=1.0)
-    search = SearchOptions(seeds=seeds, folds=folds)
+    search = SearchOptions(seeds=seeds, folds=folds, test_folds=test_folds)
     asked = {"strengths": strengths, "utility": cost or utility, "unfairness_of": unfairness_of}
+    asked["test"] = 0.25 if choice.certified else None  # nothing is proven of test folds
     encoder, front = source.frontier(families, search, **asked)
     front = replace(front, provenance=provenance_of(source, command_text(ctx)))
     say(out, *source.description(encoder))
@@ -246,7 +262,7 @@ def frontier_command(
         if choice.max_unfairness is not None:
             wish = {"max_unfairness": choice.max_unfairness, "certified": choice.certified}
             best = selected(front, **wish, needs_group=False if choice.without_group else None)
-            chosen = source.model(encoder, best)
+            chosen = source.model(*(step for _, step in best.steps))
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
         if cost is not None and front.chosen is not None:
@@ -259,6 +275,17 @@ def frontier_command(
         _write_frontier(out, front, html, json_to, title=title, refitted=choice.is_refitted)
     if choice.max_unfairness is not None:
         _keep(out, source, front, chosen, choice)
+
+
+def _check_choice(choice: Choice, test_folds: int | None) -> None:
+    """Raise a usage error where options of the choice do not go together."""
+    if choice.refit is not None and choice.output is None:
+        raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
+    if choice.certified and test_folds is not None:
+        raise click.UsageError("--certified needs one split; leave --test-folds out")
+    for name in ("output", "held_out", "without_group", "certified"):
+        if choice.max_unfairness is None and getattr(choice, name):
+            raise click.UsageError(f"--{name.replace('_', '-')} needs --max-unfairness, by which a model is chosen")
 
 
 def _write_frontier(
@@ -300,14 +327,17 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
         judged = front.source.evaluator.validation
         among = " between groups that were not left out" if len(judged.compared) < len(judged.everyone) else ""
         say(out, f"Proven, with 95 % confidence: its unfairness{among} is at most {choice.max_unfairness:g}.")
-    kept, notes = model, []
-    if choice.is_refitted:
+    kept, notes, unseen = model, [], front.unseen if front.test_folds else None
+    if front.test_folds and choice.output is not None:
+        rows = f"{len(source.data.rows):,}"
+        notes = [f"The model that is kept was trained on all {rows} rows: the figures above are those of the folds."]
+    elif choice.is_refitted:
         job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
         family = next(one for one in front.source.families if one.name == job.family)
         kept, told = source.fitted(source.data.rows, job, family)
         notes = [*told.notes, *told.unfinished, *_refit_sentences(source, certified=choice.certified)]
     if choice.held_out is not None:
-        say(out, *write_held_out(source, model, front.source.test, choice.held_out, kept))
+        say(out, *write_held_out(source, model, front.source.test, choice.held_out, kept=kept, unseen=unseen))
     say(out, *notes)
     if choice.output is None:
         return

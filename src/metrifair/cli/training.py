@@ -19,11 +19,14 @@ from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.cli.training_options import Training
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.table_model import ChosenThreshold, TableModel, choose_threshold
-from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
+from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Predictions
 from metrifair.saving.modelfile import fingerprint
 from metrifair.support.provenance import Provenance, made_now
-from metrifair.tradeoff.evaluate import Evaluation, evaluate_model, predictions, small_groups
-from metrifair.tradeoff.split import HeldOut, Split, with_common_comparisons
+from metrifair.tradeoff.evaluate import Evaluation, evaluation_of, predictions, small_groups
+from metrifair.tradeoff.frontier import automatic_test_folds
+from metrifair.tradeoff.points import Job
+from metrifair.tradeoff.result import in_row_order
+from metrifair.tradeoff.split import HeldOut, Split, outer_splits, with_common_comparisons
 from metrifair.wording import frontier as wording
 from metrifair.wording.frontier_view import FrontierView, figure_name, figure_texts
 from metrifair.wording.numbers import figure_text
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.int64]
 
+_TEST = 0.25  # share of held-out rows
 _NARROW = 100  # columns of a terminal without room for every figure
 _SHOWN = 8  # strengths in a table, about
 _SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  # beside "Unfairness"
@@ -51,17 +55,23 @@ class TrainedModel:
     chosen: ChosenThreshold | None
     notes: tuple[str, ...]
     unfinished: tuple[str, ...]  # what says that training has not converged
+    test_folds: int = 0  # 0: one split
+    unseen: Predictions | None = None  # with test folds: predictions for all rows
 
 
 def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     """The model that was asked for."""
     data, seed = source.data, source.options.seed
-    parts = _parts(source, asked)
     if len(data.problem.scheme.classes) != 2 and (asked.rule is not None or asked.threshold is not None):
         raise DataError(f"a threshold decides between two classes, which {source.options.label!r} does not have")
     if asked.costs is not None and len(asked.costs) != 2:
         raise DataError("--cost must be 2 rows of 2 costs, by label and decision, in ascending order of the classes")
     notes = [*source.notes]
+    automatic = 0 if asked.test is not None else automatic_test_folds(data, _TEST)
+    if count := asked.test_folds or automatic:
+        return _cross_fitted(source, asked, count, notes)
+    asked = asked._replace(test=_TEST if asked.test is None else asked.test)
+    parts = _parts(source, asked)
     apart: list[HeldOut] = []
     if len(parts.test):
         # Rows that lack a group are refused here.
@@ -77,14 +87,63 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     judgment = None
     if apart:
         utility = None if chosen is None else chosen.utility
-        judgment = evaluate_model(measured, *apart, strength=source.estimator.strength, seed=seed, utility=utility)
+        outside, inside = (predictions(measured, part) for part in apart)
+        job = Job(source.estimator.strength, seed)
+        judgment = evaluation_of(outside, inside, apart[0], apart[1], job=job, utility=utility)
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)
         model = replace(again, threshold=measured.threshold)
-        told = Told(*(list(dict.fromkeys([*one, *other])) for one, other in zip(told, more, strict=True)))
+        told = told.with_others(more)
     known = tuple(dict.fromkeys(note for note in (*notes, *told.notes) if note))
     return TrainedModel(model, measured, parts, judgment, chosen, known, tuple(told.unfinished))
+
+
+def _cross_fitted(source: TrainingFile, asked: Training, count: int, notes: Sequence[str]) -> TrainedModel:
+    """A model of all rows; its figures, and its threshold, are by models that were trained without each fold."""
+    data, seed = source.data, source.options.seed
+    (everyone,) = with_common_comparisons(data.held_out(data.rows))
+    small = small_groups({"test": everyone})
+    splits = [split for split, _ in outer_splits(data, count, asked.validation, seed, folds=None)]
+    parts, told = [], Told([], [])
+    for split in splits:
+        rows = np.sort(np.concatenate(split[:2])) if asked.rule is None else split.train
+        (model, more), threshold = source.fitted(rows), asked.threshold
+        if asked.rule is not None:
+            part = data.held_out(split.validation)
+            score = predictions(model, part).score
+            threshold = choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs).threshold
+        parts.append(predictions(replace(model, threshold=threshold), data.held_out(split.test)))
+        told = told.with_others(more)
+    unseen = in_row_order(parts, [split.test for split in splits])
+    (model, more), chosen = source.fitted(data.rows), None
+    if asked.rule is not None:
+        chosen = choose_threshold(unseen.score, everyone.problem, rule=asked.rule, costs=asked.costs)
+    model = replace(model, threshold=asked.threshold if chosen is None else chosen.threshold)
+    fold = np.repeat(np.arange(count), [len(split.test) for split in splits])
+    judgment = evaluation_of(
+        unseen,
+        predictions(model, everyone),
+        everyone,
+        everyone,
+        job=Job(source.estimator.strength, seed),
+        utility=None if chosen is None else chosen.utility,
+        test_fold=fold[np.argsort(np.concatenate([split.test for split in splits]))],
+    )
+    told = told.with_others(more)
+    known = dict.fromkeys((*notes, "" if small is None else wording.note_text(small), *told.notes))
+    trained_on = Split(rows, data.rows[:0] if asked.rule is None else splits[0].validation, data.rows)
+    return TrainedModel(
+        model,
+        model,
+        trained_on,
+        judgment,
+        chosen,
+        tuple(note for note in known if note),
+        tuple(told.unfinished),
+        count,
+        unseen,
+    )
 
 
 def _parts(source: TrainingFile, asked: Training) -> Split:
@@ -152,6 +211,7 @@ def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
         "threshold": found.model.threshold,
         "chosen_by": None if chosen is None else chosen.utility.name,
         "refit": len(source.data.rows) if found.model is not found.measured else None,
+        "test_folds": found.test_folds or None,
         "notes": list(found.notes),
         "warnings": list(warnings(source, found)),
     }
@@ -159,6 +219,12 @@ def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
 
 def _rows_sentence(source: TrainingFile, found: TrainedModel) -> str:
     parts, strength = found.parts, source.estimator.strength
+    if found.test_folds:
+        chosen = " and choose its threshold" if len(parts.validation) else ""
+        return (
+            f"Trained on all {len(parts.test):,} rows with strength {strength:g}. Figures are of all rows, in "
+            f"{found.test_folds} folds: models that train{chosen} without a fold evaluate it."
+        )
     trained = f"Trained on {len(parts.train):,} rows with strength {strength:g}"
     if len(parts.validation):
         trained += f", threshold chosen on {len(parts.validation):,} others"
@@ -254,18 +320,27 @@ def _threshold_sentences(found: TrainedModel) -> list[str]:
 
 
 def write_held_out(
-    source: TrainingFile, model: TableModel, rows: Rows, path: Path, kept: TableModel | None
+    source: TrainingFile,
+    model: TableModel,
+    rows: Rows,
+    path: Path,
+    *,
+    kept: TableModel | None,
+    unseen: Predictions | None = None,
 ) -> list[str]:
-    """Write the model's predictions of held-out rows. Return where they are, and the command that audits them.
+    """Write predictions of held-out rows. Return where they are, and the command that audits them.
 
-    ``kept`` is the model that is written, None where none is.
+    ``kept`` is the model that is written, None where none is. ``unseen`` are predictions by models that were trained
+    without each test fold, in place of the model's.
     """
-    options, found = source.options, source.predictions(model, rows)
+    options, found = source.options, source.predictions(model, rows, unseen)
     table = found.table
-    refit = None if kept is None or kept is model else fingerprint(kept._content())
-    own = fingerprint(model._content())
+    again = kept is not None and (kept is not model or unseen is not None)
+    refit = fingerprint(kept._content()) if again and kept is not None else None
+    own = fingerprint(model._content()) if unseen is None else f"{len(rows)} rows of test folds"
     found.write(path, model=own, rows="held_out", sources=source.files, refit=refit)
-    told = [f"Held-out predictions: {path} ({len(rows):,} rows that the model has not seen)."]
+    seen = "that the model has not seen" if unseen is None else "by models that have not seen them"
+    told = [f"Held-out predictions: {path} ({len(rows):,} rows {seen})."]
     several = model.classes is not None and len(model.classes) > 2
     if several and not model.has_probabilities:
         return told
@@ -296,10 +371,14 @@ def selected(front: Frontier, **wish: Any) -> Any:
 
 
 def show_frontier(out: Console, front: Frontier) -> None:
-    """A few strengths, mean over seeds, with the chosen one among them; then the choice in words."""
+    """The choice in words, then a table and the notes."""
+    say(out, *wording.headline(front.view()))
+    show_strengths(out, front)
+
+
+def show_strengths(out: Console, front: Frontier) -> None:
+    """A few strengths, mean over seeds, with the chosen one among them; then the notes."""
     view = front.view()
-    say(out, *view.notes)
-    out.print(str(front), soft_wrap=True)
     chosen = None if view.chosen is None else view.chosen.place
     step = max(1, len(view.rows) // _SHOWN)
     shown = [
@@ -329,15 +408,8 @@ def show_frontier(out: Console, front: Frontier) -> None:
     headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
     first = ["on the Pareto front", "group"] if view.knobs else [front.parameter]
     show_table(out, [*first, *headings], rows, left=len(first))
-    for note in dict.fromkeys(wording.row_note(row) for row in shown if wording.row_note(row)):
-        own = [row.text for row in shown if wording.row_note(row) == note]
-        named = "; ".join(own) if view.knobs else f"{front.parameter} {', '.join(own)}"
-        say(out, f"* {named}: {note}.")
-    if told := wording.families_sentence(view):
-        say(out, told)
-    if view.baseline is not None:
-        say(out, wording.constant_sentence(view))
-    say(out, wording.shown_note(view, len(shown)), *wording.choice_sentences(view))
+    say(out, *wording.row_notes(view, shown))
+    say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes, str(front))
 
 
 def provenance_of(source: TrainingFile, call: str) -> Provenance:

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 
 import metrifair
 from metrifair.api.frontier import Frontier
@@ -37,16 +38,17 @@ from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
 from metrifair.estimators.table_model import TableModel
+from metrifair.figures.utility import Predictions
 from metrifair.problem.attributes import cuts_by_column, in_groups, numbers_among, numbers_warning
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import value_counts
 from metrifair.problem.problem import attributes_equal_to_label, classes_in, positive_by_name
 from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
-from metrifair.support.checks import check_known
+from metrifair.support.checks import check_known, last_step
 from metrifair.support.provenance import SourceFile
 from metrifair.tradeoff.points import FrontierNote, Job
 from metrifair.tradeoff.search import SearchOptions
-from metrifair.tradeoff.split import DataSet, data_set, split_rows
+from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, estimator_at
 from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.notes import note_text
@@ -92,6 +94,7 @@ class TrainingFile:
         """
         encoder = self.encoder(rows)
         _, own_estimator, parameter = family or Family("", self.estimator, "strength")
+        own_estimator = last_step(own_estimator)
         estimator = clone(own_estimator) if job is None else estimator_at(own_estimator, parameter, job)
         own = {name: rows_of(table, rows) for name, table in self.given.items()}
         X, y = encoder.transform(self.features[rows]), self.data.y[rows]
@@ -105,8 +108,13 @@ class TrainingFile:
             )
         return self.model(encoder, estimator), told
 
-    def predictions(self, model: TableModel, rows: NDArray[np.int64]) -> PredictionTable:
-        """The model's predictions for these rows, with ids (or row numbers) and the columns that an audit needs."""
+    def predictions(
+        self, model: TableModel, rows: NDArray[np.int64], unseen: Predictions | None = None
+    ) -> PredictionTable:
+        """Predictions for these rows, beside their ids (or numbers in the file) and what an audit needs.
+
+        They are those of the model, or ``unseen`` ones of models like it that were trained without the rows.
+        """
         options, own = self.options, self.table[rows]
         weight = () if options.weight is None else (options.weight,)
         names = list(dict.fromkeys([*options.ids, *options.group, *options.control, *weight, options.label]))
@@ -115,7 +123,7 @@ class TrainingFile:
         if not options.ids:
             numbers = pl.Series(free_name("row", names), self.numbers[rows])
             shown = shown.select(numbers, pl.all())
-        found = with_predictions(shown, model, own)
+        found = with_predictions(shown, model, own, unseen)
         if model.classes is None or len(model.classes) > 2 or model.has_probabilities:
             return found
         decided = found.table.get_column(found.columns[-1]).to_numpy() == model.classes[model.positive]
@@ -126,26 +134,26 @@ class TrainingFile:
     def frontier(
         self, families: Sequence[str] | None, search: SearchOptions, **more: Any
     ) -> tuple[TableEncoder, Frontier]:
-        """The frontier of ``families``, or of the options' model; its encoder was fitted to the training rows only.
+        """The frontier of ``families``, or of the options' model, and an encoder of the rows that taught its models.
 
         ``more`` are other arguments of :func:`metrifair.frontier`.
         """
-        share, seed = 0.25, self.options.seed
-        swept = {name: self._family(name) for name in families} if families else self.estimator
-        split, _ = split_rows(self.data, share, share, seed, folds=search.folds)  # ``frontier`` makes the same split
-        encoder = self.encoder(split.train)
+        named = {name: self._family(name) for name in families} if families else {"": self.estimator}
+        # Each model has an encoder of its own training rows.
+        swept = {name: Pipeline([("encoder", TableEncoder()), ("estimator", own)]) for name, own in named.items()}
         with _training(self.options.model) as told:
+            warnings.filterwarnings("ignore", message=".*make it a category to have names")  # the notes say it
             front = metrifair.frontier(
-                swept,
-                encoder.transform(self.features),
+                swept if families else swept[""],
+                self.features,
                 self.data.y,
                 **self.given,
-                validation=share,
-                test=share,
-                random_state=seed,
+                random_state=self.options.seed,
                 search=search,
                 **more,
             )
+        encoder = next((model[0] for model in front.models if model is not None), None)
+        encoder = self.encoder(self.data.rows) if encoder is None else encoder
         texts = (*front.view().notes, *self.notes, *told.notes, *told.unfinished)
         front = replace(front, notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)))
         if self.options.use_group:  # as a feature, by every model
@@ -394,6 +402,10 @@ class Told(NamedTuple):
 
     notes: list[str]  # what it left out
     unfinished: list[str]  # that it has not converged
+
+    def with_others(self, more: Told) -> Told:
+        """These sentences and those of another training, each once."""
+        return Told(*(list(dict.fromkeys([*one, *other])) for one, other in zip(self, more, strict=True)))
 
 
 @contextmanager

@@ -116,7 +116,8 @@ class TrainingOptions:
 class Training(NamedTuple):
     """What is asked of a training beside the file: shares of rows kept apart, the threshold, whether to train again."""
 
-    test: float  # to judge the model on; 0: none
+    test: float | None  # to judge the model on; 0: none; None: a quarter, or test folds where that is little
+    test_folds: int | None
     validation: float  # to choose the threshold on, where a rule is given
     threshold: float | None
     rule: ThresholdRule | None

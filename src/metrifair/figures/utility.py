@@ -111,6 +111,14 @@ class Utility:
         margin = _WIDTH * error
         return Interval(max(self.least, estimate.value - margin), min(self.most, estimate.value + margin))
 
+    def change(self, before: Predictions, after: Predictions, problem: Problem, X: Any = None) -> Interval | None:
+        """The 95 % confidence interval of the difference of two models on the same rows; None where it is not known."""
+        old, new = self.of(before, problem, X), self.of(after, problem, X)
+        if old is None or new is None or old.influence is None or new.influence is None:
+            return None
+        margin = _WIDTH * _standard_error(new.influence - old.influence, problem.weight)
+        return Interval(new.value - old.value - margin, new.value - old.value + margin)
+
 
 def _standard_error(influence: Floats, weight: Floats | None) -> float:
     """Standard error of a mean of such influences."""

@@ -27,9 +27,12 @@ from metrifair.wording.frontier import (
     constant_sentence,
     constant_text,
     glossary,
+    headline,
     highlights,
     overfit_sentence,
+    remarks,
     row_note,
+    row_notes,
     summary,
 )
 from metrifair.wording.frontier_view import FrontierRow, FrontierView, RowFigure, figure_lines, figure_texts
@@ -66,8 +69,8 @@ def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
 def frontier_head(view: FrontierView) -> Markup:
     """What was found, in words: the summary and the notes."""
     return joined(
-        element("p", " ".join(summary(view)), id="summary", class_="summary"),
-        item_list(view.notes, id="notes", class_="notes"),
+        element("p", " ".join(headline(view)), id="summary", class_="summary"),
+        item_list([*remarks(view), *view.notes], id="notes", class_="notes"),
     )
 
 
@@ -234,7 +237,6 @@ def _constant_lines(view: FrontierView) -> Json:
 def _table(view: FrontierView) -> Json:
     several = any(len(row.points) > 1 for row in view.rows)
     failures = any(row.failed for row in view.rows)
-    noted = any(row.mark or row.overfit for row in view.rows)
     parts = view.rows[0].parts
     # The unfairness of training and validation rows stands beside that of test rows.
     order = [own for key in view.keys for own in (key, *(parts if key == view.gap_key else ()))]
@@ -244,7 +246,7 @@ def _table(view: FrontierView) -> Json:
         *(["Group"] if families else []),
         *(f"… {own}" if own in parts else view.label(own) for own in order),
     ]
-    names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else []), *(["Note"] * noted)]
+    names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]
     cells = [
         [
             _cell(f"{row.text} *" if row_note(row) else row.text, number if families else row.strength),
@@ -253,11 +255,10 @@ def _table(view: FrontierView) -> Json:
             *([_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)] if several else []),
             _cell("yes" if row.on_front else "", row.on_front),
             *([_cell(row.state, row.failed)] if failures else []),
-            *([_cell(note := row_note(row), bool(note))] if noted else []),
         ]
         for number, row in enumerate(view.rows)
     ]
-    return {"columns": names, "rows": cells, "starred": "A star points to the last column." if noted else ""}
+    return {"columns": names, "rows": cells, "notes": list(row_notes(view, view.rows))}
 
 
 def _cell(text: str, value: float | None) -> Json:
@@ -356,25 +357,64 @@ def frontier_chart(view: FrontierView) -> LayerChart:
     x_axis, y_axis = frontier_axes(view)
     x = alt.X("x:Q", title=view.label(view.gap_key), scale=alt.Scale(domain=[x_axis.low, x_axis.high], nice=False))
     y = alt.Y("y:Q", title=view.label(view.key), scale=alt.Scale(domain=[y_axis.low, y_axis.high], nice=False))
-    line = [{"x": a, "y": b, "order": at} for at, (a, b) in enumerate(front_line(view))]
-    layers = [
-        alt.Chart(alt.Data(values=line)).mark_line(color="#222", strokeWidth=1.5).encode(x=x, y=y, order="order:Q"),
+    none = None if view.change is None or view.change.reference == view.choice else view.change.reference
+    drawn: dict[str, list[Point | None]] = {
+        "Model": [one for one in view.usable if not view.mark(one) and one not in (none, view.choice)],
+        "No better than a constant": [one for one in view.usable if view.mark(one)],
+        "Constant predictor": [view.baseline],
+        "Without the penalty": [none],
+        "Chosen model": [view.choice],
+    }
+    known = {name: [one for one in points if one is not None] for name, points in drawn.items()}
+    named = [name for name in _LOOKS if known.get(name, name == _FRONT)]
+    looks = {
+        channel: alt.Scale(domain=named, range=[_LOOKS[name][place] for name in named])
+        for place, channel in enumerate(("color", "shape"))
+    }
+    legend = alt.Legend(title=None, orient="bottom", symbolStrokeWidth=2, symbolSize=110, columns=3)
+
+    color, shape = alt.Color("kind:N", scale=looks["color"], legend=legend), alt.Shape("kind:N", scale=looks["shape"])
+    corners = [{"x": a, "y": b, "order": at, "kind": _FRONT} for at, (a, b) in enumerate(front_line(view))]
+    line = alt.Chart(alt.Data(values=corners)).mark_line(strokeWidth=1.5)
+    layers = [line.encode(x=x, y=y, order="order:Q", color=color)]
+    layers += [
+        _interval_rules(alt, view, point, _LOOKS[name][0])
+        for name in ("Without the penalty", "Chosen model")
+        for point in known[name]
+        if point.intervals
     ]
-    hollow = {"type": "point", "filled": False}
-    drawn: list[tuple[list[Point | None], dict[str, Any]]] = [
-        (
-            [one for one in view.usable if not view.mark(one)],
-            {"type": "circle", "size": 60, "opacity": 0.6, "color": "#555"},
-        ),
-        ([one for one in view.usable if view.mark(one)], hollow | {"size": 50, "strokeWidth": 1.5, "color": "#999"}),
-        ([view.baseline], hollow | {"shape": "square", "size": 130, "strokeWidth": 2, "color": "#777"}),
-        ([view.choice], hollow | {"shape": "diamond", "size": 260, "strokeWidth": 2.5, "color": _ACCENT}),
-    ]
-    for points, mark in drawn:
-        if known := [point for point in points if point is not None]:
-            layers.append(_dots(alt, view, known).properties(mark=mark).encode(x=x, y=y))
+    for name in named:
+        if points := known.get(name):
+            size, filled = _LOOKS[name][2:]
+            mark = {"type": "point", "filled": filled, "size": size, "strokeWidth": 2, "opacity": 0.8}
+            layers.append(_dots(alt, view, points, name).properties(mark=mark).encode(x, y, color, shape))
     chart: LayerChart = alt.layer(*layers).properties(title=view.title, width=520, height=360)
     return chart
+
+
+_FRONT = "Pareto front"
+# Color, shape, size and whether it is filled, of everything that a chart of points shows.
+_LOOKS: dict[str, tuple[str, str, int, bool]] = {
+    "Model": ("#555", "circle", 60, True),
+    "No better than a constant": ("#999", "circle", 50, False),
+    "Constant predictor": ("#777", "square", 130, False),
+    _FRONT: ("#222", "stroke", 0, False),
+    "Without the penalty": ("#b4530a", "triangle-up", 150, True),
+    "Chosen model": (_ACCENT, "diamond", 260, False),
+}
+
+
+def _interval_rules(alt: Any, view: FrontierView, point: Point, color: str) -> Any:
+    """The intervals of both figures of a point, as a cross."""
+    ends = []
+    for key, swapped in ((view.gap_key, False), (view.key, True)):
+        if (interval := point.intervals.get(key)) is not None:
+            still = view.gap(point) if swapped else view.value(point)
+            low, high = interval.low, interval.high
+            x, y = ((still, still), (low, high)) if swapped else ((low, high), (still, still))
+            ends.append({"x": x[0], "x2": x[1], "y": y[0], "y2": y[1]})
+    rules = alt.Chart(alt.Data(values=ends)).mark_rule(color=color, strokeWidth=1, clip=True)
+    return rules.encode(x="x:Q", x2="x2:Q", y="y:Q", y2="y2:Q")
 
 
 def save_picture(chart: TopLevelMixin, path: str | os.PathLike[str]) -> Path:
@@ -406,13 +446,13 @@ def save_picture(chart: TopLevelMixin, path: str | os.PathLike[str]) -> Path:
     return write_file(path, text.getvalue().encode())
 
 
-def _dots(alt: Any, view: FrontierView, points: Sequence[Point]) -> Any:
+def _dots(alt: Any, view: FrontierView, points: Sequence[Point], kind: str) -> Any:
     """Chart of points with all their figures as tooltips.
 
     Fields are numbered, since names that come from users may hold signs that mean something in a field's name.
     """
     records = [
-        {"x": view.gap(point), "y": view.value(point)}
+        {"x": view.gap(point), "y": view.value(point), "kind": kind}
         | {f"text{number}": text for number, (_, text) in enumerate(figure_lines(view, point))}
         for point in points
     ]

@@ -37,7 +37,7 @@ function buildTable() {
   const body = html("tbody");
   data.table.rows.forEach((cells, index) => body.append(tableRow(cells, index)));
   byId("table").append(html("caption", { class: "unseen" }, `${data.title}: figures by strength`), thead, body);
-  if (data.table.starred) byId("table-hint").append(` ${data.table.starred}`);
+  byId("table-notes").append(...data.table.notes.map((note) => html("li", {}, note)));
   head.by(0, false);
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +21,9 @@ from metrifair.metrics.pair import between
 from metrifair.metrics.registry import measured
 from metrifair.problem.predictions import class_scores, scores_of
 from metrifair.problem.tables import codes
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import groups_if_asked
+from metrifair.support.special import normal_quantile
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.split import HeldOut
 from metrifair.tradeoff.sweep import needs_group
@@ -32,6 +32,8 @@ from metrifair.training.losses import BINARY, MULTICLASS, scores
 _FEWEST_DRAWS, _MOST_DRAWS = 20, 200
 _WORK = 5_000_000  # scores that are sorted, about
 _EXCHANGES, _CHANCE = 200, 0.01
+_MORE_BIAS = 3.0  # bias of a maximum over the bias that its resamples show; by experiment
+_WIDTH = normal_quantile((1 + CONFIDENCE) / 2)
 
 
 def predictions(model: Any, part: HeldOut) -> Predictions:
@@ -104,9 +106,7 @@ def point_of(
     if not part.regression:
         if (ratio := _four_fifths(found, part)) is not None:
             values["four_fifths"] = ratio
-        right = found.decision == part.labels
-        compared = ~right if problem.scheme.criterion.score == "loss" else _indicators(found.decision, part).T
-        decisions = distances_of(torch.as_tensor(compared).double(), part)
+        decisions = distances_of(_decided(found, part), part)
         decided, proven["decision_unfairness"] = float(decisions.max()), _certified(decisions, part)
     known = {**intervals, **proven} if problem.weight is None else {}
     return Point(strength, seed, accuracy, float(gap.max()), decided, values, known, errors=errors, marks=marks)
@@ -122,6 +122,13 @@ def _compared(found: Predictions, part: HeldOut) -> Tensor:
         loss = ("squared_error" if part.regression else "log_loss") if criterion.score == "loss" else None
         values = torch.as_tensor(scores_of(criterion, found.score, part.problem, loss=loss))
     return values.movedim(-1, 0)
+
+
+def _decided(found: Predictions, part: HeldOut) -> Tensor:
+    """What the criterion compares of a model's decisions: (n,), or (classes, n)."""
+    wrong = found.decision != part.labels
+    compared = wrong if part.problem.scheme.criterion.score == "loss" else _indicators(found.decision, part).T
+    return torch.as_tensor(compared).double()
 
 
 def distances_of(values: Tensor, part: HeldOut) -> Tensor:
@@ -188,6 +195,34 @@ def unfairness_by_chance(part: HeldOut, unfairness_of: str = "scores") -> float:
     if unfairness_of == "decisions" and not part.regression:
         scores = (scores >= 0.5 if classes == 1 else scores == scores.amax(1, keepdim=True)).float()
     return float(distances_of(scores, part).amax((1, 2)).mean())
+
+
+def resampled_unfairness(values: Tensor, part: HeldOut, fold: Integers | None = None) -> Floats:
+    """The largest distance of scores (..., n) on rows that are drawn with replacement, with a fixed seed: (draws,).
+
+    Rows are drawn within their cell and test ``fold``: the models of the folds are given, and their rows are not.
+    """
+    stratum = part.problem.cell if fold is None else part.problem.cell * (int(fold.max()) + 1) + fold
+    order, generator = np.argsort(stratum, kind="stable"), np.random.default_rng(0)
+    _, first, size = np.unique(stratum[order], return_index=True, return_counts=True)
+    start, count = np.repeat(first, size), np.repeat(size, size)
+    draws, found = max(_FEWEST_DRAWS, min(_MOST_DRAWS, 4 * _WORK // len(order))), []
+    at_once = max(1, min(draws, _WORK // len(order)))
+    for begun in range(0, draws, at_once):
+        drawn = np.empty((min(at_once, draws - begun), len(order)), dtype=np.int64)
+        drawn[:, order] = order[start + (generator.random(drawn.shape) * count).astype(np.int64)]
+        distances = distances_of(values[..., torch.as_tensor(drawn)], part)
+        found.append(distances.movedim(-2, 0).flatten(1).amax(1).numpy())
+    return np.concatenate(found).astype(np.float64)
+
+
+def resampled_interval(drawn: Floats, value: float, *, least: float = 0.0) -> Interval:
+    """The 95 % interval of a value: 1.96 standard deviations of its resamples on either side, and their bias.
+
+    The largest difference of two samples overstates that of their populations. Resamples show about a third of this.
+    """
+    margin, bias = _WIDTH * float(drawn.std(ddof=1)), _MORE_BIAS * (float(drawn.mean()) - value)
+    return Interval(max(least, value - margin - max(bias, 0.0)), min(1.0, value + margin + max(-bias, 0.0)))
 
 
 def is_overfit(trained: Predictions, training: HeldOut, found: Predictions, part: HeldOut, *, least: float) -> bool:
@@ -268,37 +303,6 @@ class Evaluation:
     groups: tuple[GroupPerformance, ...]
 
 
-def evaluate_model(
-    model: Any, held_out: HeldOut, training: HeldOut, *, strength: float, seed: int, utility: Utility | None = None
-) -> Evaluation:
-    """The figures of a model on held-out rows; ``training`` are its training rows, with common comparisons.
-
-    ``utility``, if it is not accuracy, is one more figure, and the constant predictor is the best by it.
-    """
-    against = rivals(training.problem, *(() if utility is None else (utility,)))
-    chance = unfairness_by_chance(held_out)
-    point_in = partial(point_of, strength=strength, seed=seed, against=against)
-    outside, inside = predictions(model, held_out), predictions(model, training)
-    point = point_in(outside, held_out)
-    if not point.failed and is_overfit(inside, training, outside, held_out, least=chance):
-        point = replace(point, overfit=True)
-    constant = next((one.constant for one in against if one.utility == utility), against[0].constant)
-    whole, with_small = replace(held_out, least=1, apart=frozenset()), None
-    if len(whole.compared) > len(held_out.compared) and not point.failed:
-        gap = float(distances_of(_compared(outside, whole), whole).max())
-        with_small = {"unfairness": gap, "chance": unfairness_by_chance(whole)}
-    return Evaluation(
-        point=point,
-        training=point_in(inside, training),
-        chance=chance,
-        with_small=with_small,
-        comparisons=len(held_out.compared),
-        constant=point_in(constant.predictions(len(held_out.problem)), held_out),
-        constant_value=constant.value,
-        groups=performance_by_group(outside, held_out),
-    )
-
-
 def performance_by_group(found: Predictions, part: HeldOut) -> tuple[GroupPerformance, ...]:
     """The figures of every group of every attribute, in the order of its names.
 
@@ -333,6 +337,13 @@ def _group_figures(found: Predictions, part: HeldOut, members: NDArray[np.bool_]
     return figures
 
 
+class HeldOutPredictions(NamedTuple):
+    """Predictions of one model for its validation and its test rows, in place of the model."""
+
+    validation: Predictions
+    test: Predictions
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluator:
     """Evaluates models on validation and test rows, and on their training rows."""
@@ -342,10 +353,12 @@ class Evaluator:
     test: HeldOut
     shown_seed: int  # the seed whose score distributions are kept
     rivals: tuple[Rival, ...]
-    held_out: HeldOut  # the validation rows, then the test rows
+    held_out: HeldOut  # the validation rows, then the test rows; with test folds, all rows
     chance: float  # the unfairness of scores that chance alone would show on these
     # With folds: predictions for the validation rows by models of the other folds; None where training failed.
     cross_predictions: dict[Job, Predictions | None] | None = None
+    test_fold: Integers | None = None  # of each row: then the same predictions serve as those for the test rows
+    nested: bool = False  # one test fold: outcomes have validation figures, and predictions in place of the model
 
     def validation_predictions(self, model: Any, job: Job) -> Predictions | None:
         """Predictions for the validation rows, by the model or, with folds, by models of the other folds."""
@@ -355,19 +368,43 @@ class Evaluator:
             raise DataError("a ledger keeps figures of folds, and no scores; make the frontier with this utility")
         return self.cross_predictions[job]
 
+    def test_predictions(self, model: Any, job: Job) -> Predictions | None:
+        """Predictions for the test rows, by the model or, with test folds, by models of the other folds."""
+        return predictions(model, self.test) if self.test_fold is None else self.validation_predictions(model, job)
+
+    def point(self, found: Predictions, part: HeldOut, job: Job, *, needs_group: bool) -> Point:
+        """The figures of a job's predictions for the rows of a part."""
+        figures = point_of(found, part, strength=job.value, seed=job.seed, against=self.rivals)
+        return replace(figures, family=job.family, needs_group=needs_group)
+
+    def test_point(self, found: Predictions, job: Job, *, needs_group: bool) -> Point:
+        """The figures of predictions for the test rows; with test folds, unfairness has intervals by resampling."""
+        figures = self.point(found, self.test, job, needs_group=needs_group)
+        if self.test_fold is None or figures.failed or not figures.intervals:
+            return figures
+        drawn = {"unfairness": resampled_interval(self.resampled(found), figures.unfairness)}
+        if figures.decision_unfairness is not None:
+            decided = self.resampled(found, of_decisions=True)
+            drawn["decision_unfairness"] = resampled_interval(decided, figures.decision_unfairness)
+        return replace(figures, intervals={**figures.intervals, **drawn})
+
+    def resampled(self, found: Predictions, *, of_decisions: bool = False) -> Floats:
+        """Unfairness of the predictions for resampled test rows, the same ones at every call: (draws,)."""
+        values = _decided(found, self.test) if of_decisions else _compared(found, self.test)
+        return resampled_unfairness(values, self.test, self.test_fold)
+
     def __call__(self, model: Any, job: Job) -> Outcome:
         """The figures of this model on each part; None is a model whose training failed."""
         seen = None if model is None else self.validation_predictions(model, job)
-        if seen is None:
+        unseen = None if model is None else self.test_predictions(model, job)
+        if seen is None or unseen is None:
             failed = Point(job.value, job.seed, 0.0, 1.0, failed=True, family=job.family)
             return Outcome(job, failed, failed)
-        unseen, asks = predictions(model, self.test), needs_group(model)
-
-        def point(found: Predictions, part: HeldOut) -> Point:
-            figures = point_of(found, part, strength=job.value, seed=job.seed, against=self.rivals)
-            return replace(figures, family=job.family, needs_group=asks)
-
-        validation, test = point(seen, self.validation), point(unseen, self.test)
+        asks = needs_group(model)
+        validation = self.point(seen, self.validation, job, needs_group=asks)
+        if self.nested:
+            return Outcome(job, validation, validation, model=HeldOutPredictions(seen, unseen))
+        test = self.test_point(unseen, job, needs_group=asks)
         if self.cross_predictions is not None:
             validation = replace(validation, intervals={})  # of other models than this one: nothing is certified
         if validation.failed or test.failed:
@@ -375,8 +412,8 @@ class Evaluator:
         training = None
         if self.training is not None:
             inside = predictions(model, self.training)
-            training = point(inside, self.training)
-            outside = Predictions.joined([seen, unseen])
+            training = self.point(inside, self.training, job, needs_group=asks)
+            outside = Predictions.joined([seen, unseen]) if self.test_fold is None else unseen
             if not training.failed and is_overfit(inside, self.training, outside, self.held_out, least=self.chance):
                 test = replace(test, overfit=True)
         curves = curves_of(unseen, self.test) if job.seed == self.shown_seed else None
@@ -390,3 +427,41 @@ class Evaluator:
         against = self.rivals if known else (*self.rivals, rival)
         found = rival.constant.predictions(len(self.test.problem))
         return point_of(found, self.test, strength=0.0, seed=0, against=against), rival.constant.value
+
+
+def evaluation_of(
+    outside: Predictions,
+    inside: Predictions,
+    held_out: HeldOut,
+    training: HeldOut,
+    *,
+    job: Job,
+    utility: Utility | None = None,
+    test_fold: Integers | None = None,
+) -> Evaluation:
+    """The figures of a model's predictions for held-out rows, beside those for its training rows.
+
+    Both parts have common comparisons. ``utility``, if it is not accuracy, is one more figure, and the constant
+    predictor is the best by it. ``test_fold`` is that of each row, where models of other folds predicted it.
+    """
+    against = rivals(training.problem, *(() if utility is None else (utility,)))
+    chance = unfairness_by_chance(held_out)
+    evaluator = Evaluator(training, held_out, held_out, job.seed, against, held_out, chance, test_fold=test_fold)
+    point = evaluator.test_point(outside, job, needs_group=False)
+    if not point.failed and is_overfit(inside, training, outside, held_out, least=chance):
+        point = replace(point, overfit=True)
+    constant = next((one.constant for one in against if one.utility == utility), against[0].constant)
+    whole, with_small = replace(held_out, least=1, apart=frozenset()), None
+    if len(whole.compared) > len(held_out.compared) and not point.failed:
+        gap = float(distances_of(_compared(outside, whole), whole).max())
+        with_small = {"unfairness": gap, "chance": unfairness_by_chance(whole)}
+    return Evaluation(
+        point=point,
+        training=evaluator.point(inside, training, job, needs_group=False),
+        chance=chance,
+        with_small=with_small,
+        comparisons=len(held_out.compared),
+        constant=evaluator.point(constant.predictions(len(held_out.problem)), held_out, job, needs_group=False),
+        constant_value=constant.value,
+        groups=performance_by_group(outside, held_out),
+    )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from math import hypot, sqrt
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.base import is_regressor
 
 from metrifair.errors import DataError, Remedy
-from metrifair.figures.utility import CONSTANT, UTILITIES, Utility, UtilityLike, rivals, utility_of
+from metrifair.figures.intervals import FEW
+from metrifair.figures.utility import CONSTANT, UTILITIES, Predictions, Utility, UtilityLike, rivals, utility_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import attributes_equal_to_label
 from metrifair.problem.tables import Table, library_of
@@ -23,12 +24,24 @@ from metrifair.tradeoff.evaluate import Evaluator, all_small, small_groups, unfa
 from metrifair.tradeoff.folds import cross_sweep
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome
-from metrifair.tradeoff.result import SweepContext, TradeOff
+from metrifair.tradeoff.result import NestedFold, SweepContext, TradeOff, in_row_order
 from metrifair.tradeoff.search import SearchOptions
-from metrifair.tradeoff.split import DataSet, Rows, Split, data_set, split_rows, with_common_comparisons
+from metrifair.tradeoff.split import (
+    DataSet,
+    Rows,
+    Split,
+    data_set,
+    outer_splits,
+    split_rows,
+    with_common_comparisons,
+)
 from metrifair.tradeoff.sweep import Family, RowsToTrain, families_of, sweep
 
 _BENDS = 8  # strengths that a refinement adds
+_TEST = 0.25  # share of test rows
+_TEST_FOLDS = 5
+_ENOUGH = 200  # test rows of the smallest group, from which on one split is the default
+_MOST_ROWS = 20_000  # beyond which test folds would take long
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +57,7 @@ class FrontierRequest:
     parameter: str | None
     strengths: Sequence[float] | Literal["auto"] | None
     validation: float
-    test: float
+    test: float | None
     unfairness_of: Literal["scores", "decisions"]
     utility: UtilityLike
     criterion: str | Criterion | None
@@ -62,7 +75,39 @@ class FrontierRequest:
                 argument="random_state",
                 remedy=Remedy("random_state", 0),
             )
+        if self.search.test_folds is not None:
+            self._check_test_folds()
         return replace(self, random_state=seed_of(self.random_state))
+
+    def _check_test_folds(self) -> None:
+        """Refuse options that test folds cannot be combined with."""
+        refused = {
+            "test": (self.test is not None, "a share of the rows or test_folds are held out, not both"),
+            "ledger": (self.search.ledger is not None, "a ledger keeps figures, and test folds need scores"),
+            "strengths": (
+                isinstance(self.strengths, str),
+                "'auto' adds strengths by the figures of all rows, which no choice in a test fold may use",
+            ),
+        }
+        for argument, (given, problem) in refused.items():
+            if given:
+                remedy = f"leave {argument} or test_folds out"
+                raise DataError(f"does not go with test_folds: {problem}", argument=argument, remedy=remedy)
+
+    @property
+    def test_share(self) -> float:
+        """The share of test rows of one split."""
+        return _TEST if self.test is None else self.test
+
+    def test_folds(self, data: DataSet, *, train: bool) -> int:
+        """The number of test folds; 0: one split."""
+        if self.search.test_folds is not None:
+            if not train:
+                remedy = Remedy("test_folds", leave_out=True)
+                raise DataError("needs models to train, and these are fitted", argument="test_folds", remedy=remedy)
+            return self.search.test_folds
+        fixed = self.test is not None or self.search.ledger is not None or isinstance(self.strengths, str)
+        return 0 if fixed or not train else automatic_test_folds(data, self.test_share)
 
     def setting(self, members: Sequence[Any], name: str, default: Any = None) -> Any:
         """A parameter of the first estimator that has it: unfairness is measured in one way for all."""
@@ -83,7 +128,7 @@ class FrontierRequest:
             intersectional=setting("intersectional", False),
             continuous=setting("continuous", "auto") if self.search.continuous is None else self.search.continuous,
             sample_weight=self.sample_weight,
-            held_out=(self.test,) if self.search.folds else (self.validation, self.test),
+            held_out=(self.test_share,) if self.search.folds else (self.validation, self.test_share),
         )
 
 
@@ -91,7 +136,6 @@ def trade_off(asked: FrontierRequest) -> TradeOff:
     """Train the models of every strength and seed, and evaluate them on held-out rows."""
     asked = asked.checked()
     search, families = asked.search, families_of(asked.estimator, asked.parameter)
-    seeds = search.seed_values
     if search.continuous is not None and families is not None:
         families = tuple(family.with_parameter("continuous", search.continuous) for family in families)
     members = list(asked.estimator) if families is None else [family.estimator for family in families]
@@ -102,75 +146,145 @@ def trade_off(asked: FrontierRequest) -> TradeOff:
         # Decided once, by all rows: fewer might decide otherwise.
         families = tuple(family.with_parameter("continuous", numbers) for family in families)
     utility = utility_of(asked.utility, classes=scheme.classes)
-    shares = (asked.validation, asked.test)
-    split, folds = split_rows(data, *shares, asked.random_state, folds=search.folds, train=families is not None)
-    evaluator = _evaluator(data, split, utility, seeds[0], trained=families is not None)
-    if folds:
-        evaluator = replace(evaluator, cross_predictions={})
-    if families is None:
-        context = SweepContext(evaluator, split.test)
-        outcomes, tried = [evaluator(model, Job(float(at), seeds[0])) for at, model in enumerate(members)], 0
-    else:
-        weight = None if is_number(asked.sample_weight) else asked.sample_weight  # one for all weighs nothing
-        table = RowsToTrain(asked.X, asked.y, asked.sensitive_features, asked.control_features, weight, data.rows)
-        context = SweepContext(evaluator, split.test, families, table)
-        rows, parts = replace(table, rows=split.train), (split.validation, split.test, *folds)
-        outcomes, tried = _swept(asked, context, rows, data, parts=parts, utility=utility)
-    sizes = {"training": len(split.train), "validation": len(split.validation), "test": len(split.test)}
-    notes = [FrontierNote("split", {**sizes, "folds": len(folds)})]
+    plan = _SweepPlan(asked, data, utility, families or ())
+    test_folds = asked.test_folds(data, train=families is not None)
+    found = plan.cross_fitted(test_folds) if test_folds else plan.with_one_split(members)
+    context, outcomes, tried, notes = found.context, found.outcomes, found.tried, [found.note]
     if len(scheme.classes) == 2 and asked.setting(members, "pos_label") is None:
         labels = [_plain(label) for label in scheme.classes]
         notes.append(FrontierNote("positive_label", {"labels": labels, "positive": scheme.positive}))
     record = _record(asked, outcomes, context, data, utility=utility, notes=notes)
+    record = replace(record, test_folds=test_folds)
     return replace(record, tried=tried) if isinstance(asked.strengths, str) else record
 
 
-def _evaluator(data: DataSet, split: Split, utility: Utility, shown_seed: int, *, trained: bool) -> Evaluator:
-    """The evaluator of models on these rows; all its parts have common comparisons."""
-    rows = (split.validation, split.test, np.concatenate([split.validation, split.test]), split.train)
-    parts = with_common_comparisons(*map(data.held_out, rows if trained else rows[:3]))
-    validation, test, held_out = parts[:3]
-    training = parts[3] if trained else None
-    base = training or validation
-    against = rivals(base.problem, utility, X=base.X)
-    return Evaluator(training, validation, test, shown_seed, against, held_out, unfairness_by_chance(held_out))
+def automatic_test_folds(data: DataSet, test: float) -> int:
+    """5 where a group that is compared would have few test rows, and training five times is no great effort; else 0."""
+    sizes = [int((codes == code).sum()) for codes in data.problem.groups.T for code in np.unique(codes[codes >= 0])]
+    smallest = min((size for size in sizes if size >= FEW), default=0)
+    return _TEST_FOLDS if smallest * test < _ENOUGH and len(data.rows) <= _MOST_ROWS else 0
 
 
-def _swept(
-    asked: FrontierRequest,
-    context: SweepContext,
-    rows: RowsToTrain,
-    data: DataSet,
-    *,
-    parts: Sequence[Rows],
-    utility: Utility,
-) -> tuple[list[Outcome], int]:
-    """The outcomes of all families, and among how many models a choice is made.
+class _Swept(NamedTuple):
+    """Outcomes of all families, the rows behind them, and among how many models a choice is made."""
 
-    ``parts`` are the validation and test rows, and the folds.
-    """
-    way: Callable[..., list[Outcome]] = sweep
-    if folds := parts[2:]:
-        way = partial(cross_sweep, parts=[(fold, data.held_out(fold)) for fold in folds])
-    outcomes: list[Outcome] = []
-    tried = 0
-    for family in context.families:
-        run = None
-        if asked.search.ledger is not None:
-            scored = () if utility.name in UTILITIES else (asked.utility,)  # points have all named utilities anyway
-            run = Ledger(asked.search.ledger, _run_name(family, rows, data, parts, scored))
-        swept = partial(
-            way,
-            family.estimator,
-            rows,
-            evaluate=context.evaluator,
-            ledger=run,
-            n_jobs=asked.search.n_jobs,
-            devices=asked.search.devices,
+    context: SweepContext
+    outcomes: list[Outcome]
+    tried: int
+    note: FrontierNote
+
+
+@dataclass(frozen=True, eq=False)
+class _SweepPlan:
+    """What is trained on which rows; no families: the models came fitted."""
+
+    asked: FrontierRequest
+    data: DataSet
+    utility: Utility
+    families: tuple[Family, ...]
+
+    @cached_property
+    def table(self) -> RowsToTrain:
+        """All rows."""
+        asked = self.asked
+        weight = None if is_number(asked.sample_weight) else asked.sample_weight  # one for all weighs nothing
+        return RowsToTrain(asked.X, asked.y, asked.sensitive_features, asked.control_features, weight, self.data.rows)
+
+    def with_one_split(self, members: Sequence[Any]) -> _Swept:
+        """All models on one split into training, validation and test rows."""
+        asked, trained = self.asked, bool(self.families)
+        shares = asked.validation, asked.test_share
+        split, folds = split_rows(self.data, *shares, asked.random_state, folds=asked.search.folds, train=trained)
+        evaluator = self.evaluator(split, folds)
+        if trained:
+            context = SweepContext(evaluator, split.test, self.families, self.table)
+            outcomes, tried = self.swept(evaluator, split, folds)
+        else:
+            context, seed = SweepContext(evaluator, split.test), asked.search.seed_values[0]
+            outcomes, tried = [evaluator(model, Job(float(at), seed)) for at, model in enumerate(members)], 0
+        sizes = {"training": len(split.train), "validation": len(split.validation), "test": len(split.test)}
+        return _Swept(context, outcomes, tried, FrontierNote("split", {**sizes, "folds": len(folds)}))
+
+    def cross_fitted(self, count: int) -> _Swept:
+        """Figures of all rows by models that were trained and chosen without them, and models of all rows."""
+        asked, data, nested = self.asked, self.data, []
+        splits = outer_splits(data, count, asked.validation, asked.random_state, folds=asked.search.folds)
+        for split, folds in splits:
+            evaluator = replace(self.evaluator(split, folds), nested=True)
+            nested.append(NestedFold(evaluator, split.test, self.swept(evaluator, split, folds)[0]))
+        rows = [fold.rows for fold in nested]
+        unseen: dict[Job, Predictions | None] = {}
+        for same in zip(*(fold.outcomes for fold in nested), strict=True):
+            parts = [one.model.test for one in same if one.model is not None]
+            unseen[same[0].job] = in_row_order(parts, rows) if len(parts) == count else None
+        (everyone,) = with_common_comparisons(data.held_out(data.rows))
+        against = rivals(everyone.problem, self.utility, X=everyone.X)
+        fold_of_row = np.repeat(np.arange(count), [len(own) for own in rows])[np.argsort(np.concatenate(rows))]
+        evaluator = Evaluator(
+            everyone,
+            everyone,
+            everyone,
+            asked.search.seed_values[0],
+            against,
+            everyone,
+            unfairness_by_chance(everyone),
+            cross_predictions=unseen,
+            test_fold=fold_of_row,
         )
-        found, candidates = _trained(asked, swept, family, utility)
-        outcomes, tried = [*outcomes, *found], tried + candidates
-    return outcomes, tried
+        whole = Split(data.rows, data.rows, data.rows)
+        context = SweepContext(evaluator, data.rows, self.families, self.table, tuple(nested))
+        outcomes, tried = self.swept(evaluator, whole, ())
+        first, folds = splits[0]
+        sizes = {"training": len(first.train), "validation": len(first.validation), "test": len(data.rows)}
+        facts = {**sizes, "test_folds": count, "folds": len(folds)}
+        return _Swept(context, outcomes, tried, FrontierNote("cross_fitted", facts))
+
+    def evaluator(self, split: Split, folds: Sequence[Rows]) -> Evaluator:
+        """The evaluator of models on these rows; all its parts have common comparisons."""
+        rows = (split.validation, split.test, np.concatenate([split.validation, split.test]), split.train)
+        parts = with_common_comparisons(*map(self.data.held_out, rows if self.families else rows[:3]))
+        validation, test, held_out = parts[:3]
+        training = parts[3] if self.families else None
+        base = training or validation
+        against = rivals(base.problem, self.utility, X=base.X)
+        return Evaluator(
+            training,
+            validation,
+            test,
+            self.asked.search.seed_values[0],
+            against,
+            held_out,
+            unfairness_by_chance(held_out),
+            cross_predictions={} if folds else None,
+        )
+
+    def swept(self, evaluator: Evaluator, split: Split, folds: Sequence[Rows]) -> tuple[list[Outcome], int]:
+        """The outcomes of all families, and among how many models a choice is made."""
+        search, data, rows = self.asked.search, self.data, replace(self.table, rows=split.train)
+        way: Callable[..., list[Outcome]] = sweep
+        if folds:
+            way = partial(cross_sweep, parts=[(fold, data.held_out(fold)) for fold in folds])
+        outcomes: list[Outcome] = []
+        tried = 0
+        for family in self.families:
+            run = None
+            if search.ledger is not None:
+                # Points have all named utilities anyway.
+                scored = () if self.utility.name in UTILITIES else (self.asked.utility,)
+                parts = (split.validation, split.test, *folds)
+                run = Ledger(search.ledger, _run_name(family, rows, data, parts, scored))
+            trained = partial(
+                way,
+                family.estimator,
+                rows,
+                evaluate=evaluator,
+                ledger=run,
+                n_jobs=search.n_jobs,
+                devices=search.devices,
+            )
+            found, candidates = _trained(self.asked, trained, family, self.utility)
+            outcomes, tried = [*outcomes, *found], tried + candidates
+        return outcomes, tried
 
 
 def _record(

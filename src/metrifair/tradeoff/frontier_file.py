@@ -14,7 +14,7 @@ from metrifair.saving.models import content_of
 from metrifair.saving.records import Count, Positive, Record, Scalar, record_of
 from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.ledger import Figures
-from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
+from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.result import TradeOff
 
 FRONTIER = "frontier"  # the kind of the file
@@ -58,19 +58,32 @@ class FrontierRecord(Record):
     tried: Positive | None
     knobs: dict[str, str]
     provenance: Provenance
+    test_folds: Count
     outcomes: list[OutcomeRecord]
     utility: UtilityRecord
     chosen: Point | None
     limit: float | None
     chosen_by: UtilityRecord | None
     certified: bool
+    change: Change | None
+    fold_choices: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        for point in filter(None, (self.constant, self.chosen)):
+        reference = None if self.change is None else self.change.reference
+        for point in filter(None, (self.constant, self.chosen, reference)):
             point.check()
 
 
-_CHANGED = ("outcomes", "utility", "chosen", "limit", "chosen_by", "certified")  # by writing, or by a choice
+_CHANGED = (
+    "outcomes",
+    "utility",
+    "chosen",
+    "limit",
+    "chosen_by",
+    "certified",
+    "change",
+    "fold_choices",
+)  # by writing, or by a choice
 _SAME = [name for name in FrontierRecord.__struct_fields__ if name not in _CHANGED]
 
 
@@ -97,6 +110,8 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
         limit=front.limit,
         chosen_by=None if front.chosen_by is None else _utility_record(front.chosen_by),
         certified=front.certified,
+        change=front.change,
+        fold_choices=front.fold_choices,
         **{name: getattr(front, name) for name in _SAME},
     )
     write(path, Content(FRONTIER, record.as_json(), arrays))
@@ -114,5 +129,6 @@ def read_frontier(content: Content, kind: Callable[..., T], model_in: Callable[[
     same = {name: getattr(record, name) for name in _SAME}
     front = kind(outcomes=outcomes, utility=record.utility.utility(), **same)
     front.chosen, front.limit, front.certified = record.chosen, record.limit, record.certified
+    front.change, front.fold_choices = record.change, record.fold_choices
     front.chosen_by = None if record.chosen_by is None else record.chosen_by.utility()
     return front

@@ -79,6 +79,16 @@ class Point:
         return self.unfairness if self.decision_unfairness is None else self.decision_unfairness
 
 
+@dataclass(frozen=True)
+class Change:
+    """Figures of the chosen model less those without the penalty, on the same rows."""
+
+    reference: Point  # without the penalty
+    utility: float
+    unfairness: float
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # by "utility" and "unfairness"
+
+
 class Job(NamedTuple):
     """One model to train."""
 

@@ -9,15 +9,25 @@ from typing import Any, Literal
 import numpy as np
 
 from metrifair.errors import DataError
+from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLike, rivals, utility_of
 from metrifair.problem.tables import Backend, Column, columns
 from metrifair.support.checks import check_switches
 from metrifair.support.provenance import Provenance
-from metrifair.tradeoff.evaluate import Evaluator, predictions, worth_of
-from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point, area, pareto
-from metrifair.tradeoff.selection import Wish, best_of, suitable
+from metrifair.tradeoff.evaluate import Evaluator, HeldOutPredictions, resampled_interval, worth_of
+from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, pareto
+from metrifair.tradeoff.selection import Wish, best_of, nearest, suitable
 from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import Family, RowsToTrain, fitted_at
+
+
+@dataclass(frozen=True, eq=False)
+class NestedFold:
+    """One test fold: models that were trained and validated without it, and their predictions for its rows."""
+
+    evaluator: Evaluator
+    rows: Rows  # of the fold, by number from 0
+    outcomes: Sequence[Outcome]  # with ``HeldOutPredictions`` as models
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,32 +38,36 @@ class SweepContext:
     test: Rows  # of the table, by number from 0
     families: tuple[Family, ...] = ()  # none for models that came fitted
     table: RowsToTrain | None = None  # with all its rows
+    folds: tuple[NestedFold, ...] = ()  # the test folds, where there are such
 
     def with_utility(self, outcome: Outcome, utility: Utility) -> Outcome:
         """The outcome with one more utility."""
         if outcome.model is None or outcome.validation.failed:
             return outcome
         evaluator = self.evaluator
-        base = evaluator.training or evaluator.validation
-        against = rivals(base.problem, utility, X=base.X)[-1:]
-
-        def extended(point: Point, found: Predictions | None, part: HeldOut) -> Point:
-            if found is None:
-                return point
-            worth = worth_of(found, part, against)
-            return replace(
-                point,
-                more={**point.more, **worth.values},
-                intervals={**point.intervals, **worth.intervals},
-                errors={**point.errors, **worth.errors},
-                marks={**point.marks, **worth.marks},
-            )
-
-        seen = evaluator.validation_predictions(outcome.model, outcome.job)
+        job, model = outcome.job, outcome.model
+        if isinstance(model, HeldOutPredictions):
+            validation = self.extended(outcome.validation, model.validation, evaluator.validation, utility)
+            return replace(outcome, validation=validation)
+        seen, unseen = evaluator.validation_predictions(model, job), evaluator.test_predictions(model, job)
         return replace(
             outcome,
-            validation=extended(outcome.validation, seen, evaluator.validation),
-            test=extended(outcome.test, predictions(outcome.model, evaluator.test), evaluator.test),
+            validation=self.extended(outcome.validation, seen, evaluator.validation, utility),
+            test=self.extended(outcome.test, unseen, evaluator.test, utility),
+        )
+
+    def extended(self, point: Point, found: Predictions | None, part: HeldOut, utility: Utility) -> Point:
+        """The point of these predictions with one more utility."""
+        if found is None:
+            return point
+        base = self.evaluator.training or self.evaluator.validation
+        worth = worth_of(found, part, rivals(base.problem, utility, X=base.X)[-1:])
+        return replace(
+            point,
+            more={**point.more, **worth.values},
+            intervals={**point.intervals, **worth.intervals},
+            errors={**point.errors, **worth.errors},
+            marks={**point.marks, **worth.marks},
         )
 
     def refitted(self, job: Job) -> Any:
@@ -62,6 +76,12 @@ class SweepContext:
             raise DataError("fitted models were handed over, and nothing is known of how to train them")
         family = next(one for one in self.families if one.name == job.family)
         return fitted_at(family.estimator, family.parameter, job, self.table)
+
+
+def in_row_order(parts: Sequence[Predictions], rows: Sequence[Rows]) -> Predictions:
+    """The predictions for several parts of the rows, in the order of the rows' numbers."""
+    joined, order = Predictions.joined(parts), np.argsort(np.concatenate(rows))
+    return Predictions(joined.score[order], joined.decision[order], joined.kind)
 
 
 def held_out_columns(found: Predictions, part: HeldOut) -> dict[str, Column]:
@@ -104,10 +124,14 @@ class TradeOff:
     knobs: dict[str, str] = field(default_factory=dict)
     library: Backend | None = None  # of the data frames that were given
     provenance: Provenance = field(default_factory=Provenance)
+    test_folds: int = 0  # 0: one split
     chosen: Point | None = field(default=None, init=False)
     limit: float | None = field(default=None, init=False)
     chosen_by: Utility | None = field(default=None, init=False)
     certified: bool = field(default=False, init=False)
+    change: Change | None = field(default=None, init=False)  # against the model without the penalty
+    fold_choices: tuple[float, ...] = field(default=(), init=False)  # strengths that were chosen in each test fold
+    unseen: Predictions | None = field(default=None, init=False)  # of the chosen model for the test rows
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -167,8 +191,37 @@ class TradeOff:
             The chosen model with its figures.
         """
         self.chosen, self.limit, self.chosen_by, self.certified = None, wish.max_unfairness, None, False
+        self.change, self.unseen, self.fold_choices = None, None, ()
         judged_by = self.utility if utility is None else self._with_figures(utility)
-        candidates = [outcome for outcome in self.outcomes if not outcome.validation.failed]
+        if wish.certified and self.test_folds:
+            problem = "needs one split, as nothing is proven of figures from several models"
+            raise DataError(problem, argument="certified", remedy="make the frontier with test=0.25")
+        best = self._best(self.outcomes, wish, judged_by, needs_group)
+        if best.model is None:
+            raise DataError(
+                f"the ledger kept this model's figures but not the model; fit {best.job.family or 'it'} with "
+                f"{self.knobs.get(best.job.family, self.parameter)}={best.job.value:g} and random_state={best.job.seed}"
+            )
+        self.chosen, self.chosen_by, self.certified = best.test, judged_by, wish.certified
+        if self.source is not None:
+            self.unseen = self.source.evaluator.test_predictions(best.model, best.job)
+        if self.source is not None and self.source.folds:
+            bests = self._chosen_by_fold(wish, judged_by, needs_group)
+            self.fold_choices = tuple(one.job.value for one in bests)
+            self.unseen = in_row_order([one.model.test for one in bests], [fold.rows for fold in self.source.folds])
+            evaluator = self.source.evaluator
+            chosen = evaluator.test_point(self.unseen, best.job, needs_group=best.test.needs_group)
+            if chosen.figure(judged_by.name) is None:
+                chosen = self.source.extended(chosen, self.unseen, evaluator.test, judged_by)
+            self.chosen = chosen
+        self.change = self._change(best.job, judged_by)
+        return best
+
+    def _best(
+        self, outcomes: Sequence[Outcome], wish: Wish, utility: Utility, needs_group: bool | None, *, near: bool = False
+    ) -> Outcome:
+        """The outcome that suits best; where none does, a DataError or, with ``near``, the nearest one."""
+        candidates = [outcome for outcome in outcomes if not outcome.validation.failed]
         if not candidates:
             raise DataError("no model to select from: training failed at every strength; lower the learning rate")
         if needs_group is not None:
@@ -177,14 +230,49 @@ class TradeOff:
             if not candidates:
                 asked = "asks for the group" if needs_group else "predicts without the group"
                 raise DataError(f"no model of this frontier {asked}; leave needs_group out, or train other families")
-        best = best_of(self, suitable(self, candidates, wish, judged_by), wish, judged_by)
-        if best.model is None:
-            raise DataError(
-                f"the ledger kept this model's figures but not the model; fit {best.job.family or 'it'} with "
-                f"{self.knobs.get(best.job.family, self.parameter)}={best.job.value:g} and random_state={best.job.seed}"
-            )
-        self.chosen, self.chosen_by, self.certified = best.test, judged_by, wish.certified
-        return best
+        try:
+            found = suitable(self, candidates, wish, utility)
+        except DataError:
+            if not near:
+                raise
+            found = [nearest(self, candidates, wish)]
+        return best_of(self, found, wish, utility)
+
+    def _chosen_by_fold(self, wish: Wish, utility: Utility, needs_group: bool | None) -> list[Outcome]:
+        """The outcomes that are chosen in each test fold, without its rows."""
+        bests = []
+        for fold in () if self.source is None else self.source.folds:
+            outcomes = fold.outcomes
+            if any(outcome.validation.figure(utility.name) is None for outcome in outcomes):
+                context = SweepContext(fold.evaluator, fold.rows)
+                outcomes = [context.with_utility(outcome, utility) for outcome in outcomes]
+            bests.append(self._best(outcomes, wish, utility, needs_group, near=True))
+        return bests
+
+    def _change(self, job: Job, utility: Utility) -> Change | None:
+        """The chosen point less that of the same family and seed without the penalty; None where there is none."""
+        none = {"strength": 0.0, "tolerance": 1.0}.get(self.knobs.get(job.family, self.parameter))
+        same = [] if none is None else [one for one in self.outcomes if one.job == job._replace(value=none)]
+        reference = next(iter(same), None)
+        if self.chosen is None or reference is None or reference.test.failed:
+            return None
+        before, after = reference.test.figure(utility.name), self.chosen.figure(utility.name)
+        if before is None or after is None:
+            return None
+        gaps = [point.gap(self.unfairness_of) for point in (reference.test, self.chosen)]
+        intervals: dict[str, Interval] = {}
+        evaluator = None if self.source is None else self.source.evaluator
+        if evaluator is not None and self.unseen is not None and evaluator.test.problem.weight is None:
+            other = evaluator.test_predictions(reference.model, reference.job)
+            if other is not None and (between := utility.change(other, self.unseen, evaluator.test.problem)):
+                intervals["utility"] = between
+            if other is not None:
+                drawn = [
+                    evaluator.resampled(one, of_decisions=self.unfairness_of == "decisions")
+                    for one in (other, self.unseen)
+                ]
+                intervals["unfairness"] = resampled_interval(drawn[1] - drawn[0], gaps[1] - gaps[0], least=-1.0)
+        return Change(reference.test, after - before, gaps[1] - gaps[0], intervals)
 
     def _with_figures(self, utility: UtilityLike) -> Utility:
         """The utility, with its figure in every point; a missing one is measured while the rows are in memory."""

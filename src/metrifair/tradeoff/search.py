@@ -29,6 +29,11 @@ class SearchOptions:
         Number of cross-validation folds, for small data. Training uses all rows but the test rows, and ``select``
         compares predictions of models that were trained on the other folds. Training takes that many times longer,
         and limits cannot be certified. None uses the share ``validation`` of the rows.
+    test_folds : int, default=None
+        Number of test folds, for small data: every row is a test row of models that were trained and chosen without
+        it, figures are of all rows, and the models that ``select`` returns are fitted on all rows. Training takes about
+        that many times longer. None uses 5 folds where ``test`` is None, the smallest group that is compared would
+        have fewer than 200 test rows, and there are at most 20,000 rows in all; otherwise a share of the rows.
     tolerances : list of float, default=None
         Values of ``tolerance``, for the families that have this parameter. None uses 15 values from 0 to 1.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
@@ -66,6 +71,7 @@ class SearchOptions:
 
     seeds: int | Sequence[int] = 1
     folds: int | None = None
+    test_folds: int | None = None
     tolerances: Sequence[float] | None = None
     contrast: Contrast = "pairs"
     continuous: Continuous | None = None
@@ -79,6 +85,8 @@ class SearchOptions:
             raise DataError(problem, argument="seeds", received=self.seeds)
         if self.folds is not None:
             check_integer("folds", self.folds, least=2)
+        if self.test_folds is not None:
+            check_integer("test_folds", self.test_folds, least=2)
         if self.tolerances is not None:
             distinct_numbers("tolerances", self.tolerances, least=0.0)
         check_known("contrast", self.contrast, CONTRASTS)

@@ -77,6 +77,13 @@ def suitable(front: TradeOff, candidates: Sequence[Outcome], wish: Wish, utility
     return found
 
 
+def nearest(front: TradeOff, candidates: Sequence[Outcome], wish: Wish) -> Outcome:
+    """The candidate that misses a limit by least on validation data."""
+    if wish.min_accuracy is not None:
+        return max(candidates, key=lambda one: one.validation.accuracy)
+    return min(candidates, key=lambda one: one.validation.gap(front.unfairness_of))
+
+
 def best_of(front: TradeOff, found: Sequence[Outcome], wish: Wish, utility: Utility) -> Outcome:
     """The best of those that suit, on validation data.
 

@@ -243,12 +243,48 @@ def in_folds(
         raise DataError("needs models to train, and these are fitted", argument="folds", remedy=remedy)
     if not is_number(test) or not 0 < test < 1:
         raise DataError(f"test must be a share above 0 that leaves rows for training, got {test!r}")
-    problem = data.problem
-    rest, judged = divided(np.arange(len(problem)), data.kinds, test, seed)
-    labels = np.zeros_like(rest) if problem.labels is None or not problem.scheme.classes else problem.labels[rest]
-    dealt = assign_folds(count, labels, data.kinds[rest], seed)
-    if (found := len(np.unique(dealt))) < count:
-        limit = f"must be at most {found}, as every fold needs rows of every label"
-        raise TooFewSamples(limit, argument="folds", received=count, remedy="use fewer, or leave rare labels out")
-    folds = tuple(data.rows[rest[dealt == fold]] for fold in range(count))
+    rest, judged = divided(np.arange(len(data.problem)), data.kinds, test, seed)
+    folds = tuple(data.rows[fold] for fold in dealt(data, rest, count, seed, "folds"))
     return Split(data.rows[rest], np.concatenate(folds), data.rows[judged]), folds
+
+
+def outer_splits(
+    data: DataSet, count: int, validation: float, seed: int, *, folds: int | None
+) -> list[tuple[Split, tuple[Rows, ...]]]:
+    """One split for each of ``count`` folds, whose rows are its test rows; the others train and validate.
+
+    >>> given = np.arange(40.0)[:, None], np.arange(40) % 2, np.arange(40) // 2 % 2
+    >>> data = data_set(*given, None, regression=False, criterion="statistical_parity", contrast="pairs")
+    >>> [[len(part) for part in split] for split, _ in outer_splits(data, 4, 0.25, 0, folds=None)]
+    [[20, 10, 10], [20, 10, 10], [20, 10, 10], [20, 10, 10]]
+    """
+    share = validation / (1 - 1 / count) if is_number(validation) else 0.0
+    if folds is None and not 0 < share < 1:
+        problem = "must be a share above 0 that leaves rows for training and test folds"
+        raise DataError(problem, argument="validation", received=validation)
+    everything = np.arange(len(data.problem))
+    found = []
+    for test in dealt(data, everything, count, seed, "test_folds"):
+        rest = np.setdiff1d(everything, test)
+        if folds is None:
+            train, chosen = divided(rest, data.kinds[rest], share, seed)
+            inner: tuple[Rows, ...] = ()
+        else:
+            inner = tuple(data.rows[fold] for fold in dealt(data, rest, folds, seed, "folds"))
+            train, chosen = rest, np.searchsorted(data.rows, np.concatenate(inner))
+        found.append((Split(data.rows[train], data.rows[chosen], data.rows[test]), inner))
+    return found
+
+
+def dealt(data: DataSet, rows: Rows, count: int, seed: int, argument: str) -> list[Rows]:
+    """These positions in ``count`` folds with the same mix of cells and labels; a TooFewSamples where there are fewer.
+
+    ``argument`` is the option that asked for them.
+    """
+    problem = data.problem
+    labels = np.zeros_like(rows) if problem.labels is None or not problem.scheme.classes else problem.labels[rows]
+    fold = assign_folds(count, labels, data.kinds[rows], seed)
+    if (possible := len(np.unique(fold))) < count:
+        limit = f"must be at most {possible}, as every fold needs rows of every label"
+        raise TooFewSamples(limit, argument=argument, received=count, remedy="use fewer, or leave rare labels out")
+    return [rows[fold == at] for at in range(count)]

@@ -9,11 +9,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from metrifair.figures.intervals import FEW
+from metrifair.figures.intervals import FEW, Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, Mark, Utility
-from metrifair.tradeoff.points import FrontierNote, Point
-from metrifair.wording.frontier_view import MARKS, FrontierRow, FrontierView, figure_name, figure_texts
-from metrifair.wording.numbers import count_text, figure_text, listed, noun, percent_text, positive_text, quoted
+from metrifair.tradeoff.points import Change, FrontierNote, Point  # noqa: F401  # Change: for the examples
+from metrifair.wording.frontier_view import MARKS, FrontierRow, FrontierView, RowFigure, figure_name
+from metrifair.wording.numbers import (
+    count_text,
+    figure_text,
+    interval_text,
+    listed,
+    noun,
+    percent_text,
+    positive_text,
+    quoted,
+    strength_texts,
+)
 
 _PARTS = {"training": "training rows", "validation": "validation rows", "test": "test rows"}
 _SAME, _THRESHOLD = "the same for everyone", "metrifair train --choose-threshold"
@@ -33,6 +43,14 @@ def _split(training: int, validation: int, test: int, folds: int) -> str:
         return f"{training:,} training rows, {folds}-fold cross-validation to choose a model, {test:,} test rows."
     first = f"{training:,} training rows" if training else "Fitted models"
     return f"{first}, {validation:,} validation rows, {test:,} test rows."
+
+
+def _cross_fitted(training: int, validation: int, test: int, test_folds: int, folds: int) -> str:
+    chosen = f"{folds}-fold cross-validation" if folds else f"{validation:,} validation rows"
+    return (
+        f"All {test:,} rows are test rows, in {test_folds} folds. Models that score a fold were trained and chosen "
+        f"without its rows ({training:,} training rows, {chosen}). The models to use were fitted on all rows."
+    )
 
 
 def _weighted() -> str:
@@ -117,6 +135,7 @@ def _same_decisions(models: int, of: int) -> str:
 
 NOTES: Mapping[str, Callable[..., str]] = {
     "split": _split,
+    "cross_fitted": _cross_fitted,
     "positive_label": positive_text,
     "weighted": _weighted,
     "label_groups": lambda attribute: (
@@ -229,38 +248,124 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     return tuple(merged)
 
 
-def summary(view: FrontierView) -> tuple[str, ...]:
-    """The findings in a few sentences.
+def headline(view: FrontierView) -> tuple[str, ...]:
+    """Two sentences: what the chosen model reaches and what it changes, and whether it keeps the limit.
 
-    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.8, 0.1))
-    >>> for sentence in summary(view):
+    >>> none, chosen = Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)
+    >>> change = Change(none, -0.1, -0.3, {"unfairness": Interval(-0.35, -0.25)})
+    >>> for sentence in headline(FrontierView([none, chosen], chosen=chosen, limit=0.2, change=change)):
     ...     print(sentence)
-    The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
-    The chosen model (strength 1) is right in 80.0% of cases; its unfairness is 0.100. \
-Against the most accurate: accuracy 10.0 points lower, unfairness 75% lower.
+    Chosen: strength 1, with accuracy 0.800 and unfairness 0.100; against no penalty, accuracy is 0.100 lower and \
+unfairness 0.300 lower (0.250 to 0.350).
+    It keeps the unfairness limit of 0.2 on test rows.
     """
     if not view.front:
         return (
             f"None of the {len(view.points)} trained models can be shown: training diverged or gave no figures.",
             "A smaller learning rate or smaller strengths usually help.",
         )
-    top = view.front[-1]
-    name = "The most accurate model" if view.key == "accuracy" else f"The best model in {view.label(view.key)}"
-    sentences = [f"{name} {_reaches(view, top)}.", constant_sentence(view), families_sentence(view)]
     if view.choice is None:
-        sentences.append("No model has been chosen yet: move the slider to see what each strength costs.")
-    elif view.choice == top:
-        sentences.append("It is also the chosen model.")
-    else:
-        sentences.append(
-            f"The chosen model ({_strength(view, view.choice)}) {_reaches(view, view.choice)}. "
-            f"Against {_best(view)}: {noun(_against(view, view.choice, top))}"
-        )
+        name = "The most accurate model" if view.key == "accuracy" else f"The best model in {view.label(view.key)}"
+        asked = f"No model has an {noun(view.label(view.gap_key))} of at most {view.limit} on validation rows."
+        none = "No model has been chosen yet: move the slider to see what each strength costs."
+        return f"{name} {_reaches(view, view.front[-1])}.", none if view.limit is None else asked
+    reached = " and ".join(_with_interval(view, view.choice, key) for key in (view.key, view.gap_key))
+    changed = f"; against no penalty, {text}" if (text := _changes(view, "is ")) else ""
+    return f"Chosen: {_strength(view, view.choice)}, with {reached}{changed}.", _verdict(view, view.choice)
+
+
+def story(view: FrontierView) -> tuple[str, ...]:
+    """Three lines: without the penalty, with it, and what it costs, with 95 % intervals; none where one is missing.
+
+    >>> none, chosen = Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)
+    >>> for line in story(FrontierView([none, chosen], chosen=chosen, limit=0.2, change=Change(none, -0.1, -0.3))):
+    ...     print(line)
+    Without the penalty: accuracy 0.900, unfairness 0.400.
+    With the penalty:    accuracy 0.800, unfairness 0.100, within the limit of 0.2.
+    What it costs:       accuracy 0.100 lower, unfairness 0.300 lower.
+    """
+    point, change = view.choice, view.change
+    if point is None or change is None:
+        return ()
+    before, after = (
+        ", ".join(_with_interval(view, one, key) for key in (view.key, view.gap_key))
+        for one in (change.reference, point)
+    )
+    limit = ""
+    if view.limit is not None:
+        limit = f", {'within' if view.gap(point) <= view.limit else 'above'} the limit of {view.limit:g}"
+    costs = _changes(view, "").replace(" and ", ", ")
+    return (
+        f"Without the penalty: {before}.",
+        f"With the penalty:    {after}{limit}.",
+        f"What it costs:       {costs or 'nothing'}.",
+    )
+
+
+def _with_interval(view: FrontierView, point: Point, key: str) -> str:
+    interval = RowFigure(None, point.intervals.get(key)).bounds_text
+    return f"{noun(view.label(key))} {figure_text(point.figure(key))}{f' ({interval})' if interval else ''}"
+
+
+def _changes(view: FrontierView, verb: str) -> str:
+    """By how much utility and unfairness of the chosen model differ from those without the penalty; or empty."""
+    if view.change is None or view.choice == view.change.reference:
+        return ""
+    texts = []
+    for key, name in ((view.key, "utility"), (view.gap_key, "unfairness")):
+        change, interval = getattr(view.change, name), view.change.intervals.get(name)
+        sign, way = (-1, "lower") if change < 0 else (1, "higher")
+        text = f"{noun(view.label(key))} {verb}{figure_text(abs(change))} {way}"
+        if interval is not None:
+            ends = sorted((sign * interval.low, sign * interval.high))
+            text += f" ({interval_text(Interval(*ends), figure_text)})"
+        texts.append(text)
+        verb = ""
+    return " and ".join(texts)
+
+
+def _verdict(view: FrontierView, point: Point) -> str:
+    """Whether the chosen model keeps the limit on test rows; without a limit, what it is compared with."""
+    if view.limit is None:
+        return f"Of {len(view.usable)} models it suits best on validation rows."
+    gap, value = noun(view.label(view.gap_key)), view.gap(point)
+    if value <= view.limit:
+        return f"It keeps the {gap} limit of {view.limit:g} on test rows."
+    return (
+        f"It misses the {gap} limit of {view.limit:g} on test rows ({figure_text(value)}): choose with a lower limit "
+        "to keep it more surely."
+    )
+
+
+def summary(view: FrontierView) -> tuple[str, ...]:
+    """The headline, then what else there is to know of the models.
+
+    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)])
+    >>> for sentence in summary(view):
+    ...     print(sentence)
+    The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
+    No model has been chosen yet: move the slider to see what each strength costs.
+    """
+    return (*headline(view), *remarks(view))
+
+
+def remarks(view: FrontierView) -> tuple[str, ...]:
+    """Sentences behind the headline: marks of the chosen model, how it was chosen, the constant, families, failures."""
+    sentences = []
     if view.choice is not None and (mark := view.choice.marks.get(view.key)):
-        sentences.append(f"The chosen model {mark_text(mark)}.")
-    sentences.append(limit_sentence(view))
-    failed = sum(row.failed for row in view.rows)
-    if failed:
+        sentences.append(f"{mark_warning(view.utility, mark)}.")
+    if view.choice is not None and view.limit is not None:
+        rows = "in cross-validation" if view.fold_choices else "on validation rows"
+        asked = f"with an {noun(view.label(view.gap_key))} of at most {view.limit:g} {rows}"
+        sentences.append(f"The chosen model is {_best(view)}, up to noise, {asked}.")
+    if view.fold_choices:
+        chosen = listed(strength_texts(view.fold_choices))
+        sentences.append(
+            f"The choice was repeated without each test fold ({noun(view.label('strength'))} {chosen}). Its figures "
+            "are those of these choices, which differ from the row of the chosen model."
+        )
+    sentences += [constant_sentence(view), families_sentence(view)]
+    if view.front and (failed := sum(row.failed for row in view.rows)):
         sentences.append(
             f"{failed} of {len(view.points)} models failed; the table lists them, the plot leaves them out."
         )
@@ -282,41 +387,6 @@ test rows it misses this limit.'
     verdict = "keeps" if view.gap(view.choice) <= view.limit else "misses"
     asked = f"{_best(view)}, up to noise, with {asked}"
     return f"The chosen one is {asked}; on test rows it {verdict} this limit."
-
-
-def choice_sentences(view: FrontierView) -> tuple[str, ...]:
-    """Which model was chosen by a limit, what it reaches on test rows, and whether it keeps the limit there.
-
-    >>> chosen = Point(1, 0, 0.8, 0.12)
-    >>> for sentence in choice_sentences(FrontierView([chosen], chosen=chosen, limit=0.1)):
-    ...     print(sentence)
-    Chosen: strength 1, the most accurate, up to noise, with an unfairness of at most 0.1 on validation rows.
-    On test rows it has accuracy 0.800, unfairness 0.120.
-    It misses the limit on test rows (0.120 is above 0.1): to keep it more surely, choose with a lower limit, or hold \
-more rows out.
-    """
-    point, limit = view.choice, view.limit
-    if point is None or limit is None:
-        return ()
-    gap, value = noun(view.label(view.gap_key)), view.gap(point)
-    shown = {
-        key: text for key, text in figure_texts(view, point).items() if key in (view.key, "accuracy", view.gap_key)
-    }
-    reached = ", ".join(f"{noun(view.label(key))} {text}" for key, text in shown.items())
-    intervals = ", with 95 % intervals" if set(shown) & set(point.intervals) else ""
-    asked = f"with an {gap} of at most {limit:g} on validation rows"
-    sentences = [
-        f"Chosen: {_strength(view, point)}, {_best(view)}, up to noise, {asked}.",
-        f"On test rows it has {reached}{intervals}.",
-    ]
-    if mark := point.marks.get(view.key):
-        sentences.append(f"{mark_warning(view.utility, mark)}.")
-    if value > limit:
-        sentences.append(
-            f"It misses the limit on test rows ({figure_text(value)} is above {limit:g}): to keep it more surely, "
-            "choose with a lower limit, or hold more rows out."
-        )
-    return tuple(sentences)
 
 
 def constant_sentence(view: FrontierView) -> str:
@@ -381,6 +451,16 @@ def row_note(row: FrontierRow) -> str:
     """What a table says of a strength beside its figures."""
     overfit = "significantly less unfair on training rows" if row.overfit else ""
     return "; ".join(filter(None, (row.mark, overfit)))
+
+
+def row_notes(view: FrontierView, rows: Sequence[FrontierRow]) -> tuple[str, ...]:
+    """Each note of these rows once, after the rows that it belongs to, which a star marks."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if note := row_note(row):
+            found.setdefault(note, []).append(row.text)
+    name = "" if view.knobs else f"{noun(view.label('strength'))} "
+    return tuple(f"* {name}{('; ' if view.knobs else ', ').join(texts)}: {note}." for note, texts in found.items())
 
 
 def shown_note(view: FrontierView, shown: int) -> str:

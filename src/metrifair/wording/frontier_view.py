@@ -15,7 +15,7 @@ from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Utility
 from metrifair.support.checks import check_known
 from metrifair.support.provenance import Provenance
-from metrifair.tradeoff.points import Point, pareto
+from metrifair.tradeoff.points import Change, Point, pareto
 from metrifair.wording.numbers import MISSING, figure_text, interval_text, strength_texts
 
 _NAMES = {
@@ -82,6 +82,10 @@ class FrontierView:
         The parameter that was varied, by family, where there are several; then ``curves`` are by family and strength.
     provenance
         Where it all comes from.
+    change
+        The chosen model's figures less those without the penalty.
+    fold_choices
+        The strengths that were chosen in each test fold.
 
     Examples
     --------
@@ -111,6 +115,8 @@ class FrontierView:
     areas: tuple[float, float] | None = None
     knobs: Mapping[str, str] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
+    change: Change | None = None
+    fold_choices: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         if not self.points:

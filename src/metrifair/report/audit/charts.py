@@ -309,12 +309,20 @@ def _distributions(alt: Any, record: AuditRecord) -> Any:
         next(iter(drawn)),
     )
     found = drawn[first]
-    rows = [
-        {"x": x, "y": y, "group": name}
-        for name, values in found.curves.cumulative.items()
-        for x, y in zip(found.curves.grid, values, strict=True)
-    ]
-    return _lines(alt, rows, ("Score", "Share of the group below each score"), found)
+    drawn_curves = {"Density": found.curves.density, "Share of the group below each score": found.curves.cumulative}
+    charts = []
+    for title, curves in drawn_curves.items():
+        rows = [
+            {"x": x, "y": y, "group": name}
+            for name, values in curves.items()
+            for x, y in zip(found.curves.grid, values, strict=True)
+        ]
+        if rows:  # small groups have no density
+            charts.append(_lines(alt, rows, ("Score", title), found))
+    if len(charts) == 1:
+        return charts[0]
+    charts[0] = charts[0].mark_area(line=True, fillOpacity=0.15).encode(y=charts[0].encoding.y.stack(None))
+    return alt.hconcat(*charts)
 
 
 def _roc(alt: Any, found: ByGroup) -> Any:
@@ -352,6 +360,9 @@ def _lines(alt: Any, rows: list[dict[str, Any]], titles: tuple[str, str], found:
             x=alt.X("x:Q", title=titles[0]),
             y=alt.Y("y:Q", title=titles[1]),
             color=alt.Color("group:N", title=None, scale=colors),
-            tooltip=["group:N", "x:Q", "y:Q"],
+            tooltip=[
+                "group:N",
+                *(alt.Tooltip(f"{name}:Q", title=title) for name, title in zip("xy", titles, strict=True)),
+            ],
         )
     )
