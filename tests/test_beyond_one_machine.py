@@ -37,12 +37,13 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     sex = rng.choice(["f", "m"], 60)
-    pl.DataFrame({"p": rng.random(60).round(2), "sex": sex, "y": rng.integers(0, 2, 60)}).write_csv("monday.csv")
+    columns = {"p": rng.random(60).round(2), "sex": sex, "y": rng.integers(0, 2, 60), "year": [2025, 2026] * 30}
+    pl.DataFrame(columns).write_csv("monday.csv")
     with duckdb.connect("scores.db") as connection:
         connection.execute("CREATE TABLE scores AS SELECT * FROM read_csv('monday.csv')")
     lines = [line for kind, text in BLOCKS if not kind for line in text.splitlines()]
     commands = [line for line in lines if line.startswith("metrifair ") and "postgres://" not in line]
-    assert len(commands) == 4
+    assert len(commands) == 5
     for command in commands:
         words = [str(name) for word in shlex.split(command)[1:] for name in (sorted(Path().glob(word)) or [word])]
         done = CliRunner().invoke(main, words)

@@ -101,7 +101,7 @@ def test_models_are_trained_on_numbers_and_on_cuts(people: Path, tmp_path: Path,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--group", "age", "--group", "sex", "--cuts", "2"], "use --cuts COLUMN=NUMBERS, with one of the columns 'age', 'sex'"),
+        (["--group", "age", "--group", "sex", "--cuts", "2"], "use --cuts COLUMN=NUMBERS, with one of the columns"),
         (["--group", "age", "--cuts", "sex=3"], "--cuts names 'sex', which is none of the sensitive features ['age']"),
         (["--group", "age", "--continuous", "sex"], "--continuous names 'sex', which is none of the"),
         (["--group", "age", "--cuts", "old"], "'old' is not a list of numbers, such as 25,40,60 or age=25,40,60"),
