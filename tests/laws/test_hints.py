@@ -104,7 +104,8 @@ HINTS = {
     *(Hint("problem/predictions.py", name, "placeholder") for name in ("loss", "y_true", "favorable_decision")),
     *(Hint("problem/problem.py", *rest) for rest in (("given.label", "placeholder"), ("name", "leave out"))),
     Hint("report/audit/charts.py", "y_true", "placeholder"),
-    *(Hint("tradeoff/frontier.py", "random_state", "0"), Hint("tradeoff/split.py", "folds", "leave out")),
+    *(Hint("tradeoff/frontier.py", *rest) for rest in (("random_state", "0"), ("test_folds", "leave out"))),
+    Hint("tradeoff/split.py", "folds", "leave out"),
 }
 # To leave these out changes what is measured only to what another argument of the user states.
 STATED_OTHERWISE = {Hint("auditing/request.py", "favorable", "leave out")}  # favorable_decision says it
@@ -159,6 +160,8 @@ SENTENCES = {
     "cli/options.py": ["name it once"],
     "cli/tables.py": ["leave the column out"],
     "datasets/fetch.py": ["replace it with the one from {raw.address}, or remove it to have it downloaded"],
+    "tradeoff/frontier.py": ["leave {argument} or test_folds out"],
+    "tradeoff/result.py": ["make the frontier with test=0.25"],
     "report/pdf.py": [
         "install chromium, or write the HTML page and print it in any browser",
         "write the HTML page and print it in any browser",

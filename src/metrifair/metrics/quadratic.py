@@ -44,6 +44,7 @@ from metrifair.support.arrays import AnyFloats, Floats
 AnyIntegers: TypeAlias = NDArray[Any]  # as narrow as their size allows
 
 _BLOCK = 2**22  # pairs held in memory at once
+_ROUNDING = 1e-13  # of a share of all rows
 _FEW = 64  # scores that are compared pair by pair
 
 
@@ -382,8 +383,10 @@ def kernel_utility(
     both: Merged, kernel: KernelName | KernelFunction = "gaussian", bandwidth: Bandwidth = 1.0
 ) -> Utility:
     """Difference of the mean kernels of two samples, over its norm."""
-    signed = np.diff(both.difference, prepend=0.0)
-    return mean_kernel_difference(both.points, signed, kernel_function(kernel, bandwidth, both.points))
+    points, place = np.unique(both.points, return_inverse=True)
+    signed = np.bincount(place, np.diff(both.difference, prepend=0.0))
+    signed[np.abs(signed) < _ROUNDING] = 0.0  # the norm of equal samples must be 0
+    return mean_kernel_difference(points, signed, kernel_function(kernel, bandwidth, both.points))
 
 
 def mean_kernel_difference(points: Floats, signed: Floats, kernel: KernelFunction, *, vector: bool = False) -> Utility:
