@@ -200,6 +200,8 @@ OPTIONS_WITH_VALUES = {
     ("cli/tables.py", "--ignore"): "leaves out a feature",
     ("cli/tables.py", "--keep"): "keeps a feature",
     ("cli/train.py", "--strength"): "the strength of the chosen model",
+    ("report/pdf.py", "--print-to-pdf"): "an option of the browser",
+    ("report/pdf.py", "--user-data-dir"): "an option of the browser",
     ("cli/training_file.py", "--ignore"): "leaves out a feature",
     ("cli/training_file.py", "--families"): "repeats what the user typed",
     ("cli/training_file.py", "--label"): "repeats what the user typed",
