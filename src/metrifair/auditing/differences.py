@@ -48,7 +48,7 @@ class ComparedFigure(NamedTuple):
         return self.attribute, self.criterion, self.within, self.groups, self.metric
 
 
-class Change(NamedTuple):
+class FigureChange(NamedTuple):
     """The difference between two figures; without intervals there is no test."""
 
     difference: float
@@ -64,7 +64,7 @@ def change(
     correlation: float | None,
     confidence: float,
     joint_level: float | None = None,
-) -> Change:
+) -> FigureChange:
     """The difference of two figures; ``correlation`` is that of their errors, None: any.
 
     ``joint_level`` is the error probability of the joint interval, by which the verdict is made; by default that of the
@@ -75,7 +75,7 @@ def change(
     """
     difference = after.value - before.value
     if before.interval is None or after.interval is None:
-        return Change(difference)
+        return FigureChange(difference)
     sign = -1.0 if before.larger_is_better else 1.0  # 1 less the figure is one of which less is better
     old, new = _centered(before), _centered(after)
     near_zero = old.near_zero or new.near_zero
@@ -102,7 +102,7 @@ def change(
     joint = interval(1.0 if joint_level is None else float(-normal_quantile(joint_level / 2) / z))
     excludes_0 = joint.low > 0 or joint.high < 0
     verdict: Verdict = "not_distinguishable" if not excludes_0 else "worse" if sign * difference > 0 else "better"
-    return Change(difference, interval(1.0), p_value, joint, verdict)
+    return FigureChange(difference, interval(1.0), p_value, joint, verdict)
 
 
 class _Centered(NamedTuple):
