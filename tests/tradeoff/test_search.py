@@ -82,7 +82,7 @@ def test_the_call_shows_the_search_without_folders(tmp_path: Path) -> None:
     front = frontier(fair, X, Y, sensitive_features=A, strengths=[0], random_state=1, search=search)
     assert front.provenance.call == (
         "frontier(FairClassifier(model='linear'), ..., ..., sensitive_features=..., strengths=[0], "
-        "search=SearchOptions(seeds=2, ledger='runs.db'))"
+        "test=0.25, search=SearchOptions(seeds=2, ledger='runs.db'))"
     )
     assert front.provenance.seed == 1
 
