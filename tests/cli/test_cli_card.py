@@ -86,6 +86,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table.with_columns(pl.col("x") + 0.01).write_csv(found / "later.csv")
     columns = ["--label", "paid", "--group", "sex"]
     learn = ["train", found / "loans.csv", *columns, "--model", "linear", "--ignore", "limit"]
+    run(*learn, "--test-folds", "3", "--output", found / "folds.m", "--held-out", found / "folds.csv")
+    learn += ["--test", "0.25"]
     run(*learn, "--output", found / "m", "--held-out", found / "held.csv")
     run(*learn, "--refit", "--output", found / "refit.m", "--held-out", found / "refit.csv")
     run(*learn, "--strength", "3", "--output", found / "other.m", "--held-out", found / "other.csv")
@@ -99,7 +101,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     audits = {
         name: [f"{name}.csv", "--score", "probability"]
-        for name in ("held", "refit", "other", "loans-scores", "later-scores", "edited")
+        for name in ("held", "refit", "folds", "other", "loans-scores", "later-scores", "edited")
     }
     audits["kept"] = ["later-scores.csv", "--score", "limit"]
     audits["replaced"] = ["held.csv", "--score", "probability", "--replace", "men=man"]
@@ -123,6 +125,8 @@ CARDS = [  # model, audit, sentence of the card, whether the figures are listed 
     ("m", "loans-scores", "Audited: rows of the training file: loans.csv", True),
     ("m", "later-scores", "Audited: rows of another file than the training file: later.csv", True),
     ("refit.m", "refit", BEFORE, False),
+    ("folds.m", "folds", BEFORE, False),
+    ("m", "folds", OTHER, False),
     ("m", "refit", "Audited: held-out rows of loans.csv", True),  # the fit before the refit is this model
     ("m", "other", OTHER, False),
     ("m", "kept", OTHER, False),
