@@ -23,6 +23,7 @@ NEEDED = {
     "FairXGBClassifier": "boosting",
     "FairXGBRegressor": "boosting",
     "Frontier": "train",
+    "SearchOptions": "train",
     "TableEncoder": "train",
     "ThresholdPostprocessor": "train",
     "frontier": "train",

@@ -116,7 +116,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         lambda: BiasedClassification(delta=1.1),
         "delta must be a finite number, at least 0, at most 1, got 1.1",
     ),
-    (lambda: Example1().mixture(2), "t must be a finite number, at least 0, at most 1, got 2"),
+    (lambda: Example1().mixture(2), "t must be a finite number, at least 0, at most 1, got 2; 2 percent is 0.02"),
     *(
         (
             call,
