@@ -384,8 +384,8 @@ def kernel_utility(
 ) -> Utility:
     """Difference of the mean kernels of two samples, over its norm."""
     points, place = np.unique(both.points, return_inverse=True)
-    signed = np.bincount(place, np.diff(both.difference, prepend=0.0))
-    signed[np.abs(signed) < _ROUNDING] = 0.0  # the norm of equal samples must be 0
+    masses = np.bincount(place, np.diff(both.difference, prepend=0.0))
+    signed = np.where(np.abs(masses) < _ROUNDING, 0.0, masses)  # the norm of equal samples must be 0
     return mean_kernel_difference(points, signed, kernel_function(kernel, bandwidth, both.points))
 
 
