@@ -28,7 +28,7 @@ found = audit(
 print("\n".join(found.summary))
 
 # %%
-# Points are measured distances, thick lines 95 % confidence intervals, and thin lines end at the certified bounds.
+# Points are measured distances, thick lines 95% confidence intervals, and thin lines end at the certified bounds.
 figure, axes = plt.subplots(figsize=(7.2, 2.8))
 for row, finding in enumerate(found.findings):
     axes.hlines(row, finding.value, finding.certified, color="#0072b2", linewidth=1.5)
@@ -36,9 +36,8 @@ for row, finding in enumerate(found.findings):
         row, finding.interval.low, finding.interval.high, color="#0072b2", linewidth=5, alpha=0.5
     )
     axes.scatter(finding.value, row, color="#0072b2", s=60, zorder=3)
-    axes.annotate(
-        f"p = {finding.p_value:.3f}", (1.0, row), va="center", ha="right", color="#5a5a63"
-    )
+    text = f"p = {finding.p_value:.3f}" if finding.enough else "too few rows"
+    axes.annotate(text, (1.0, row), va="center", ha="right", color="#5a5a63")
 axes.set_yticks(
     range(len(found.findings)), [one.criterion.replace("_", " ") for one in found.findings]
 )
