@@ -1,6 +1,6 @@
 """Forged model files, loaded and used, in a process that may not take long nor much memory.
 
-    python tests/saving/forge.py SEED COUNT [--kind KIND] [--without MODULE:FUNCTION]
+    python -m tests.saving.forge SEED COUNT [--kind KIND] [--without MODULE:FUNCTION]
 
 Honest files of every kind are taken apart, changed in one to three places as someone who knows the format would change
 them, and sealed with a right hash; so are the rows of a ledger. Each must be a ModelFileError (a DataError of a ledger)

@@ -271,10 +271,10 @@ def test_a_frontier_by_a_figure_that_no_model_has_is_shown(tmp_path: Path) -> No
 
 
 def forge(*arguments: object) -> subprocess.CompletedProcess[str]:
-    script = Path(__file__).with_name("forge.py")
-    command = [sys.executable, str(script), *map(str, arguments)]
+    command = [sys.executable, "-m", "tests.saving.forge", *map(str, arguments)]
+    root = Path(__file__).parents[2]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=3600)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=root, timeout=3600)
 
 
 def assert_survived(done: subprocess.CompletedProcess[str], count: int) -> None:
