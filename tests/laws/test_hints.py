@@ -129,7 +129,7 @@ SENTENCES = {
     "auditing/monitor.py": ["audit the same groups, criteria and metrics in all"],
     "auditing/out_of_core/columns.py": [
         "audit each by itself and compare the audits if they are several models",
-        "its values are {_value_counts(decisions)}",
+        "its values are {value_counts(counts.iter_rows())}",
         "name two columns",
         "subtract a constant from all of them, or round them yourself",
         "write numbers without a sign between thousands",
@@ -169,7 +169,7 @@ SENTENCES = {
     "postprocessing/calibration.py": ["; XianPostprocessor takes more"],
     "problem/attributes.py": ["cut it into groups"],
     "problem/predictions.py": [
-        "its values are {value_counts(decisions)}",
+        "its values are {value_counts(Counter(map(str, decisions)).items())}",
         "leave these rows out",
         "pass an array or a data frame",
         "pass its probability as a single column",

@@ -14,7 +14,7 @@ from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, AuditSet, everyone_in, members_of, sets_of
 from metrifair.errors import DataError, Remedy
-from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, headline_rates, rated
+from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, compare_rates, headline_groups
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.support.arrays import Floats, Integers
@@ -243,7 +243,7 @@ def _decisions(
     names = [str(attribute.groups[group]) for group in present]
     # The spread of weights within a bin is not counted.
     squares = None if weight is None or rows is not None else np.bincount(code, weight**2, shape[0])[present]
-    told = rated(
+    table = compare_rates(
         [_rates(*group) for group in zip(names, sizes.tolist(), counts, strict=True)],
         counts.sum(1),
         everyone=sample.size(inside),
@@ -251,11 +251,11 @@ def _decisions(
         squares=squares,
         weighted=weight is not None,
     )
-    rates = told.rates
+    rates: Sequence[GroupRates] = table.rates
     if STANDARDS[request.standard or ""].scores:
         groups = [units[code == group] for group in present]
         rates = _scored(rates, sample, inside, groups, selection.rules[attribute.name])
-    compared = headline_rates(rates) or rates
+    compared = headline_groups(rates, [rate.few for rate in rates])
     lost = inside[problem.groups[inside, place] < 0] if len(units) < len(inside) else inside[:0]
     return Decisions(
         attribute.name,
@@ -263,12 +263,12 @@ def _decisions(
         selection.threshold,
         rates,
         selection_difference=_range([rate.selection_rate for rate in compared]) or 0.0,
-        selection_ratio=told.ratio,
-        selection_ratio_interval=told.interval,
+        selection_ratio=table.ratio,
+        selection_ratio_interval=table.interval,
         true_positive_difference=_range([rate.true_positive_rate for rate in compared]),
         false_positive_difference=_range([rate.false_positive_rate for rate in compared]),
         accuracy_difference=_range([rate.accuracy for rate in compared]),
-        reference=told.reference,
+        reference=table.reference,
         unknown=_unknown(sample, selection, lost, sample.size(inside)),
         selected_by=selection.by,
         favorable=request.favorable,

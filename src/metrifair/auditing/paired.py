@@ -18,6 +18,7 @@ from metrifair.auditing.by_group import SMALLEST, reliability_bin
 from metrifair.auditing.decisions import are_decisions, problem_for, selection_of
 from metrifair.auditing.differences import BY_GROUP, DECISIONS, ComparedFigure, Names
 from metrifair.auditing.distribution import utility_of
+from metrifair.auditing.ranking import lowest_rate
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
 from metrifair.auditing.source import AuditedRows, AuditResult
@@ -176,12 +177,12 @@ def _ratio_influences(audited: AuditedRows, record: AuditRecord, order: Any) -> 
     places = {attribute.name: place for place, attribute in enumerate(problem.scheme.attributes)}
     found: dict[Names, _Influences] = {}
     for table in record.decisions:
-        ratio = table.selection_ratio
-        if selection is None or ratio is None:
+        ratio, lowest = table.selection_ratio, lowest_rate(table)
+        if selection is None or ratio is None or lowest is None:
             continue
         inside = sets.get(table.within, np.arange(len(problem)))  # a standard adds a table of everyone
         groups = problem.scheme.attributes[places[table.attribute]].groups
-        slopes = {table.reference: -ratio, next(one.group for one in table.rates if one.ratio == ratio): 1.0}
+        slopes = {table.reference: -ratio, lowest.group: 1.0}
         sides = [
             (slopes.get(str(groups[code]), 0.0) * (selection.amount[rows] > 0), weight)
             for code, rows, weight in _groups(sample, problem, (inside, places[table.attribute]), order)

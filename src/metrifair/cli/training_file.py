@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -328,8 +329,9 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
         return None
     place = positive_by_name(list(classes))
     if place is None:
+        counts = value_counts(Counter(map(str, labels)).items())
         raise DataError(
-            f"the label {options.label!r} does not show which value is positive: {value_counts(labels)}",
+            f"the label {options.label!r} does not show which value is positive: {counts}",
             remedy=Remedy("pos_label"),
         )
     return None if place else next(iter(classes))

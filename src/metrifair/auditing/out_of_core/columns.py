@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
@@ -21,11 +20,11 @@ from metrifair.auditing.request import MOST_LEVELS, Request, too_many_groups
 from metrifair.errors import DataError, Remedies, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
-from metrifair.problem.predictions import ROUNDING, are_probabilities, check_one_spelling
+from metrifair.problem.predictions import ROUNDING, are_probabilities, check_one_spelling, value_counts
 from metrifair.problem.tables import EXACT, MOST_CLASSES, check_exact
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Booleans, Floats
-from metrifair.support.checks import names_of, shortlist
+from metrifair.support.checks import names_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -150,16 +149,10 @@ def _as_numbers(role: str, strange: pl.Series) -> Remedies:
     if first.endswith("%"):
         return f"write shares, such as {first[:-1]}/100, without the sign"
     if role == "score":
-        return Remedy("favorable_decision", detail=f" with one of these values: {_value_counts(strange)}")
+        counts = value_counts(strange.value_counts().iter_rows())
+        return Remedy("favorable_decision", detail=f" with one of these values: {counts}")
     words = strange.unique(maintain_order=True).to_list()[:_WORDS]
     return Remedy("replace", dict.fromkeys(words, ...), " with the number that each stands for")
-
-
-def _value_counts(column: pl.Series) -> str:
-    """The most frequent values with their counts."""
-    counted = sorted(column.drop_nulls().value_counts().iter_rows(), key=lambda row: (-row[1], str(row[0])))
-    pairs = [f"{value!r} ({count:,})" for value, count in islice(counted, _WORDS + 1)]
-    return shortlist(pairs, _WORDS)
 
 
 def scores_in(roles: Roles, column: pl.Series) -> Floats:
@@ -184,11 +177,12 @@ def scores_in(roles: Roles, column: pl.Series) -> Floats:
 def check_favorable(roles: Roles, selected: float, decisions: pl.Series | None = None) -> None:
     """Raise a DataError where no row has the favorable decision."""
     if roles.favorable_decision is not None and selected == 0:
+        counts = None if decisions is None else decisions.drop_nulls().value_counts()
         raise DataError(
             f"is no value of the column {roles.score!r}",
             argument="favorable_decision",
             received=roles.favorable_decision,
-            remedy=None if decisions is None else f"its values are {_value_counts(decisions)}",
+            remedy=None if counts is None else f"its values are {value_counts(counts.iter_rows())}",
         )
 
 

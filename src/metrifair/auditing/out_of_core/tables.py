@@ -40,14 +40,14 @@ from metrifair.auditing.out_of_core.rows import (
 from metrifair.auditing.out_of_core.table_bins import TableBins, first_upto
 from metrifair.auditing.request import MOST_LEVELS
 from metrifair.errors import DataError, Remedy
+from metrifair.problem.predictions import value_counts
 from metrifair.problem.values import canonical
 from metrifair.support.arrays import Booleans, Floats, Integers
-from metrifair.support.checks import shortlist
 
 if TYPE_CHECKING:
     import polars as pl
 
-_LISTED = 4  # values in a message
+_LISTED = 11  # values: a message shows ten, and that there are more
 _MOST_VALUES = 2**21  # of a number that are looked at to cut it
 
 
@@ -83,10 +83,8 @@ def _scores(roles: Roles, schema: Mapping[str, Any], known: Callable[[str], nw.E
 def _value_counts(name: str, frame: Any, column: str, secrets: Sequence[str]) -> str:
     """The most frequent values of a column with their counts."""
     counted = frame.lazy().select(value=nw.col(column)).drop_nulls().group_by("value").agg(rows=nw.len())
-    ordered = counted.sort("rows", "value", descending=[True, False]).head(_LISTED + 1)
-    found = answer_of(name, lambda: ordered.collect().rows(), secrets)
-    pairs = [f"{value!r} ({rows:,})" for value, rows in found]
-    return shortlist(pairs, _LISTED)
+    ordered = counted.sort("rows", "value", descending=[True, False]).head(_LISTED)
+    return value_counts(answer_of(name, lambda: ordered.collect().rows(), secrets))
 
 
 @dataclass
