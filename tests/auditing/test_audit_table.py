@@ -19,7 +19,7 @@ from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memo
 from metrifair import AuditState, DataError, audit_file, audit_table, compare
 from metrifair.api import audit_table as counting_tables
 from metrifair.api.audit_table import count_file, count_table
-from metrifair.auditing.out_of_core import bins, table_bins
+from metrifair.auditing.out_of_core import bins, tables
 from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
@@ -199,7 +199,7 @@ def by_table(scores, cell, weight=None, **limits):
 def test_adversarial_scores_are_measured_to_the_tolerance(name, limits, monkeypatch):
     if limits:
         monkeypatch.setattr(bins, "_MOST_BINS", 256)
-        monkeypatch.setattr(table_bins, "_MOST_RANGES", 16)
+        monkeypatch.setattr(tables, "_MOST_RANGES", 16)
     scores, cell = adversarial()[name]
     found, _ = by_table(scores, cell, **limits)
     check_brackets(found, scores, in_memory(scores, cell), precision=1e-5 if found.complete else None)
@@ -254,7 +254,7 @@ def test_no_row_leaves_the_engine(monkeypatch):
     answers, answer = [], TableRows.answer
     monkeypatch.setattr(TableRows, "answer", lambda self, query: answers.append(answer(self, query)) or answers[-1])
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
-    monkeypatch.setattr(table_bins.TableBins, "most_held", 100)
+    monkeypatch.setattr(TableRows, "most_held", 100)
     frame = pl.LazyFrame({"p": np.random.default_rng(0).random(5000), "g": ["a", "b"] * 2500})
     audit_table(frame, score="p", group="g", **flat(**QUICKER, **COUNTED))
     assert len(answers) > 3

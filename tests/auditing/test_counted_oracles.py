@@ -12,7 +12,7 @@ import pytest
 
 from metrifair import AuditState
 from metrifair.api.audit_table import count_file, count_table
-from metrifair.auditing.out_of_core import bins, table_bins
+from metrifair.auditing.out_of_core import bins
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.tables import TableRows
@@ -78,7 +78,7 @@ def test_sums_of_an_engine_are_those_of_its_rows(weighted: bool, monkeypatch: py
         rows = TableRows.of(table, roles)
         rows.survey(0.5)
         binned = rows.count()
-        finer = table_bins.TableBins(rows).recount(binned.bins, 200)
+        finer = rows.recount(binned.bins, 200)
     assert len(data) > len(finer) > len(binned.bins)
     names = [level.values for level in rows.levels]
     for found in (binned.bins, finer):

@@ -17,7 +17,7 @@ from metrifair.auditing.out_of_core.files import FileTable, opened
 from metrifair.auditing.out_of_core.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, Request, Threshold, groups_allowed
-from metrifair.auditing.source import AuditSource, BinnedSource, ColumnSource, audit_source
+from metrifair.auditing.source import AuditSource, ColumnSource, audit_source
 from metrifair.errors import DataError
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import read_score_origin, source_files
@@ -136,7 +136,7 @@ def audit_file(
         origin = None if reading.replace else read_score_origin(path, files)
         audits = {}
         for name, roles in roles_by_name.items():
-            rows: AuditSource = BinnedSource(FileRows(source, roles, groups_allowed(request.max_groups)))
+            rows: AuditSource = FileRows(source, roles, groups_allowed(request.max_groups))
             if head is not None:
                 rows = ColumnSource(source.name, roles, head, scores, source.is_text)
             result = audit_source(rows, request, generator)

@@ -23,6 +23,7 @@ from metrifair.auditing.out_of_core.columns import (
     Roles,
     check_favorable,
     check_models,
+    check_some,
     levels_for,
     not_models,
     roles_by_score,
@@ -31,11 +32,10 @@ from metrifair.auditing.out_of_core.columns import (
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import AS_USUAL, ReadOptions
-from metrifair.auditing.out_of_core.rows import check_some
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, Request, Threshold, groups_allowed
-from metrifair.auditing.source import AuditSource, BinnedSource, ColumnSource, audit_source
+from metrifair.auditing.source import AuditSource, ColumnSource, audit_source
 from metrifair.auditing.state_file import Shape, Value, check_within, plain
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import ROUNDING
@@ -155,9 +155,10 @@ def audit_table(
     _check_scores(first, in_memory, roles_by_name)
     audits = {}
     for name, roles in roles_by_name.items():
-        binned: AuditSource = BinnedSource(rows[name])
         numeric = roles._replace(favorable_decision=None)  # the engine made 0 and 1 of decisions
-        source_rows = binned if in_memory is None else ColumnSource(place.name, numeric, in_memory, scores)
+        source_rows: AuditSource = rows[name]
+        if in_memory is not None:
+            source_rows = ColumnSource(place.name, numeric, in_memory, scores)
         result = audit_source(source_rows, request, generator)
         if len(scores) == 1 and result.rows is not None:  # in the order of their scores, as no other audit's are
             result = replace(result, rows=result.rows._replace(ordered=False))
@@ -213,7 +214,7 @@ def count_table(state: AuditState, place: Connected, roles: Roles, *, missing: s
     values = [[None, *_values(level)] for level in rows.levels]
     named = [tuple(own[code] for own, code in zip(values, codes, strict=True)) for codes in rows.cells]
     shape = Shape(roles.groups, roles.controls, roles.label, rows.weighted)
-    state._take(shape, named, cells.tally.selected, _counts(rows, grid))
+    state._take(shape, named, cells.selected, _counts(rows, grid))
     state.left_out += sum(cells.left_out.values())
 
 

@@ -16,7 +16,7 @@ from metrifair.auditing.decisions import at_or_above, number_or_default
 from metrifair.auditing.out_of_core.bins import StateCounts, StateGrid
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditOptions, Criteria, Request, range_ends
-from metrifair.auditing.source import BinnedSource, audit_source
+from metrifair.auditing.source import audit_source
 from metrifair.auditing.state_file import (
     Shape,
     StateParts,
@@ -393,7 +393,7 @@ class AuditState:
             raise DataError("this state holds no rows; add some, or merge it with others")
         check_last(self._parts, request)
         rows = StateRows(self._parts, self.shape, self.counts)
-        result = audit_source(BinnedSource(rows), request, np.random.default_rng(seed))
+        result = audit_source(rows, request, np.random.default_rng(seed))
         groups, controls, label = self.shape.groups, self.shape.controls, filter(None, [self.shape.label])
         columns = {"group": list(groups), "control": list(controls), "label": list(label)}
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"

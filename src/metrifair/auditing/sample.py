@@ -19,8 +19,8 @@ from metrifair.auditing.distribution import (
     distances_of,
     largest_gap,
 )
+from metrifair.auditing.out_of_core.bins import BinnedScores
 from metrifair.auditing.out_of_core.brackets import Brackets, CellSides, bracket_distances
-from metrifair.auditing.out_of_core.rows import BinnedScores
 from metrifair.auditing.records import REST, Conditions, Favorable
 from metrifair.auditing.request import MOST_PAIRED
 from metrifair.auditing.resampling import Rows
@@ -33,6 +33,11 @@ from metrifair.problem.predictions import scores_of
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical, canonical_values
 from metrifair.support.arrays import Floats, Integers
+
+UNUSABLE = "unusable"
+"""Why rows are left out, where nobody told one reason from another."""
+WITHHELD = "withheld"
+"""Why rows are left out whose cells whoever counted them found too small to show."""
 
 _NOBODY = Attribute("nobody", ("one", "other"))
 

@@ -14,10 +14,11 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
+from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, BinnedScores, StateCounts, StateGrid
 from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for
-from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, BinnedScores, CellTable, Tally
 from metrifair.auditing.request import LONGEST_NAME, Request
+from metrifair.auditing.sample import UNUSABLE, WITHHELD
+from metrifair.auditing.source import BinnedSource, CellTable
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, Remedy
 from metrifair.figures.intervals import FEW
 from metrifair.problem.criteria import criterion_named
@@ -324,7 +325,7 @@ def check_last(parts: StateParts, request: Request) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class StateRows:
+class StateRows(BinnedSource):
     """The counts of a state, as an audit asks for them."""
 
     parts: StateParts
@@ -350,8 +351,7 @@ class StateRows:
         arguments = decoded(self.shape.roles, levels, place, is_text=self.shape.is_text)
         ends = float(counts.low.min()), float(counts.high.max())
         left_out = {UNUSABLE: self.parts.left_out - self.parts.withheld, WITHHELD: self.parts.withheld}
-        tally = Tally(rows, weight, self.parts.selected)
-        return CellTable(arguments, tally, ends, left_out)
+        return CellTable(arguments, rows, weight, self.parts.selected, ends, left_out)
 
     def count(self) -> BinnedScores:
         """The bins; nobody can look into them any more."""

@@ -236,6 +236,17 @@ class Refiner(Protocol):
         """The rows of some bins, each at its own score."""
 
 
+@dataclass(frozen=True, eq=False)
+class BinnedScores:
+    """All rows in bins, and who can refine some of them; None: nobody can."""
+
+    bins: Bins
+    scale: Scale
+    refiner: Refiner | None = None
+    position_error: float = 0.0  # by which positions were rounded before they were added up
+    precision: float = 1e-5  # width of brackets, as a share of the range of the scores
+
+
 BINS = 2**16  # at most, and one more for the end of the range
 MOST_ATOMS = 2**12  # distinct scores up to which each is an entry of its own
 FINE = 28  # bits of a position within its bin: sums of integers are the same in any order

@@ -394,6 +394,12 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
     return rows
 
 
+def check_some(name: str, roles: Roles, rows: int) -> None:
+    """Raise a DataError unless there are rows that can be used."""
+    if rows == 0:
+        raise DataError(f"no row of {name} has a score in {roles.score!r} and a value in every other column asked for")
+
+
 def check_range(name: str, kind: Any, scores: Iterable[Any]) -> None:
     """Raise a DataError for integer scores between these ends that were cast to floating-point numbers and rounded."""
     if kind.is_integer() and max((abs(end) for end in scores if end is not None), default=0.0) >= EXACT:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import at_or_above
-from metrifair.auditing.out_of_core.bins import Bins, Counter, Scale, Steps, bins_for, steps_of
+from metrifair.auditing.out_of_core.bins import BinnedScores, Bins, Counter, Scale, Steps, bins_for, steps_of
 from metrifair.auditing.out_of_core.columns import (
     ColumnLevels,
     Roles,
@@ -26,8 +26,8 @@ from metrifair.auditing.out_of_core.columns import (
     used_rows,
 )
 from metrifair.auditing.out_of_core.files import FileTable
-from metrifair.auditing.out_of_core.rows import MOST_CELLS, BinnedScores, CellRows, CellTable, too_many_cells
 from metrifair.auditing.request import MOST_LEVELS
+from metrifair.auditing.source import CellTable, ColumnCells
 from metrifair.support.arrays import Booleans, Floats, Integers
 
 Keys: TypeAlias = NDArray[np.uint64]
@@ -244,7 +244,7 @@ def _sums(place: NDArray[Any], selected: Booleans, weight: Floats | None) -> Flo
 
 
 @dataclass
-class FileRows(CellRows):
+class FileRows(ColumnCells):
     """The rows of a file that can be used, as scores and cells."""
 
     source: FileTable
@@ -285,8 +285,7 @@ class FileRows(CellRows):
             keys = zip(*(code.tolist() for code in np.unravel_index(numbers_met[met], sizes)), strict=True)
             for key, new in zip(keys, sums[:, met].T, strict=True):
                 tally[key] = tally.get(key, 0.0) + new
-            if len(tally) > MOST_CELLS:
-                raise too_many_cells(self.roles)
+            self.check_few(len(tally))
         self.cells = sorted(tally)
         sums = np.array([tally[key] for key in self.cells]).reshape(-1, 3).T
         ends = self.seen.low, self.seen.high
@@ -302,7 +301,7 @@ class FileRows(CellRows):
     def _sizes(self) -> list[int]:
         sizes = [len(level.values) + 1 for level in self.levels]
         if prod(sizes) > _MOST_COMBINATIONS:
-            raise too_many_cells(self.roles)
+            self.check_few(prod(sizes))
         return sizes
 
     def read(self) -> Iterator[Block]:
