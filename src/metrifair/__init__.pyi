@@ -2,9 +2,8 @@ __version__: str
 
 from . import baselines, criteria, datasets, nn
 from .api.audit import audit
-from .api.audit_file import audit_file
+from .api.audit_columns import audit_file, audit_table
 from .api.audit_result import Audit
-from .api.audit_table import audit_table
 from .api.compare import AuditDifference, compare
 from .api.frontier import Frontier, frontier
 from .api.loading import load, save

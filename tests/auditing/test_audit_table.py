@@ -18,7 +18,7 @@ from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memo
 
 from metrifair import AuditState, DataError, audit_file, audit_table, compare
 from metrifair.api import audit_table as counting_tables
-from metrifair.api.audit_table import count_file, count_table
+from metrifair.api.state import count_file, count_table
 from metrifair.auditing.out_of_core import bins, tables
 from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances
 from metrifair.auditing.out_of_core.columns import Roles
@@ -183,7 +183,8 @@ def test_counting_in_the_engine_agrees_with_counting_a_file(case, tmp_path, monk
 
 def table_rows(scores, cell, weight=None):
     columns = {"p": scores, "g": cell} | ({} if weight is None else {"w": weight})
-    return TableRows.of(pl.LazyFrame(columns), Roles("p", ("g",), weight=None if weight is None else "w"))
+    roles = Roles("p", ("g",), weight=None if weight is None else "w")
+    return TableRows.of(Connected("the table", pl.LazyFrame(columns)), roles)
 
 
 def by_table(scores, cell, weight=None, **limits):
@@ -264,11 +265,11 @@ def test_no_row_leaves_the_engine(monkeypatch):
 def test_a_table_that_changes_while_it_is_counted_is_refused(monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
     frame = table(500)
-    rows = TableRows.of(frame, Roles("p", ("sex",)))
+    rows = TableRows.of(Connected("the table", frame), Roles("p", ("sex",)))
     rows.survey(0.5)
     binned = rows.count()
     base = binned.bins
-    changed = TableRows.of(frame[1:], Roles("p", ("sex",)))
+    changed = TableRows.of(Connected("the table", frame[1:]), Roles("p", ("sex",)))
     changed.survey(0.5)
     other = changed.count().refiner
     for look in (other.held, lambda parents: other.recount(parents, 256)):

@@ -42,7 +42,7 @@ class Hint(NamedTuple):
 
 
 HINTS = {
-    *(Hint("api/audit_table.py", "cuts", "placeholder"), Hint("api/state.py", "name", "leave out")),
+    *(Hint("api/state.py", "cuts", "placeholder"), Hint("api/state.py", "name", "leave out")),
     *(Hint("auditing/decisions.py", name, "placeholder") for name in ("threshold", "reference")),
     *(Hint("auditing/group_metrics.py", *rest) for rest in (("threshold", "placeholder"), ("y_pred", "'scores'"))),
     *(

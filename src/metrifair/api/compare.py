@@ -13,7 +13,6 @@ import narwhals.stable.v2 as nw
 from metrifair.api.audit_result import JSON_VERSION, Audit, FrameColumns, field_columns, interval_columns
 from metrifair.auditing.compare import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
-from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame_of
 from metrifair.report.audit.difference import difference_html
@@ -180,8 +179,7 @@ def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
 
 def compare_named(audits: Mapping[str, Audit], **options: Any) -> AuditDifference:
     """Compare each audit with the first; ``options`` are those of ``compare_audits``."""
-    results = {name: AuditResult(one.record, one.rows) for name, one in audits.items()}
-    return AuditDifference(audits, compare_audits(results, **options))
+    return AuditDifference(audits, compare_audits(audits, **options))
 
 
 def read_audit(audit: Audit | str | os.PathLike[str]) -> Audit:

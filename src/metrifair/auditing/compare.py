@@ -13,10 +13,10 @@ from metrifair.auditing.differences import (
     Names,
     change,
 )
-from metrifair.auditing.paired import correlations
+from metrifair.auditing.paired import correlations, in_memory
 from metrifair.auditing.ranking import compares_few
 from metrifair.auditing.records import AuditRecord, Conditions, Difference, DifferenceRecord, Pairing
-from metrifair.auditing.source import AuditResult
+from metrifair.auditing.source import AuditWithRows
 from metrifair.errors import DataError
 from metrifair.figures.selection_rates import HIGHEST
 from metrifair.problem.criteria import CRITERIA
@@ -128,7 +128,7 @@ def _select_alike(first: AuditRecord, second: AuditRecord) -> bool:
 
 
 def compare_audits(
-    audits: Mapping[str, AuditResult],
+    audits: Mapping[str, AuditWithRows],
     *,
     paired: bool | None = None,
     same_rows: bool = False,
@@ -167,7 +167,7 @@ def compare_audits(
         confidence,
         _differences(matched, confidence),
         unmatched,
-        can_pair=paired is None and bool(first.ordered_rows) and any(one.ordered_rows for _, one in others),
+        can_pair=paired is None and in_memory(first) and any(in_memory(one) for _, one in others),
         provenance=sources,
         origin=replace(origin or sources[0], files=files_of(sources)),
     )
@@ -200,8 +200,8 @@ def _differences(
 
 
 def _pairing(
-    first: AuditResult,
-    other: AuditResult,
+    first: AuditWithRows,
+    other: AuditWithRows,
     figures: Sequence[tuple[ComparedFigure, ComparedFigure]],
     *,
     paired: bool | None,

@@ -21,7 +21,7 @@ from metrifair.auditing.distribution import utility_of
 from metrifair.auditing.ranking import lowest_rate
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
-from metrifair.auditing.source import AuditedRows, AuditResult
+from metrifair.auditing.source import AuditedRows, AuditWithRows
 from metrifair.metrics.registry import facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
@@ -36,17 +36,21 @@ class _Influences(NamedTuple):
     weights: Sequence[Floats]
 
 
+def in_memory(audit: AuditWithRows) -> bool:
+    """Whether another audit of the same rows can be paired with this one."""
+    return audit.rows is not None and audit.rows.ordered
+
+
 def correlations(
-    before: AuditResult, after: AuditResult, figures: Sequence[tuple[ComparedFigure, ComparedFigure]]
+    before: AuditWithRows, after: AuditWithRows, figures: Sequence[tuple[ComparedFigure, ComparedFigure]]
 ) -> dict[Names, float] | None:
     """The correlation of the errors of each figure in two audits, by its names in the first.
 
     None where the rows of both are not the same, or not in memory.
     """
-    old, new = before.ordered_rows, after.ordered_rows
-    if old is None or new is None or not _same_rows(old, new):
+    rows = [one.rows for one in (before, after) if one.rows is not None and one.rows.ordered]
+    if len(rows) < 2 or not _same_rows(*rows):
         return None
-    rows = old, new
     orders = [np.arange(len(one.sample.problem)) if one.sample.order is None else one.sample.order for one in rows]
     compared = [_comparisons(one) for one in rows]
     influences = [

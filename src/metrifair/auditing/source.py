@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -39,7 +39,7 @@ from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table, columns
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.provenance import call_text, made_now
+from metrifair.support.provenance import made_now
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,37 +63,34 @@ class AuditedRows(NamedTuple):
     ordered: bool = True  # whether rows are in memory, in the order in which they were passed
 
 
-@dataclass(frozen=True, eq=False)
-class AuditResult:
-    """The record of an audit, and its rows."""
-
-    record: AuditRecord
-    rows: AuditedRows | None = None
+class AuditWithRows(Protocol):
+    """An audit, and its rows where they are still known."""
 
     @property
-    def ordered_rows(self) -> AuditedRows | None:
-        """The rows, where another audit of the same rows can be paired with them."""
-        return self.rows if self.rows is not None and self.rows.ordered else None
+    def record(self) -> AuditRecord:
+        """The findings."""
 
-    def with_provenance(self, function: Callable[..., Any], arguments: Mapping[str, Any], **facts: Any) -> AuditResult:
-        """Add the call, the versions, the time and further ``facts`` to the record's provenance."""
-        provenance = replace(
-            self.record.provenance,
-            call=call_text(function, arguments),
-            **facts,
-            **made_now(),
-        )
-        return replace(self, record=replace(self.record, provenance=provenance))
+    @property
+    def rows(self) -> AuditedRows | None:
+        """The rows."""
 
 
 def audit_source(
-    source: AuditSource, request: Request, generator: np.random.Generator, origin: object = None
-) -> AuditResult:
-    """The audit of the rows of any source."""
+    source: AuditSource,
+    request: Request,
+    generator: np.random.Generator,
+    /,
+    *,
+    origin: object = None,
+    ordered: bool = True,
+    **provenance: Any,
+) -> tuple[AuditRecord, AuditedRows]:
+    """The audit of the rows of any source, with the facts of its provenance."""
     sample = source.counts(request)
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
     record = audit_record(sample, request, generator, selection_of(sample, request))
-    return AuditResult(record, AuditedRows(sample, request, origin, ordered=sample.binned is None))
+    record = replace(record, provenance=replace(record.provenance, **provenance, **made_now()))
+    return record, AuditedRows(sample, request, origin, ordered=ordered and sample.binned is None)
 
 
 @dataclass(frozen=True, eq=False)

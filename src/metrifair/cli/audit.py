@@ -174,8 +174,7 @@ def audit_command(
         )
     place = table_at(file, table, query, reading, [*written, rates])
     check_columns(file, reading, score=score, **asked)
-    from metrifair.api.audit_file import audit_file
-    from metrifair.api.audit_table import audit_table
+    from metrifair.api.audit_columns import audit_file, audit_table
     from metrifair.cli.console import console, working_with_notes
     from metrifair.cli.show import write_rates
 

@@ -81,8 +81,7 @@ def count_command(
     """
     place = table_at(file, table, query, reading, [output])
     check_columns(file, reading, **columns)
-    from metrifair.api.audit_table import count_file, count_table
-    from metrifair.api.state import AuditState
+    from metrifair.api.state import AuditState, count_file, count_table
     from metrifair.auditing.out_of_core.columns import Roles
     from metrifair.cli.console import console, say, working_with_notes
 

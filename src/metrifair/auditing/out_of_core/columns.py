@@ -422,21 +422,16 @@ def used_codes(roles: Roles, codes: Sequence[NDArray[Any]]) -> Booleans:
     return np.ones(len(codes[0]), np.bool_) if roles.label is None else codes[-1] > 0
 
 
-def roles_by_score(score: str | Sequence[str], request: Request, **columns: Any) -> dict[str, Roles]:
+def roles_by_score(request: Request, arguments: Mapping[str, Any]) -> dict[str, Roles]:
     """What columns are, by that of the scores; several are those of several models. Checked."""
-    names = names_of("score", score)
+    names = names_of("score", arguments["score"])
     if not names or len(set(names)) < len(names):
-        raise DataError("must name one column, or several different ones", argument="score", received=score)
-    return {
-        one: Roles.named(
-            score=one,
-            **columns,
-            cuts=request.cuts,
-            continuous=request.numbers,
-            favorable_decision=request.favorable_decision,
+        raise DataError(
+            "must name one column, or several different ones", argument="score", received=arguments["score"]
         )
-        for one in names
-    }
+    columns = {role: arguments[role] for role in ("group", "label", "control", "weight")}
+    columns |= {"cuts": request.cuts, "continuous": request.numbers, "favorable_decision": request.favorable_decision}
+    return {name: Roles.named(score=name, **columns) for name in names}
 
 
 def check_models(table: pl.DataFrame, scores: Sequence[str]) -> None:

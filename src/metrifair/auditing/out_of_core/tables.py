@@ -39,7 +39,7 @@ from metrifair.auditing.out_of_core.columns import (
     precision_of,
     used_codes,
 )
-from metrifair.auditing.out_of_core.connections import answer_of
+from metrifair.auditing.out_of_core.connections import Connected, answer_of
 from metrifair.auditing.out_of_core.files import check_columns
 from metrifair.auditing.out_of_core.formats import absent_words, polars
 from metrifair.auditing.request import MOST_LEVELS
@@ -122,22 +122,21 @@ class TableRows(ColumnCells):
     @classmethod
     def of(
         cls,
-        table: Any,
+        place: Connected,
         roles: Roles,
         *,
-        name: str = "the table",
         max_groups: int = MOST_LEVELS,
-        secrets: tuple[str, ...] = (),
         beside: tuple[str, ...] = (),
         missing: str | Sequence[str] = (),
     ) -> TableRows:
         """The rows of whatever narwhals knows; a DataError for anything else, and for columns that are not there."""
+        name, secrets = place.name, place.secrets
         try:
-            frame = nw.from_native(table)
+            frame = nw.from_native(place.table)
         except TypeError:
             raise DataError(
-                f"table must be a data frame, or a table of DuckDB, Ibis, Dask or Spark, got {type(table).__name__}; "
-                "for a file use audit_file"
+                "table must be a data frame, or a table of DuckDB, Ibis, Dask or Spark, got "
+                f"{type(place.table).__name__}; for a file use audit_file"
             ) from None
         scores = roles.score, *beside
         check_columns(name, answer_of(name, lambda: frame.columns, secrets), roles.by_role | {"score": scores})
