@@ -17,7 +17,7 @@ from test_audit_file import CASES, check_equal, table
 from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memory
 
 from metrifair import AuditState, DataError, audit_file, audit_table, compare
-from metrifair.api import audit_table as counting_tables
+from metrifair.api import state as counting_tables
 from metrifair.api.state import count_file, count_table
 from metrifair.auditing.out_of_core import bins, tables
 from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances

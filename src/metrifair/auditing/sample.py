@@ -298,13 +298,13 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
 class MeasuredPair(NamedTuple):
     """One comparison: the scores of both sides, as far as they are told apart, and its distances."""
 
-    found: TwoSamples
-    dealt: TwoSamples  # groups are dealt anew to scores in bins that no group had a say in
+    pair: TwoSamples
+    permuted: TwoSamples  # groups are permuted over scores in bins that no group had a say in
     gap: LargestGap
     values: Mapping[str, float]
     brackets: Mapping[str, Interval] = {}  # none of rows in memory
     rows: tuple[Rows, ...] = ()  # of either side, where they have weights and are in memory
-    own: tuple[Floats, Floats] | None = None  # all scores of the left side and its rows at each; None: as found
+    left_scores: tuple[Floats, Floats] | None = None  # all of the left side and its rows at each; None: as in the pair
 
 
 def measured_pairs(
@@ -326,10 +326,10 @@ def _bracketed_pairs(
     sample: AuditSample, compared: Sequence[Compared], metrics: Sequence[str], brackets: Brackets
 ) -> Iterator[MeasuredPair]:
     for one, known in zip(compared, brackets.found, strict=True):
-        dealt, _ = one.two_samples(one.sides)
+        pair, _ = one.two_samples(one.sides)
         yield MeasuredPair(
-            _split_at(dealt, known.gap, whole=not sample.weighted),
-            dealt,
+            _split_at(pair, known.gap, whole=not sample.weighted),
+            pair,
             known.gap,
             {metric: known.value(metric, brackets.scale) for metric in metrics},
             {metric: known.bracket(metric, brackets.scale) for metric in metrics},
@@ -346,13 +346,13 @@ def _exact_pairs(sample: AuditSample, compared: Sequence[Compared], metrics: Seq
             members = members_of(sample.problem, part.units, place)
             everyone = Everyone(part.scores, members.units, members.codes)
             for one in several:
-                dealt, own, gap, values = everyone.against_rest(one.left, metrics)
-                yield MeasuredPair(_split_at(dealt, gap, whole=True), dealt, gap, values, own=own)
+                pair, left_scores, gap, values = everyone.against_rest(one.left, metrics)
+                yield MeasuredPair(_split_at(pair, gap, whole=True), pair, gap, values, left_scores=left_scores)
             continue
         for one in several:
-            found, rows = one.two_samples(one.sides)
-            values = {name: float(value) for name, value in distances_of(*found, metrics).items()}
-            yield MeasuredPair(found, found, largest_gap(found), values, rows=rows)
+            pair, rows = one.two_samples(one.sides)
+            values = {name: float(value) for name, value in distances_of(*pair, metrics).items()}
+            yield MeasuredPair(pair, pair, largest_gap(pair), values, rows=rows)
 
 
 def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:
