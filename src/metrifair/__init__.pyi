@@ -10,7 +10,7 @@ from .api.loading import load, save
 from .api.model_card import to_card
 from .api.monitor import AuditSeries, monitor
 from .api.state import AuditState
-from .auditing.out_of_core.formats import ReadOptions
+from .auditing.formats import ReadOptions
 from .auditing.request import AuditOptions
 from .auditing.unfairness import unfairness
 from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor

@@ -18,10 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import DataError, audit, audit_file
-from metrifair.auditing import record
-from metrifair.auditing.out_of_core import bins, brackets, counting, files
-from metrifair.auditing.out_of_core.columns import Roles
-from metrifair.auditing.out_of_core.counting import FilePasses, FileRows
+from metrifair.auditing import bins, brackets, counting, files, record
+from metrifair.auditing.columns import Roles
+from metrifair.auditing.counting import FilePasses, FileRows
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.criteria import EQUALIZED_ODDS
 from metrifair.wording.findings import finding_sentence

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditOptions, AuditState, distances
-from metrifair.auditing.out_of_core import bins
-from metrifair.auditing.out_of_core.bins import BinnedScores, Scale, bins_for
-from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances
-from metrifair.auditing.out_of_core.counting import (
+from metrifair.auditing import bins
+from metrifair.auditing.bins import BinnedScores, Scale, bins_for
+from metrifair.auditing.brackets import CellSides, bracket_distances
+from metrifair.auditing.counting import (
     Block,
     FilePasses,
     Survey,

@@ -12,10 +12,10 @@ import pytest
 
 from metrifair import AuditState
 from metrifair.api.state import count_file, count_table
-from metrifair.auditing.out_of_core import bins
-from metrifair.auditing.out_of_core.columns import Roles
-from metrifair.auditing.out_of_core.connections import Connected
-from metrifair.auditing.out_of_core.tables import TableRows
+from metrifair.auditing import bins
+from metrifair.auditing.columns import Roles
+from metrifair.auditing.connections import Connected
+from metrifair.auditing.tables import TableRows
 
 ROLES = Roles.named(score="p", group="g", label="y", weight="w")
 

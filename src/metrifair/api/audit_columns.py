@@ -11,22 +11,15 @@ import numpy as np
 from metrifair.api.audit import audit
 from metrifair.api.audit_result import Audit
 from metrifair.api.compare import AuditDifference, one_or_compared
-from metrifair.auditing.out_of_core.columns import (
-    LOOKED_AT,
-    Roles,
-    check_favorable,
-    check_models,
-    not_models,
-    roles_by_score,
-)
-from metrifair.auditing.out_of_core.connections import Connected
-from metrifair.auditing.out_of_core.counting import FileRows
-from metrifair.auditing.out_of_core.files import FileTable, opened
-from metrifair.auditing.out_of_core.formats import AS_USUAL, ReadOptions
-from metrifair.auditing.out_of_core.tables import TableRows
+from metrifair.auditing.columns import LOOKED_AT, Roles, check_favorable, check_models, not_models, roles_by_score
+from metrifair.auditing.connections import Connected
+from metrifair.auditing.counting import FileRows
+from metrifair.auditing.files import FileTable, opened
+from metrifair.auditing.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, Request, Threshold, groups_allowed
 from metrifair.auditing.source import AuditSource, ColumnSource, audit_source
+from metrifair.auditing.tables import TableRows
 from metrifair.errors import DataError
 from metrifair.problem.predictions import ROUNDING
 from metrifair.problem.tables import library_of

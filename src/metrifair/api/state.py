@@ -13,14 +13,13 @@ import numpy as np
 
 from metrifair.api.audit import audit
 from metrifair.api.audit_result import Audit
+from metrifair.auditing.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
+from metrifair.auditing.columns import ColumnLevels, Roles, check_some
+from metrifair.auditing.connections import Connected
+from metrifair.auditing.counting import FileRows
 from metrifair.auditing.decisions import at_or_above, number_or_default
-from metrifair.auditing.out_of_core.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
-from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, check_some
-from metrifair.auditing.out_of_core.connections import Connected
-from metrifair.auditing.out_of_core.counting import FileRows
-from metrifair.auditing.out_of_core.files import opened
-from metrifair.auditing.out_of_core.formats import AS_USUAL, ReadOptions
-from metrifair.auditing.out_of_core.tables import TableRows
+from metrifair.auditing.files import opened
+from metrifair.auditing.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditOptions, Criteria, Request, range_ends
 from metrifair.auditing.source import audit_source
@@ -39,6 +38,7 @@ from metrifair.auditing.state_file import (
     plain,
     warn_of_the_same,
 )
+from metrifair.auditing.tables import TableRows
 from metrifair.errors import DataError, ModelFileError, Remedy
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.criteria import criterion_named

@@ -6,13 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from metrifair.auditing.differences import (
-    BY_GROUP,
-    DECISIONS,
-    ComparedFigure,
-    Names,
-    change,
-)
+from metrifair.auditing.differences import BY_GROUP, DECISIONS, ComparedFigure, Names, change
 from metrifair.auditing.paired import correlations, in_memory
 from metrifair.auditing.ranking import compares_few
 from metrifair.auditing.records import AuditRecord, Conditions, Difference, DifferenceRecord, Pairing

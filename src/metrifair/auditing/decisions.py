@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.out_of_core.bins import Bins, Refiner
+from metrifair.auditing.bins import Bins, Refiner
 from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, AuditSet, everyone_in, members_of, sets_of

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import Selection
 from metrifair.auditing.distribution import stand_ins
-from metrifair.auditing.out_of_core.formats import LIKE_MISSING
+from metrifair.auditing.formats import LIKE_MISSING
 from metrifair.auditing.records import Decisions, Favorable, Finding, Note
 from metrifair.auditing.request import Plan, Threshold
 from metrifair.auditing.resampling import spread_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,7 @@ from metrifair.auditing.notes import DECISION_NOTES, audit_notes, decision_notes
 from metrifair.auditing.numbers import Bands, along_number, worst_cut
 from metrifair.auditing.records import AuditRecord, AuditSettings, Distribution, Finding, WitnessCurve
 from metrifair.auditing.request import MOST_PAIRED, Plan, Request
-from metrifair.auditing.resampling import (
-    RESOLUTION,
-    Intervals,
-    Rows,
-    bootstrap,
-    permutation_p_values,
-    thinned,
-)
+from metrifair.auditing.resampling import RESOLUTION, Intervals, Rows, bootstrap, permutation_p_values, thinned
 from metrifair.auditing.sample import (
     AuditSample,
     Compared,
@@ -135,22 +128,20 @@ def _settings(sample: AuditSample, request: Request, selection: Selection | None
         names = list(map(str, attribute.groups))
         if attribute.name in rules and (reference := rules[attribute.name].reference) != HIGHEST:
             references[attribute.name] = canonical_values(attribute.values)[names.index(reference)]
-    return AuditSettings(
-        threshold=request.threshold,
-        selected_by=None if selection is None else selection.by,
-        reference=references,
-        min_group_size=request.min_group_size,
-        min_group_share=request.min_group_share,
-        favorable=request.favorable,
-        favorable_decision=canonical(request.favorable_decision),
-        pos_label=canonical_values(scheme.classes)[scheme.positive] if scheme.classes else None,
-        criteria=[one.name for one in request.named_criteria()],
-        metrics=request.named_metrics(),
-        contrast=request.contrast,
-        intersectional=request.intersectional,
-        standard=request.standard,
-        loss=request.loss,
-    )
+    asked = {
+        setting.name: getattr(request, setting.name)
+        for setting in fields(AuditSettings)
+        if hasattr(request, setting.name)
+    }
+    values = {
+        "selected_by": None if selection is None else selection.by,
+        "reference": references,
+        "favorable_decision": canonical(request.favorable_decision),
+        "pos_label": canonical_values(scheme.classes)[scheme.positive] if scheme.classes else None,
+        "criteria": [criterion.name for criterion in request.named_criteria()],
+        "metrics": request.named_metrics(),
+    }
+    return AuditSettings(**asked | values)
 
 
 def _rows_of(sample: AuditSample) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from metrifair.auditing.bins import BinnedScores
+from metrifair.auditing.brackets import Brackets, CellSides, bracket_distances
 from metrifair.auditing.distribution import (
     CountedScores,
     LargestGap,
@@ -19,8 +21,6 @@ from metrifair.auditing.distribution import (
     distances_of,
     largest_gap,
 )
-from metrifair.auditing.out_of_core.bins import BinnedScores
-from metrifair.auditing.out_of_core.brackets import Brackets, CellSides, bracket_distances
 from metrifair.auditing.records import REST, Conditions, Favorable
 from metrifair.auditing.request import MOST_PAIRED
 from metrifair.auditing.resampling import Rows

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from metrifair.auditing.decisions import at_or_above, number_or_default, selection_of
-from metrifair.auditing.distribution import counted_cells
-from metrifair.auditing.out_of_core.bins import BinnedScores
-from metrifair.auditing.out_of_core.brackets import check_brackets
-from metrifair.auditing.out_of_core.columns import (
+from metrifair.auditing.bins import BinnedScores
+from metrifair.auditing.brackets import check_brackets
+from metrifair.auditing.columns import (
     ColumnLevels,
     ManyNumbers,
     Roles,
@@ -28,6 +26,8 @@ from metrifair.auditing.out_of_core.columns import (
     scores_in,
     used_rows,
 )
+from metrifair.auditing.decisions import at_or_above, number_or_default, selection_of
+from metrifair.auditing.distribution import counted_cells
 from metrifair.auditing.record import audit_record
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed

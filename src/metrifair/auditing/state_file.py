@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, BinnedScores, StateCounts, StateGrid
-from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for
+from metrifair.auditing.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, BinnedScores, StateCounts, StateGrid
+from metrifair.auditing.columns import Roles, decoded, levels_for
 from metrifair.auditing.request import LONGEST_NAME, Request
 from metrifair.auditing.sample import UNUSABLE, WITHHELD
 from metrifair.auditing.source import BinnedSource, CellTable

@@ -19,8 +19,8 @@ from sklearn.pipeline import Pipeline
 
 import metrifair
 from metrifair.api.frontier import Frontier
+from metrifair.auditing.formats import DAY_OR_MONTH
 from metrifair.auditing.notes import naming_notes
-from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.cli.console import collected_warnings, working
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import continuous_asked, cuts_asked

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
-from metrifair.auditing.out_of_core.formats import ReadOptions
+from metrifair.auditing.formats import ReadOptions
 from metrifair.cli import options
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known

@@ -15,15 +15,7 @@ from metrifair.errors import DataError, Remedy
 from metrifair.problem.criteria import SCORES, Criterion, ScoreFunction
 from metrifair.problem.losses import REGRESSION_LOSSES, log_clipped, log_losses, logits, tied
 from metrifair.problem.problem import Problem, Scheme
-from metrifair.problem.tables import (
-    Column,
-    Table,
-    array_of,
-    codes,
-    columns,
-    one_column,
-    wrapped,
-)
+from metrifair.problem.tables import Column, Table, array_of, codes, columns, one_column, wrapped
 from metrifair.problem.values import Value, canonical, is_missing_value, letters, place_among
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, require, shortlist

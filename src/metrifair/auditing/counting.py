@@ -15,17 +15,10 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.auditing.bins import BinnedScores, Bins, Counter, Scale, Steps, bins_for, steps_of
+from metrifair.auditing.columns import ColumnLevels, Roles, UsedRows, levels_for, numbers, used_rows
 from metrifair.auditing.decisions import at_or_above
-from metrifair.auditing.out_of_core.bins import BinnedScores, Bins, Counter, Scale, Steps, bins_for, steps_of
-from metrifair.auditing.out_of_core.columns import (
-    ColumnLevels,
-    Roles,
-    UsedRows,
-    levels_for,
-    numbers,
-    used_rows,
-)
-from metrifair.auditing.out_of_core.files import FileTable
+from metrifair.auditing.files import FileTable
 from metrifair.auditing.request import MOST_LEVELS
 from metrifair.auditing.source import CellTable, ColumnCells
 from metrifair.support.arrays import Booleans, Floats, Integers

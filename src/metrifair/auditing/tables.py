@@ -17,19 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from metrifair.auditing.decisions import at_or_above
-from metrifair.auditing.out_of_core.bins import (
-    BinnedScores,
-    Bins,
-    Counter,
-    Entries,
-    Scale,
-    Steps,
-    bins_for,
-    joined,
-    steps_of,
-)
-from metrifair.auditing.out_of_core.columns import (
+from metrifair.auditing.bins import BinnedScores, Bins, Counter, Entries, Scale, Steps, bins_for, joined, steps_of
+from metrifair.auditing.columns import (
     ColumnLevels,
     Roles,
     check_range,
@@ -39,9 +28,10 @@ from metrifair.auditing.out_of_core.columns import (
     precision_of,
     used_codes,
 )
-from metrifair.auditing.out_of_core.connections import Connected, answer_of
-from metrifair.auditing.out_of_core.files import check_columns
-from metrifair.auditing.out_of_core.formats import absent_words, polars
+from metrifair.auditing.connections import Connected, answer_of
+from metrifair.auditing.decisions import at_or_above
+from metrifair.auditing.files import check_columns
+from metrifair.auditing.formats import absent_words, polars
 from metrifair.auditing.request import MOST_LEVELS
 from metrifair.auditing.sample import UNUSABLE
 from metrifair.auditing.source import MOST_CELLS, CellTable, ColumnCells

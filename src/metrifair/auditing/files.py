@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metrifair.auditing.out_of_core.formats import (
+from metrifair.auditing.formats import (
     AS_USUAL,
     TEXT,
     ReadOptions,
@@ -164,7 +164,7 @@ class FileTable:
 
     def precision(self, column: str) -> np.dtype[Any]:
         """The precision of the numbers in a column."""
-        from metrifair.auditing.out_of_core.columns import precision_of  # noqa: PLC0415  # imports torch
+        from metrifair.auditing.columns import precision_of  # noqa: PLC0415  # imports torch
 
         return precision_of(frame.collect_schema()[column] for frame in self.frames)
 

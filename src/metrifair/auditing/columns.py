@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.out_of_core.formats import COMMA, MISSING, polars
+from metrifair.auditing.formats import COMMA, MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, Request, too_many_groups
 from metrifair.errors import DataError, Remedies, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups

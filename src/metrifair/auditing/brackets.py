@@ -34,8 +34,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from metrifair.auditing.bins import BinnedScores, Bins, Scale, Steps, joined
 from metrifair.auditing.distribution import LargestGap
-from metrifair.auditing.out_of_core.bins import BinnedScores, Bins, Scale, Steps, joined
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS, Convex, Integral, facts
 from metrifair.support.arrays import Floats, Integers
