@@ -128,11 +128,8 @@ def _settings(sample: AuditSample, request: Request, selection: Selection | None
         names = list(map(str, attribute.groups))
         if attribute.name in rules and (reference := rules[attribute.name].reference) != HIGHEST:
             references[attribute.name] = canonical_values(attribute.values)[names.index(reference)]
-    asked = {
-        setting.name: getattr(request, setting.name)
-        for setting in fields(AuditSettings)
-        if hasattr(request, setting.name)
-    }
+    shared = {setting.name for setting in fields(AuditSettings)} & {option.name for option in fields(Request)}
+    asked = {name: getattr(request, name) for name in shared}
     values = {
         "selected_by": None if selection is None else selection.by,
         "reference": references,
