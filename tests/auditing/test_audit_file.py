@@ -444,7 +444,7 @@ def test_notes_say_how_exact_the_figures_are(scores, monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 4)
     monkeypatch.setattr(bins, "_FEWEST_BINS", 4)
     monkeypatch.setattr(brackets, "_MOST_PASSES", 1)
-    monkeypatch.setattr(FilePasses, "most_held", 1)
+    monkeypatch.setattr(FilePasses, "most_in_memory", 1)
     coarse = audit_file(scores, **flat(**options, **STREAMED))
     assert any("wider than the tolerance" in text for text in coarse.note_texts())
 

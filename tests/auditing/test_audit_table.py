@@ -255,7 +255,7 @@ def test_no_row_leaves_the_engine(monkeypatch):
     answers, answer = [], TableRows.answer
     monkeypatch.setattr(TableRows, "answer", lambda self, query: answers.append(answer(self, query)) or answers[-1])
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
-    monkeypatch.setattr(TableRows, "most_held", 100)
+    monkeypatch.setattr(TableRows, "most_in_memory", 100)
     frame = pl.LazyFrame({"p": np.random.default_rng(0).random(5000), "g": ["a", "b"] * 2500})
     audit_table(frame, score="p", group="g", **flat(**QUICKER, **COUNTED))
     assert len(answers) > 3
@@ -272,10 +272,10 @@ def test_a_table_that_changes_while_it_is_counted_is_refused(monkeypatch):
     changed = TableRows.of(Connected("the table", frame[1:]), Roles("p", ("sex",)))
     changed.survey(0.5)
     other = changed.count().refiner
-    for look in (other.held, lambda parents: other.recount(parents, 256)):
+    for look in (other.steps, lambda parents: other.recount(parents, 256)):
         with pytest.raises(DataError, match="the table changed while it was counted; audit a copy or a snapshot of it"):
             look(base)
-    assert len(binned.refiner.held(base)) == frame["p"].n_unique()
+    assert len(binned.refiner.steps(base)) == frame["p"].n_unique()
 
 
 @pytest.mark.parametrize("how", [{}, COUNTED])

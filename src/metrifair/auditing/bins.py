@@ -226,13 +226,13 @@ class Refiner(Protocol):
         """How many bins there may be."""
 
     @property
-    def most_held(self) -> int:
+    def most_in_memory(self) -> int:
         """How many rows may be held in memory at the end."""
 
     def recount(self, parents: Bins, most: int) -> Bins:
         """The rows of some bins in about ``most`` finer ones."""
 
-    def held(self, parents: Bins) -> Steps:
+    def steps(self, parents: Bins) -> Steps:
         """The rows of some bins, each at its own score."""
 
 

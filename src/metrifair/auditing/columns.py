@@ -186,11 +186,11 @@ def check_favorable(roles: Roles, selected: float, decisions: pl.Series | None =
         )
 
 
-def named(values: Sequence[object]) -> list[Any]:
+def name_values(values: Sequence[object]) -> list[Any]:
     """Names read as text, which they stay; numbers only where that changes no name, so that 9 comes before 10.
 
-    >>> named(["10", "9"]), named(["02139", "10001"]), named(["18_25", "26_40"]), named(["1.50", "true"])
-    ([10, 9], ['02139', '10001'], ['18_25', '26_40'], ['1.50', 'true'])
+    >>> [name_values(text) for text in (["10", "9"], ["02139", "10001"], ["18_25", "26_40"], ["1.50", "true"])]
+    [[10, 9], ['02139', '10001'], ['18_25', '26_40'], ['1.50', 'true']]
     """
     text = [str(value) for value in values]
     for kind in (int, float):
@@ -203,16 +203,16 @@ def named(values: Sequence[object]) -> list[Any]:
     return text
 
 
-def meant(values: Sequence[object]) -> list[Any]:
+def label_values(values: Sequence[object]) -> list[Any]:
     """Labels read as text, as what they look like: all integers, all numbers, all true or false; else text.
 
-    >>> meant(["1", "0"]), meant(["1.50", "2"]), meant(["a", "1"]), meant(["007", "8"]), meant(["True", "false"])
-    ([1, 0], [1.5, 2.0], ['a', '1'], ['007', '8'], [True, False])
+    >>> [label_values(text) for text in (["1", "0"], ["1.50", "2"], ["a", "1"], ["007", "8"], ["True", "false"])]
+    [[1, 0], [1.5, 2.0], ['a', '1'], ['007', '8'], [True, False]]
     """
     text = [str(value).strip() for value in values]
     if {value.lower() for value in text} <= {"true", "false"}:
         return [value.lower() == "true" for value in text]
-    found = named(text)
+    found = name_values(text)
     if all(map(_NUMBER.fullmatch, text)) and isinstance(found[0], str):
         return [float(value) for value in text]
     return found
@@ -339,7 +339,7 @@ def decoded(
         values: Sequence[Any] = level.values
         if is_text and level.cuts is None:
             many = level.is_number or (level.is_number is None and len(values) > MOST_CLASSES)
-            values = (meant if level.role == "label" or is_set or many else named)(values)
+            values = (label_values if level.role == "label" or is_set or many else name_values)(values)
         place = np.asarray(code, dtype=np.int64)
         array = np.array([None, *values], dtype=object)[place] if (place == 0).any() else np.array(values)[place - 1]
         found[level.role][level.name] = array

@@ -147,7 +147,7 @@ class FilePasses:
 
     read: Pass
     grid: Grid
-    most_held: ClassVar[int] = 2**20
+    most_in_memory: ClassVar[int] = 2**20
 
     @property
     def most(self) -> int:
@@ -177,7 +177,7 @@ class FilePasses:
             counter.add(number, self.grid.scale.positions(block.scores), *block)
         return counter.bins(self.grid.scale, parents, parent)
 
-    def held(self, parents: Bins) -> Steps:
+    def steps(self, parents: Bins) -> Steps:
         """The rows of some bins, held in memory."""
         kept = [block for block, _ in self._rows_under(parents.high, parents.low)]
         scores, cell = np.concatenate([part.scores for part in kept]), np.concatenate([part.cell for part in kept])

@@ -49,14 +49,14 @@ def threshold_for(
     >>> threshold_for(Request(standard="ll144"), decisions=False, probabilities=True)
     ('median', 'median')
     """
-    asked = request.threshold
-    if decisions and (asked == "auto" or (not isinstance(asked, str | None) and 0 < asked <= 1)):
+    threshold = request.threshold
+    if decisions and (threshold == "auto" or (not isinstance(threshold, str | None) and 0 < threshold <= 1)):
         return DEFAULT_THRESHOLD, "decisions"
-    if asked == "auto" and STANDARDS[request.standard or ""].by_median:
-        asked = "median"
-    if asked == "auto":
-        asked = DEFAULT_THRESHOLD if probabilities else None
-    if asked is None and request.standard:
+    if threshold == "auto" and STANDARDS[request.standard or ""].by_median:
+        threshold = "median"
+    if threshold == "auto":
+        threshold = DEFAULT_THRESHOLD if probabilities else None
+    if threshold is None and request.standard:
         why = "no threshold selects anybody" if request.threshold is None else "these scores are not probabilities"
         raise DataError(
             f"compares selection rates, and {why}",
@@ -64,7 +64,7 @@ def threshold_for(
             received=request.standard,
             remedy=Remedy("threshold", detail=", the lowest score that is selected, or 'median'"),
         )
-    return None if asked is None else (asked, "median" if asked == "median" else "threshold")
+    return None if threshold is None else (threshold, "median" if threshold == "median" else "threshold")
 
 
 def number_or_default(threshold: float | str | None) -> float:

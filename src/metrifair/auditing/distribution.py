@@ -252,12 +252,12 @@ def utility_of(metric: str, found: TwoSamples) -> Witness | None:
     >>> utility_of("wasserstein", TwoSamples(np.array([0.0, 1, 3]), np.array([1.0, 0, 0]), np.array([0.0, 1, 1]))).gap
     2.0
     """
-    told = facts(metric).witness
-    if told is None:
+    witness = facts(metric).witness
+    if witness is None:
         return None
     # Scores are in order: an audit of many groups would sort them many thousand times.
     below = [np.cumsum(side) / side.sum() for side in found[1:]]
-    utility = told(Merged(found.values, below[0], below[1]))
+    utility = witness(Merged(found.values, below[0], below[1]))
     left, right = (float(shares(side) @ utility(found.values)) for side in found[1:])
     return Witness(metric, (left, right), utility)
 

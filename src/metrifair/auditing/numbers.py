@@ -33,8 +33,8 @@ from metrifair.support.special import student_quantile
 
 METRICS = ("kolmogorov", "wasserstein", "energy")  # those that are read off the table
 SCORES = 1024  # told apart in the table
-_DEALT = 128  # scores told apart where the attribute is dealt anew
-_SHUFFLED = 2**16  # rows up to which the attribute itself is dealt anew
+_MORE_SCORES = 128  # told apart where the attribute is permuted
+_SHUFFLED = 2**16  # rows up to which the attribute itself is permuted
 _FEW_CUTS, _FEW_SCORES = 20, 64  # of the smaller table that more rows, and the bootstrap, are drawn in
 _FEWEST_SCORES = 24  # where one row after the other is left out
 _BLOCK = 2**20  # numbers in the tables that are held at once
@@ -159,11 +159,11 @@ class Resampled(NamedTuple):
 
 
 def p_values(table: BandTable, rows: int, permutations: int, generator: np.random.Generator) -> dict[str, float]:
-    """How often an attribute dealt anew to the same scores shows as much: the worst cut is looked for every time."""
-    used = table.coarser(len(table.counts), _DEALT) if rows <= _SHUFFLED else table.coarser(_FEW_CUTS, _FEW_SCORES)
+    """How often a permuted attribute shows as much with the same scores: the worst cut is looked for every time."""
+    used = table.coarser(*(len(table.counts), _MORE_SCORES) if rows <= _SHUFFLED else (_FEW_CUTS, _FEW_SCORES))
     seen = {metric: float(used.gaps().worst(metric)) for metric in METRICS}
     beyond, done = dict.fromkeys(METRICS, 1), 1  # the attribute as it is among them
-    for drawn in _dealt(used.counts, permutations, generator, shuffled=rows <= _SHUFFLED):
+    for drawn in _permuted(used.counts, permutations, generator, shuffled=rows <= _SHUFFLED):
         gaps = used.gaps(drawn)
         done += len(drawn)
         for metric in METRICS:
@@ -171,7 +171,7 @@ def p_values(table: BandTable, rows: int, permutations: int, generator: np.rando
     return {metric: times / done for metric, times in beyond.items()}
 
 
-def _dealt(counts: Floats, draws: int, generator: np.random.Generator, *, shuffled: bool) -> Iterator[Floats]:
+def _permuted(counts: Floats, draws: int, generator: np.random.Generator, *, shuffled: bool) -> Iterator[Floats]:
     """Tables with the same margins, several at a time: (some, bands, scores)."""
     bands, scores = counts.shape
     whole = np.rint(counts).astype(np.int64)

@@ -233,7 +233,7 @@ def _check_cells(counts: StateCounts, selected: Floats, cells: int, *, weighted:
     if len(np.unique(counts.cell)) < cells or float(rows.sum(dtype=np.float64)) > 2.0**53:
         raise ModelFileError("a cell holds no rows, or all of them together too many")
     weight = counts.weight if weighted else rows
-    held = np.bincount(counts.cell, weight, cells) if len(rows) else np.zeros(0)
+    amount = np.bincount(counts.cell, weight, cells) if len(rows) else np.zeros(0)
     if weighted and not (
         (weight > 0).all()
         and float(weight.sum()) < 1e300
@@ -241,7 +241,7 @@ def _check_cells(counts: StateCounts, selected: Floats, cells: int, *, weighted:
         and (counts.moment <= weight * rounding).all()
     ):
         raise ModelFileError("sums of weights are none that rows could have")
-    if not ((selected >= 0).all() and (selected <= held * rounding).all()):
+    if not ((selected >= 0).all() and (selected <= amount * rounding).all()):
         raise ModelFileError("a cell selects more than it holds")
 
 
@@ -305,7 +305,7 @@ def added(
 
 
 def _as_text(cell: tuple[Value, ...], text: Sequence[bool]) -> tuple[Value, ...]:
-    return tuple(str(one) if told and one is not None else one for one, told in zip(cell, text, strict=True))
+    return tuple(str(one) if is_text and one is not None else one for one, is_text in zip(cell, text, strict=True))
 
 
 def check_last(parts: StateParts, request: Request) -> None:

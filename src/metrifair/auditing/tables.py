@@ -107,7 +107,7 @@ class TableRows(ColumnCells):
     secrets: tuple[str, ...] = ()  # that no message may show
     kinds: Mapping[str, Any] = field(default_factory=dict)  # types of the columns of scores, which count as float64
     beside: tuple[str, ...] = ()  # scores of other models, which all_rows() has too: beside_0, beside_1, ...
-    most_held: ClassVar[int] = 2**22  # engines find few rows faster than they count many of them once more
+    most_in_memory: ClassVar[int] = 2**22  # engines find few rows faster than they count many of them once more
 
     @classmethod
     def of(
@@ -247,16 +247,16 @@ class TableRows(ColumnCells):
         distinct, cell = np.unique(np.array(codes).T, axis=0, return_inverse=True)
         self.check_few(len(distinct))
         self.cells = [tuple(codes_of) for codes_of in distinct.tolist()]
-        held = [
+        sums = [
             np.bincount(cell.ravel(), found[name].to_numpy(), len(distinct)).astype(np.float64)
             for name in ("rows", "weight" if self.weighted else "rows", "chosen")
         ]
-        self.used = int(held[0].sum())
+        self.used = int(sums[0].sum())
         if len(found):
             self.ends = float(found["low"].to_numpy().min()), float(found["high"].to_numpy().max())
             # Scores of rows that do not count may lie anywhere.
             self.beyond = bool(((seen["low"] < self.ends[0]) | (seen["high"] > self.ends[1])).any())
-        return self.cell_table(self.name, held, self.ends, {UNUSABLE: left_out})
+        return self.cell_table(self.name, sums, self.ends, {UNUSABLE: left_out})
 
     @property
     def counting(self) -> nw.LazyFrame[Any]:
@@ -307,7 +307,7 @@ class TableRows(ColumnCells):
         parts = [self._bins(self._under(parents[own]), lowest, power, parents[own]) for own in some]
         return reduce(joined, parts, parents[~cut])
 
-    def held(self, parents: Bins) -> Steps:
+    def steps(self, parents: Bins) -> Steps:
         """The rows of some bins, counted at each of their distinct scores."""
         found = [
             self.by_cell(self._under(parents[some]), ["score"], self._sums(moments=False))
