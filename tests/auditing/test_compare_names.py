@@ -9,9 +9,9 @@ import pytest
 from scipy.special import expit
 
 from metrifair import Audit, AuditOptions, AuditState, DataError, audit, compare, monitor
-from metrifair.auditing.compare import compared_figures
-from metrifair.auditing.differences import ComparedFigure, change
+from metrifair.auditing.compare import change, compared_figures
 from metrifair.auditing.paired import correlations
+from metrifair.auditing.records import ComparedFigure
 from metrifair.figures.intervals import Interval
 from tests.flat_options import flat, flat_audit
 

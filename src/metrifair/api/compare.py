@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import narwhals.stable.v2 as nw
@@ -33,8 +34,64 @@ _COLUMNS: FrameColumns = {
 }
 
 
+class ReportShell(ABC):
+    """What comparisons and series of audits have in common: their record as sentences, JSON and one page."""
+
+    record: Any
+    kind: ClassVar[str]
+    title: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def summary(self) -> Sequence[str]:
+        """The record in sentences."""
+
+    @abstractmethod
+    def _page(self, record: Any, title: str) -> str:
+        """The page of a record."""
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The record as JSON text: ``kind`` (such as "metrifair comparison"), ``version``, ``summary`` and all values.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            The file, if the text is to be written too.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        content = {"kind": f"metrifair {self.kind}", "version": 1, "summary": self.summary, **asdict(self.record)}
+        return write_json(content, path)
+
+    def to_html(
+        self, path: str | os.PathLike[str], *, title: str | None = None, about: Mapping[str, str] | None = None
+    ) -> None:
+        """Write one page: audits and their differences, or a chart for each distance.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        title : str, default=None
+            Title of the page; by default "Audits compared" or "Audits over time".
+        about : dict of str, default=None
+            Metadata shown in the report, such as the reason of the comparison.
+        """
+        record = replace(self.record, origin=self.record.origin.described(title, about))
+        write_html(path, self._page(record, record.origin.title or self.title))
+
+    def __repr__(self) -> str:
+        return "\n".join(self.summary)
+
+    def _repr_html_(self) -> str:
+        return framed(self._page(self.record, self.record.origin.title or self.title), height=640, title=self.title)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class AuditDifference:
+class AuditDifference(ReportShell):
     """A comparison of audits: each figure with the same figure of the first audit, the baseline.
 
     Parameters
@@ -56,6 +113,8 @@ class AuditDifference:
 
     audits: Mapping[str, Audit]
     record: DifferenceRecord
+    kind = "comparison"
+    title = "Audits compared"
 
     @property
     def differences(self) -> Sequence[Difference]:
@@ -84,48 +143,8 @@ class AuditDifference:
         chosen = backend or next((one for one in known if one), None)
         return frame_of(self.differences, _COLUMNS, chosen)
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The comparison as JSON text: ``kind`` ("metrifair comparison"), ``version``, ``summary`` and all values.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            The file, if the text is to be written too.
-
-        Returns
-        -------
-        str
-            The text.
-        """
-        content = {"kind": "metrifair comparison", "version": 1, "summary": self.summary, **asdict(self.record)}
-        return write_json(content, path)
-
-    def to_html(
-        self, path: str | os.PathLike[str], *, title: str | None = None, about: Mapping[str, str] | None = None
-    ) -> None:
-        """Write one page with all audits and their differences.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        title : str, default=None
-            Title of the page; by default "Audits compared".
-        about : dict of str, default=None
-            Metadata shown in the report, such as the reason of the comparison.
-        """
-        write_html(path, self._page(title, about))
-
-    def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
-        record = replace(self.record, origin=self.record.origin.described(title, about))
-        audits = {name: one.record for name, one in self.audits.items()}
-        return difference_html(record, audits, title=record.origin.title or "Audits compared")
-
-    def __repr__(self) -> str:
-        return "\n".join(self.summary)
-
-    def _repr_html_(self) -> str:
-        return framed(self._page(), height=640, title="Audits compared")
+    def _page(self, record: DifferenceRecord, title: str) -> str:
+        return difference_html(record, {name: one.record for name, one in self.audits.items()}, title=title)
 
 
 def compare(

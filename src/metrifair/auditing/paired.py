@@ -16,10 +16,9 @@ import numpy as np
 
 from metrifair.auditing.by_group import SMALLEST, reliability_bin
 from metrifair.auditing.decisions import are_decisions, problem_for, selection_of
-from metrifair.auditing.differences import BY_GROUP, DECISIONS, ComparedFigure, Names
 from metrifair.auditing.distribution import utility_of
 from metrifair.auditing.ranking import lowest_rate
-from metrifair.auditing.records import AuditRecord
+from metrifair.auditing.records import BY_GROUP, DECISIONS, AuditRecord, ComparedFigure, Names
 from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
 from metrifair.auditing.source import AuditedRows, AuditWithRows
 from metrifair.metrics.registry import facts

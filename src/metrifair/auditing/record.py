@@ -12,6 +12,7 @@ import numpy as np
 from metrifair.auditing.by_group import by_group_of
 from metrifair.auditing.decisions import Selection, are_decisions, decisions_of, problem_for, selection_of
 from metrifair.auditing.distribution import (
+    RESOLUTION,
     TwoSamples,
     bin_means,
     bins,
@@ -25,7 +26,7 @@ from metrifair.auditing.notes import DECISION_NOTES, audit_notes, decision_notes
 from metrifair.auditing.numbers import Bands, along_number, worst_cut
 from metrifair.auditing.records import AuditRecord, AuditSettings, Distribution, Finding, WitnessCurve
 from metrifair.auditing.request import MOST_PAIRED, Plan, Request
-from metrifair.auditing.resampling import RESOLUTION, Intervals, Rows, bootstrap, permutation_p_values, thinned
+from metrifair.auditing.resampling import Intervals, Rows, bootstrap, permutation_p_values, thinned
 from metrifair.auditing.sample import (
     AuditSample,
     Compared,

@@ -28,7 +28,6 @@ from metrifair.metrics.registry import facts
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.special import normal_quantile, student_quantile
 
-RESOLUTION = 2048
 _BLOCK = 2**20  # numbers of one resampled side held in memory at once
 _MOST_PERMUTED = 10**9  # NumPy's limit for drawing without replacement
 _MOST_SHUFFLED = 2**22  # samples, of which each is a number in memory then

@@ -15,16 +15,17 @@ from metrifair.auditing.bins import BinnedScores
 from metrifair.auditing.brackets import Brackets, CellSides, bracket_distances
 from metrifair.auditing.distribution import (
     CountedScores,
+    Everyone,
     LargestGap,
     TwoSamples,
     counted_rows,
     distances_of,
+    is_known,
     largest_gap,
 )
 from metrifair.auditing.records import REST, Conditions, Favorable
 from metrifair.auditing.request import MOST_PAIRED
 from metrifair.auditing.resampling import Rows
-from metrifair.auditing.rest import Everyone, is_known
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.intervals import Interval
 from metrifair.problem.cells import Attribute, Contrast
