@@ -189,7 +189,7 @@ def table_rows(scores, cell, weight=None):
 
 def by_table(scores, cell, weight=None, **limits):
     rows = table_rows(scores, cell, weight)
-    tally = rows.survey(0.5).tally
+    tally = rows.survey(0.5)
     binned = rows.count()
     sides = CellSides(np.array([0]), np.array([1]), (tally.weight[0], tally.weight[1]))
     return bracket_distances(binned, [sides], METRICS, **limits), binned.bins
