@@ -375,7 +375,7 @@ def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path
     frame.write_parquet(tmp_path / "many.parquet")
     with files.opened(tmp_path / "many.parquet") as source:
         found = FileRows(source, Roles("p", tuple("abc")))
-        tally = found.survey(0.5).tally
+        tally = found.survey(0.5)
         (block,) = found.read()
     met = frame.group_by("a", "b", "c").len()
     assert (found.seen.rows, len(found.cells), int(tally.rows.max())) == (3000, len(met), met["len"].max())
