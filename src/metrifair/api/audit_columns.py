@@ -122,7 +122,7 @@ def audit_file(
     (4, 1, 0.5)
     """
     arguments = dict(locals())
-    request = Request.of(arguments)
+    request, seed = Request.of(arguments), seed_of(random_state)
     roles_by_name = roles_by_score(request, arguments)
     scores = list(roles_by_name)
     with opened(path, reading) as source:
@@ -140,7 +140,8 @@ def audit_file(
         }
         files = source_files(source.paths, source.name if source.is_copy else None)
         origin = None if reading.replace else read_score_origin(path, files)
-        return _audit_columns(sources, roles_by_name, request, arguments, audit_file, files=files, score_origin=origin)
+        facts = {"call": call_text(audit_file, arguments), "seed": seed, "files": files, "score_origin": origin}
+        return _audit_columns(sources, roles_by_name, request, **facts)
 
 
 def _head(source: FileTable, columns: Sequence[str], most: int) -> pl.DataFrame | None:
@@ -212,7 +213,7 @@ def audit_table(
     (4, 1, 0.5)
     """
     arguments = dict(locals())
-    request = Request.of(arguments)
+    request, seed = Request.of(arguments), seed_of(random_state)
     roles_by_name = roles_by_score(request, arguments)
     place = table if isinstance(table, Connected) else Connected("the table", table)
     files = [] if place.file is None else source_files([place.file])
@@ -239,28 +240,25 @@ def audit_table(
         numeric = {name: roles._replace(favorable_decision=None) for name, roles in roles_by_name.items()}
         sources = {name: ColumnSource(place.name, roles, in_memory, scores) for name, roles in numeric.items()}
     # The rows of one score are in its order, as no other audit's are.
-    facts = {"ordered": len(scores) > 1, "library": library_of(place.table), "files": files, "source": named}
-    return _audit_columns(sources, roles_by_name, request, arguments, audit_table, **facts)
+    known = {"ordered": len(scores) > 1, "library": library_of(place.table)}
+    facts = {"call": call_text(audit_table, arguments), "seed": seed, "files": files, "source": named}
+    return _audit_columns(sources, roles_by_name, request, **known, **facts)
 
 
 def _audit_columns(
     sources: Mapping[str, AuditSource],
     roles_by_name: Mapping[str, Roles],
     request: Request,
-    arguments: Mapping[str, Any],
-    function: Any,
     *,
     library: Any = None,
     score_origin: Any = None,
     **facts: Any,
 ) -> Audit | AuditDifference:
     """The audit of each source by the name of its scores; several are compared with the first."""
-    seed = seed_of(arguments["random_state"])
-    generator, audits = np.random.default_rng(seed), {}
+    generator, audits = np.random.default_rng(facts["seed"]), {}
     for name, source in sources.items():
-        columns = roles_by_name[name].by_role
+        facts["columns"] = roles_by_name[name].by_role
         facts["score_origin"] = score_origin if score_origin is not None and name in score_origin.columns else None
-        facts |= {"call": call_text(function, arguments), "seed": seed, "columns": columns}
         audits[name] = Audit(*audit_source(source, request, generator, **facts), library)
     return one_or_compared(audits)
 

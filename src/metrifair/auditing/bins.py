@@ -118,8 +118,7 @@ class Steps:
 
     @cached_property
     def _everyone(self) -> NDArray[Any]:
-        found: NDArray[Any] = self.outside.sum(1)
-        return found
+        return np.asarray(self.outside.sum(1))
 
 
 def joined(first: Bins, second: Bins) -> Bins:
@@ -200,8 +199,7 @@ def _gaps(
 
 def _outside(parents: Bins) -> NDArray[Any]:
     """What lies below each bin but in none of the bins before it."""
-    outside: NDArray[Any] = parents.before - (np.cumsum(parents.counts, axis=0) - parents.counts)
-    return outside
+    return np.asarray(parents.before - (np.cumsum(parents.counts, axis=0) - parents.counts))
 
 
 def steps_of(scores: Floats, cell: Integers, amount: NDArray[Any] | None, parents: Bins, scale: Scale) -> Steps:

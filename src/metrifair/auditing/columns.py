@@ -124,8 +124,7 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
     if given.dtype.is_integer():
         long = given.filter((column.abs() >= EXACT).fill_null(value=False))
         check_exact(f"the {role} column {name!r}", np.array(long.to_list(), dtype=object))
-    values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
-    return values
+    return np.asarray(column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy())
 
 
 def precision_of(kinds: Iterable[object]) -> np.dtype[Any]:

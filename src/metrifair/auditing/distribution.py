@@ -235,8 +235,7 @@ def _distances(
 
 def shares(weights: NDArray[Any]) -> Floats:
     """Weights (..., k) as shares of their sum."""
-    found: Floats = weights / weights.sum(-1, keepdims=True)
-    return found
+    return np.asarray(weights / weights.sum(-1, keepdims=True))
 
 
 def unbiased_distance(metric: str, sides: Sequence[tuple[Floats, Floats]], value: float) -> float | None:

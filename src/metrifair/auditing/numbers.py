@@ -72,8 +72,7 @@ class BandTable:
         variance = squared - 2 * (share * sums**2).sum(-1) + mean**2
         usable = (variance > 0) & (mean > 0)
         product = np.where(usable, variance * mean, 1.0)
-        found: Floats = np.where(usable, 2 * squared / product, 0.0)
-        return found
+        return np.asarray(np.where(usable, 2 * squared / product, 0.0))
 
     def gaps(self, counts: Floats | None = None) -> Gaps:
         """Those of this table, or of others (..., bands, scores) with the same scores and levels."""
@@ -129,8 +128,7 @@ class BandTable:
 
     def roots(self, counts: Floats) -> Floats:
         """Those of the dependence in tables (..., bands, scores)."""
-        found: Floats = np.sqrt(np.maximum(self.gaps(counts).energy, 0.0))
-        return found
+        return np.asarray(np.sqrt(np.maximum(self.gaps(counts).energy, 0.0)))
 
 
 class Resampled(NamedTuple):
@@ -283,8 +281,7 @@ class Bands(NamedTuple):
 
     def below(self, cut: int) -> NDArray[np.bool_]:
         """Who is on the first side of a cut."""
-        found: NDArray[np.bool_] = self.band == self.at[cut] if self.named else self.band <= self.at[cut]
-        return found
+        return np.asarray(self.band == self.at[cut] if self.named else self.band <= self.at[cut])
 
     def sizes(self, sample: AuditSample, cut: int) -> tuple[int, int]:
         """Rows on both sides of a cut."""

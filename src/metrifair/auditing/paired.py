@@ -213,8 +213,7 @@ def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
     order = np.argsort(others, kind="stable")
     upto = np.append(0.0, np.cumsum(weight[order])) / weight.sum()
     ends = [np.searchsorted(others[order], scores, side=side) for side in ("left", "right")]
-    shares: Floats = (upto[ends[0]] + upto[ends[1]]) / 2
-    return shares
+    return np.asarray((upto[ends[0]] + upto[ends[1]]) / 2)
 
 
 def _correlation(first: _Influences, second: _Influences) -> float:

@@ -142,10 +142,10 @@ class Request(AuditOptions):
         options = arguments.get("options")
         if options is not None and not isinstance(options, AuditOptions):
             raise DataError("must be AuditOptions(...)", argument="options", received=options)
-        given = {} if options is None else {one.name: getattr(options, one.name) for one in fields(AuditOptions)}
-        shared = {one.name for one in fields(AuditOptions)}
-        for name in {one.name for one in fields(cls)} & set(arguments):
-            if name not in shared or arguments[name] is not None:
+        names = [option.name for option in fields(AuditOptions)]
+        given = {} if options is None else {name: getattr(options, name) for name in names}
+        for name in {option.name for option in fields(cls)} & set(arguments):
+            if name not in names or arguments[name] is not None:
                 given[name] = arguments[name]
         return cls(**given).checked()
 

@@ -232,8 +232,7 @@ def members_of(problem: Problem, units: Integers, place: int) -> Members:
 
 def _codes(problem: Problem, units: Integers, place: int) -> Integers:
     column = problem.groups[:, place]
-    found: Integers = column if len(units) == len(column) else column[units]  # everyone need not be copied
-    return found
+    return np.asarray(column if len(units) == len(column) else column[units])  # everyone need not be copied
 
 
 @dataclass(frozen=True, eq=False)

@@ -452,8 +452,7 @@ def _is_next(parents: Bins, scale: Scale) -> Booleans:
     """Whether no row lies between a bin and the one that follows: (bins - 1,)."""
     if not parents.weighted:
         upto = parents.before[:-1] + parents.counts[:-1]
-        found: Booleans = (upto == parents.before[1:]).all(1)
-        return found
+        return np.asarray((upto == parents.before[1:]).all(1))
     between: Floats = scale.positions(parents.low[1:]) - scale.positions(parents.high[:-1])
     return np.equal(between, parents.gap[:-1])
 

@@ -186,8 +186,7 @@ def ratios_of(counts: Floats, rows: Sequence[int], everyone: int, rule: RatioRul
 
 def effective_counts(weights: Floats, squares: NDArray[Any]) -> Floats:
     """Counts (groups, 2) of equal samples that tell as much as those of these sums of weights, and of squares."""
-    found: Floats = weights * (weights.sum(1) / squares)[:, None]
-    return found
+    return np.asarray(weights * (weights.sum(1) / squares)[:, None])
 
 
 def ratio_intervals(

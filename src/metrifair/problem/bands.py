@@ -37,8 +37,7 @@ def cuts_of(values: Floats, weight: Floats | None = None, *, most: int = MOST_CU
         wanted = np.linspace(upto[inside[0]], upto[inside[-1]], most)
         nearest = np.searchsorted(upto[inside], wanted * (1 - 1e-12))
         inside = inside[np.unique(np.minimum(nearest, len(inside) - 1))]
-    cuts: Floats = found[inside]
-    return cuts
+    return np.asarray(found[inside])
 
 
 def quantile_cuts(
@@ -61,8 +60,7 @@ def quantile_cuts(
             kept.append(at)
     if len(kept) == 1 and len(found) > 1:
         kept.append(np.minimum(below, below[-1] - below).argmax())
-    cuts: Floats = found[kept[1:]]
-    return cuts
+    return np.asarray(found[kept[1:]])
 
 
 def in_bands(

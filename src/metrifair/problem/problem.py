@@ -118,16 +118,14 @@ class Problem:
         """True where the outcome is the positive class; None where there are no classes."""
         if self.labels is None or not self.scheme.classes:
             return None
-        found: NDArray[np.bool_] = self.labels == self.scheme.positive
-        return found
+        return np.asarray(self.labels == self.scheme.positive)
 
     @property
     def values(self) -> NDArray[Any] | None:
         """The outcomes as the user knows them: labels themselves, not their codes."""
         if self.labels is None or not self.scheme.classes:
             return self.labels
-        found: NDArray[Any] = np.asarray(self.scheme.classes)[self.labels]
-        return found
+        return np.asarray(np.asarray(self.scheme.classes)[self.labels])
 
     @cached_property
     def cell(self) -> Integers:
