@@ -128,7 +128,7 @@ def audit(
     for name, prediction in models.items():
         scores = prediction if favorable_decision is None else favorable_decisions(prediction, favorable_decision)
         source = MemorySource(scores, groups, y_true, control_features, sample_weight)
-        facts = {"call": call_text(audit, arguments), "seed": seed, "source": "rows in memory"}
+        facts: dict[str, Any] = {"call": call_text(audit, arguments), "seed": seed, "source": "rows in memory"}
         record, rows = audit_source(source, request, generator, origin=origin, **facts)
         attributes = [attribute.name for attribute in rows.sample.problem.scheme.attributes]
         provenance = replace(record.provenance, columns={"score": [name] if name else [], "group": attributes})

@@ -390,8 +390,8 @@ class AuditState(StateParts):
         groups, controls, label = self.shape.groups, self.shape.controls, filter(None, [self.shape.label])
         columns = {"group": list(groups), "control": list(controls), "label": list(label)}
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
-        facts = {"call": call_text(AuditState.audit, arguments), "seed": seed, "columns": columns, "source": source}
-        return Audit(*audit_source(rows, request, np.random.default_rng(seed), **facts))
+        facts: dict[str, Any] = {"call": call_text(AuditState.audit, arguments), "columns": columns, "source": source}
+        return Audit(*audit_source(rows, request, np.random.default_rng(seed), seed=seed, **facts))
 
 
 def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, options: ReadOptions = AS_USUAL) -> None:

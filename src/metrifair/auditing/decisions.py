@@ -271,7 +271,7 @@ def _decisions(
 
 def _group_counts(
     sample: AuditSample, selection: Selection, problem: Problem, members: Members
-) -> tuple[Floats, Floats, Floats | None]:
+) -> tuple[Floats, NDArray[Any], NDArray[Any] | None]:
     """Weight by group, label and decision, (groups, labels, 2); rows of each group; and sums of squared weights.
 
     The spread of weights within a bin is not counted, nor are its squares.

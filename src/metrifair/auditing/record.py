@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -240,12 +240,12 @@ def pair_findings(
             sizes,
             metric,
             value,
-            measured.brackets.get(metric),
-            None if sample.weighted else unbiased_distance(metric, sides, value),
-            intervals.alone.get(metric),
-            *_certified(metric, measured, radii, plan.score_range if part.of_predictions else None),
-            p_values.get(metric),
-            _witness_curve(metric, drawn) if plan.witnesses and not decided else None,
+            bracket=measured.brackets.get(metric),
+            unbiased=None if sample.weighted else unbiased_distance(metric, sides, value),
+            interval=intervals.alone.get(metric),
+            **_certified(metric, measured, radii, plan.score_range if part.of_predictions else None),
+            p_value=p_values.get(metric),
+            witness=_witness_curve(metric, drawn) if plan.witnesses and not decided else None,
             enough=enough,
             joint_interval=joint.get(metric),
             at=measured.gap.score,
@@ -275,11 +275,16 @@ def _resampled(
         rows = [Rows(bin_of[side.place], side.weights) for side in measured.rows]
         fine = drawn._replace(values=bin_means(measured.pair, bin_of))
         few, few_rows = thinned(fine, rows, plan.resolution)
-        settings = {"confidence": plan.confidence, "resamples": plan.resamples, "comparisons": plan.comparisons}
-        resampled = bootstrap(few, metrics, generator=generator, rows=few_rows, **settings)
-        intervals = Intervals(
-            *({metric: one.including(measured.values[metric]) for metric, one in kind.items()} for kind in resampled)
+        resampled = bootstrap(
+            few,
+            metrics,
+            confidence=plan.confidence,
+            resamples=plan.resamples,
+            generator=generator,
+            rows=few_rows,
+            comparisons=plan.comparisons,
         )
+        intervals = Intervals(*(_including(kind, measured.values) for kind in resampled))
     if plan.permutations and metrics and not measured.rows:
         # Where scores are taken together anyway, a test loses nothing by fewer of them, of which each costs draws.
         most = None if exact else max(_COARSEST, plan.resolution // _COARSER)
@@ -287,6 +292,14 @@ def _resampled(
             measured.permuted, metrics, permutations=plan.permutations, generator=generator, most=most
         )
     return intervals, p_values
+
+
+def _including(intervals: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Interval]:
+    """The intervals of some values, by metric, which include them."""
+    return {
+        metric: Interval(min(one.low, values[metric]), max(one.high, values[metric]))
+        for metric, one in intervals.items()
+    }
 
 
 def _joint_intervals(
@@ -310,11 +323,12 @@ def _joint_intervals(
 
 def _certified(
     metric: str, measured: MeasuredPair, radii: Sequence[float | None], ends: tuple[float, float] | None
-) -> list[float | None]:
+) -> dict[str, Any]:
     """Upper bounds of a distance whose distribution functions are known to within each of these radii."""
     width = None if ends is None else ends[1] - ends[0]
     largest = measured.brackets[metric].high if metric in measured.brackets else measured.values[metric]
-    return [None if radius is None else certified_distance(metric, largest, radius, width=width) for radius in radii]
+    bounds = [None if radius is None else certified_distance(metric, largest, radius, width=width) for radius in radii]
+    return dict(zip(("certified", "certified_jointly", "paper_bound"), bounds, strict=True))
 
 
 def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float | None, float | None, float | None]:

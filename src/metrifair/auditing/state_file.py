@@ -55,8 +55,8 @@ class Shape(Record):
     @classmethod
     def of(cls, roles: Roles, *, is_text: bool = False) -> Shape:
         """The columns by their parts."""
-        names = {"groups": roles.groups, "controls": roles.controls, "label": roles.label}
-        return cls(**names, weighted=roles.weight is not None, is_text=is_text)
+        weighted = roles.weight is not None
+        return cls(groups=roles.groups, controls=roles.controls, label=roles.label, weighted=weighted, is_text=is_text)
 
     @property
     def roles(self) -> Roles:

@@ -247,16 +247,16 @@ class TableRows(ColumnCells):
         distinct, cell = np.unique(np.array(codes).T, axis=0, return_inverse=True)
         self.check_few(len(distinct))
         self.cells = [tuple(codes_of) for codes_of in distinct.tolist()]
-        sums = [
+        totals = [
             np.bincount(cell.ravel(), found[name].to_numpy(), len(distinct)).astype(np.float64)
             for name in ("rows", "weight" if self.weighted else "rows", "chosen")
         ]
-        self.used = int(sums[0].sum())
+        self.used = int(totals[0].sum())
         if len(found):
             self.ends = float(found["low"].to_numpy().min()), float(found["high"].to_numpy().max())
             # Scores of rows that do not count may lie anywhere.
             self.beyond = bool(((seen["low"] < self.ends[0]) | (seen["high"] > self.ends[1])).any())
-        return self.cell_table(self.name, sums, self.ends, {UNUSABLE: left_out})
+        return self.cell_table(self.name, totals, self.ends, {UNUSABLE: left_out})
 
     @property
     def counting(self) -> nw.LazyFrame[Any]:
