@@ -98,6 +98,11 @@ def unfairness(
     """
     kind = criterion_named(criterion)
     check_known("reduce", reduce, ("max", "sum"))
+    if kind.score == "loss" and loss is None:
+        raise DataError(
+            f"{kind.name} compares losses; pass loss=...: 'log_loss' for probabilities, or 'squared_error', "
+            "'absolute_error', 'huber'"
+        )
     looked_at = kind.needs_labels or kind.score == "loss" or callable(kind.score)
     numeric = kind.bins is not None or loss not in (None, "log_loss")
     problem = problem_of(

@@ -107,12 +107,12 @@ def check_one_spelling(favorable: object, decisions: Sequence[object]) -> None:
 
 
 def value_counts(counts: Iterable[tuple[object, int]]) -> str:
-    """Values with their counts, the most frequent first.
+    """Values with their counts, the most frequent first; of equal counts, in the order given.
 
     >>> value_counts(Counter(["no", "yes", "no"]).items())
     "'no' (2), 'yes' (1)"
     """
-    ordered = sorted(counts, key=lambda pair: (-pair[1], str(pair[0])))
+    ordered = sorted(counts, key=lambda pair: -pair[1])
     return shortlist([f"{value!r} ({count:,})" for value, count in ordered], _LISTED)
 
 
