@@ -170,7 +170,7 @@ def training_data(
     return TrainingData(x, np.asarray(problem.labels), group, groups, weight)
 
 
-def groups_at_fit(estimator: Any, X: Table, y: Table, sensitive_features: Table) -> Integers:
+def groups_at_fit(estimator: Any, X: Table, y: Table | None, sensitive_features: Table) -> Integers:
     """Codes of two or more groups; notes ``groups_`` on the estimator. For methods that leave X to another model."""
     problem = problem_of(Given(sensitive_features=sensitive_features, rows={"X": X, "y": y}))
     codes, estimator.groups_ = _known_groups(problem)

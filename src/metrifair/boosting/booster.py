@@ -221,7 +221,7 @@ class FairBooster(Saved):
         """Raise a DataError at a parameter by a name that the booster would pass over."""
 
     @abstractmethod
-    def _group_chances(self, X: Table, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
+    def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
         """The chances (n, kinds) that the plain booster, fitted to these kinds and weights, gives the rows of X."""
 
     @abstractmethod

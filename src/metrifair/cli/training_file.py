@@ -96,7 +96,7 @@ class TrainingFile:
         _, own_estimator, parameter = family or Family("", self.estimator, "strength")
         own_estimator = last_step(own_estimator)
         estimator = clone(own_estimator) if job is None else estimator_at(own_estimator, parameter, job)
-        own = {name: rows_of(table, rows) for name, table in self.given.items()}
+        own: dict[str, Any] = {name: rows_of(table, rows) for name, table in self.given.items()}
         X, y = encoder.transform(self.features[rows]), self.data.y[rows]
         with _training(self.options.model) as told:
             estimator.fit(X, y, **own)

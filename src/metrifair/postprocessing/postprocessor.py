@@ -57,7 +57,7 @@ class GivenRows:
 
     X: Table
     y: NDArray[Any] | None
-    groups: Table
+    groups: Table | None
     weight: Floats | None = None
 
     def fit(self, template: Any, rows: Integers) -> Any:
@@ -79,7 +79,7 @@ class Postprocessor(BaseEstimator):
 
     classes_: NDArray[Any]
 
-    def _check_wrapped(self, X: Table, y: Table, *, needs_labels: bool = False) -> None:
+    def _check_wrapped(self, X: Table, y: Table | None, *, needs_labels: bool = False) -> None:
         """Raise a DataError unless the ``estimator`` can be wrapped, with these rows."""
         base = self.estimator
         if base is not None:
@@ -98,7 +98,7 @@ class Postprocessor(BaseEstimator):
             raise DataError(f"{type(self).__name__} requires y to be passed, but the target y is None{only}")
 
     @staticmethod
-    def _target_column(X: Table, y: Table) -> NDArray[Any]:
+    def _target_column(X: Table, y: Table | None) -> NDArray[Any]:
         """Labels or targets as one column; an error unless there is one for each row of X."""
         target: NDArray[Any] = column_or_1d(y, warn=True)
         check_consistent_length(X, target)
@@ -111,7 +111,7 @@ class Postprocessor(BaseEstimator):
         network = FairRegressor if is_regressor(self) else FairClassifier
         return network(0.0, random_state=self.random_state)
 
-    def _scores(self, base: Any, X: Table, sensitive_features: Table) -> Floats:
+    def _scores(self, base: Any, X: Table, sensitive_features: Table | None) -> Floats:
         """Predictions of a regressor, or probabilities (n, classes) of a classifier."""
         if not is_regressor(self):
             return probabilities(base, X, sensitive_features)
@@ -129,7 +129,7 @@ class Postprocessor(BaseEstimator):
         )
 
     def score(
-        self, X: Table, y: Table, *, sensitive_features: Table = None, sample_weight: ArrayLike | None = None
+        self, X: Table, y: Table, *, sensitive_features: Table | None = None, sample_weight: ArrayLike | None = None
     ) -> float:
         """Accuracy of the predictions, or R² for a regressor.
 
@@ -161,12 +161,12 @@ class Postprocessor(BaseEstimator):
         return tags
 
 
-def _call(method: Callable[..., Any], X: Table, sensitive_features: Table) -> Floats:
+def _call(method: Callable[..., Any], X: Table, sensitive_features: Table | None) -> Floats:
     """Numbers that a method of the base returns; it gets the groups if it takes them."""
     return np.asarray(method(X, **groups_if_asked(method, sensitive_features))).astype(np.float64)
 
 
-def probabilities(base: Any, X: Table, sensitive_features: Table) -> Floats:
+def probabilities(base: Any, X: Table, sensitive_features: Table | None) -> Floats:
     """Class probabilities (n, classes) of a classifier; a single column is that of the later class."""
     if not hasattr(base, "predict_proba"):  # some have it only once they are fitted
         raise DataError(f"estimator must have predict_proba, which {base!r} lacks; pass another one, or None")

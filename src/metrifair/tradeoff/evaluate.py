@@ -377,9 +377,8 @@ class Evaluator:
         figures = point_of(found, part, strength=job.value, seed=job.seed, against=self.rivals)
         return replace(figures, family=job.family, needs_group=needs_group)
 
-    def test_point(self, found: Predictions, job: Job, *, needs_group: bool) -> Point:
-        """The figures of predictions for the test rows; with test folds, unfairness has intervals by resampling."""
-        figures = self.point(found, self.test, job, needs_group=needs_group)
+    def with_resampled_intervals(self, figures: Point, found: Predictions) -> Point:
+        """Figures on the test rows; with test folds, unfairness has intervals by resampling."""
         if self.test_fold is None or figures.failed or not figures.intervals:
             return figures
         drawn = {"unfairness": resampled_interval(self.resampled(found), figures.unfairness)}
@@ -404,7 +403,10 @@ class Evaluator:
         validation = self.point(seen, self.validation, job, needs_group=asks)
         if self.nested:
             return Outcome(job, validation, validation, model=HeldOutPredictions(seen, unseen))
-        test = self.test_point(unseen, job, needs_group=asks)
+        # With test folds, the same predictions for the same rows serve twice.
+        same = unseen is seen and self.test is self.validation
+        test = validation if same else self.point(unseen, self.test, job, needs_group=asks)
+        test = self.with_resampled_intervals(test, unseen)
         if self.cross_predictions is not None:
             validation = replace(validation, intervals={})  # of other models than this one: nothing is certified
         if validation.failed or test.failed:
@@ -447,7 +449,8 @@ def evaluation_of(
     against = rivals(training.problem, *(() if utility is None else (utility,)))
     chance = unfairness_by_chance(held_out)
     evaluator = Evaluator(training, held_out, held_out, job.seed, against, held_out, chance, test_fold=test_fold)
-    point = evaluator.test_point(outside, job, needs_group=False)
+    point = evaluator.point(outside, held_out, job, needs_group=False)
+    point = evaluator.with_resampled_intervals(point, outside)
     if not point.failed and is_overfit(inside, training, outside, held_out, least=chance):
         point = replace(point, overfit=True)
     constant = next((one.constant for one in against if one.utility == utility), against[0].constant)

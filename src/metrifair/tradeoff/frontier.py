@@ -298,7 +298,7 @@ def _record(
 ) -> TradeOff:
     """Outcomes and notes; the first ``notes`` are about the rows."""
     unfairness_of, scheme, evaluator = asked.unfairness_of, data.problem.scheme, context.evaluator
-    test, knobs = evaluator.test, {family.name: family.parameter for family in context.families}
+    test, parameters = evaluator.test, {family.name: family.parameter for family in context.families}
     floor = unfairness_by_chance(test, unfairness_of)
     all_notes = [
         *notes,
@@ -308,8 +308,8 @@ def _record(
         FrontierNote(
             "chance", {"unfairness": floor, "comparisons": len(test.compared), "unfairness_of": unfairness_of}
         ),
-        _overfit_note(outcomes, knobs),
-        *_constant_notes(outcomes, knobs),
+        _overfit_note(outcomes, parameters),
+        *_constant_notes(outcomes, parameters),
         _same_decisions_note(outcomes, utility),
     ]
     sizes = {name: int(member.sum()) for groups in test.members.values() for name, member in groups.items()}
@@ -322,14 +322,14 @@ def _record(
         sizes,
         tuple(note for note in all_notes if note is not None),
         comparisons=len(evaluator.validation.compared) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
-        parameter=next(iter(knobs.values())) if len(knobs) == 1 else "strength",
+        parameter=next(iter(parameters.values())) if len(parameters) == 1 else "strength",
         floor=floor,
         all_small=all_small(test),
         utility=utility,
         constant=constant,
         constant_value=_plain(constant_value),
         source=context,
-        knobs={name: knob for name, knob in knobs.items() if name},
+        parameters={name: parameter for name, parameter in parameters.items() if name},
         library=library_of(asked.X, asked.y, asked.sensitive_features),
         provenance=data.provenance(asked.random_state),
     )
@@ -340,7 +340,7 @@ def _plain(label: Any) -> str | float:
     return label if isinstance(label, str | int | float) else str(label)
 
 
-def _overfit_note(outcomes: Sequence[Outcome], knobs: Mapping[str, str]) -> FrontierNote | None:
+def _overfit_note(outcomes: Sequence[Outcome], parameters: Mapping[str, str]) -> FrontierNote | None:
     """How many models are less unfair on training rows by more than chance, and figures of the worst."""
     trained = [(one.training.unfairness, one) for one in outcomes if one.training is not None]
     overfit = [(gap, one) for gap, one in trained if one.test.overfit]
@@ -353,7 +353,7 @@ def _overfit_note(outcomes: Sequence[Outcome], knobs: Mapping[str, str]) -> Fron
             "models": len(overfit),
             "trained": len(trained),
             "family": worst.job.family,
-            "parameter": knobs.get(worst.job.family, "strength"),
+            "parameter": parameters.get(worst.job.family, "strength"),
             "value": worst.test.strength,
             "training": gap,
             "validation": worst.validation.unfairness,
@@ -362,9 +362,9 @@ def _overfit_note(outcomes: Sequence[Outcome], knobs: Mapping[str, str]) -> Fron
     )
 
 
-def _constant_notes(outcomes: Sequence[Outcome], knobs: Mapping[str, str]) -> Iterator[FrontierNote]:
+def _constant_notes(outcomes: Sequence[Outcome], parameters: Mapping[str, str]) -> Iterator[FrontierNote]:
     """The strengths of each family at which models of ours predict the same for everyone."""
-    for family in (name for name, knob in knobs.items() if knob == "strength"):
+    for family in (name for name, parameter in parameters.items() if parameter == "strength"):
         models = [
             (one.job.value, getattr(last_step(one.model), "predictor_", None))
             for one in outcomes

@@ -56,7 +56,7 @@ class FrontierRecord(Record):
     constant: Point | None
     constant_value: Scalar | None
     tried: Positive | None
-    knobs: dict[str, str]
+    parameters: dict[str, str]
     provenance: Provenance
     test_folds: Count
     outcomes: list[OutcomeRecord]

@@ -121,7 +121,7 @@ class TradeOff:
     constant_value: Any = None
     tried: int | None = None
     source: SweepContext | None = None
-    knobs: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
     library: Backend | None = None  # of the data frames that were given
     provenance: Provenance = field(default_factory=Provenance)
     test_folds: int = 0  # 0: one split
@@ -200,7 +200,7 @@ class TradeOff:
         if best.model is None:
             raise DataError(
                 f"the ledger kept this model's figures but not the model; fit {best.job.family or 'it'} with "
-                f"{self.knobs.get(best.job.family, self.parameter)}={best.job.value:g} and random_state={best.job.seed}"
+                f"{self.parameters.get(best.job.family, self.parameter)}={best.job.value:g} and random_state={best.job.seed}"
             )
         self.chosen, self.chosen_by, self.certified = best.test, judged_by, wish.certified
         if self.source is not None:
@@ -210,7 +210,8 @@ class TradeOff:
             self.fold_choices = tuple(one.job.value for one in bests)
             self.unseen = in_row_order([one.model.test for one in bests], [fold.rows for fold in self.source.folds])
             evaluator = self.source.evaluator
-            chosen = evaluator.test_point(self.unseen, best.job, needs_group=best.test.needs_group)
+            chosen = evaluator.point(self.unseen, evaluator.test, best.job, needs_group=best.test.needs_group)
+            chosen = evaluator.with_resampled_intervals(chosen, self.unseen)
             if chosen.figure(judged_by.name) is None:
                 chosen = self.source.extended(chosen, self.unseen, evaluator.test, judged_by)
             self.chosen = chosen
@@ -251,7 +252,7 @@ class TradeOff:
 
     def _change(self, job: Job, utility: Utility) -> Change | None:
         """The chosen point less that of the same family and seed without the penalty; None where there is none."""
-        none = {"strength": 0.0, "tolerance": 1.0}.get(self.knobs.get(job.family, self.parameter))
+        none = {"strength": 0.0, "tolerance": 1.0}.get(self.parameters.get(job.family, self.parameter))
         same = [] if none is None else [one for one in self.outcomes if one.job == job._replace(value=none)]
         reference = next(iter(same), None)
         if self.chosen is None or reference is None or reference.test.failed:

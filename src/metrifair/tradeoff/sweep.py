@@ -107,7 +107,7 @@ def families_of(given: Any, parameter: str | None) -> tuple[Family, ...] | None:
 
 
 def _named(given: Sequence[Any], parameter: str | None) -> dict[str, Any] | None:
-    """Estimators by names of their own; None where none of them is waiting to be fitted at values of its knob."""
+    """Estimators by names of their own; None where none of them is waiting to be fitted at values of its parameter."""
     if not given:
         raise DataError("the list of models is empty; pass at least one, fitted or to be trained")
     others = [one for one in given if not _is_to_be_swept(one, parameter)]
