@@ -1,4 +1,4 @@
-"""Several families on one frontier: names, parameters, who needs the group, the choice, certificates, files and ledgers."""
+"""Several families on one frontier: parameters, who needs the group, the choice, certificates, files and ledgers."""
 
 from __future__ import annotations
 

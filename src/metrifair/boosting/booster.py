@@ -175,6 +175,7 @@ class FairBooster(Saved):
             return self
         booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
         fit = partial(super().fit, X, y)  # type: ignore[misc]
+        self._check_labels(y)
         with _booster_messages(self):
             if not is_penalized(self):
                 fit(**booster)
@@ -212,6 +213,9 @@ class FairBooster(Saved):
         """Raise a DataError that names the first parameter out of its range."""
         is_penalized(self)
 
+    def _check_labels(self, y: Table) -> None:
+        """Raise a DataError where the booster does not take these labels."""
+
     @abstractmethod
     def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
         """What the loss of each training row is multiplied by, besides its sample weight."""
@@ -240,7 +244,7 @@ OWN_PARAMETERS = frozenset(signature(FairBooster.__init__).parameters) - {"self"
 
 @contextmanager
 def _booster_messages(booster: Any) -> Iterator[None]:
-    """Where columns or labels are text, which the plain booster refuses, the error says what to do about it.
+    """Where columns are text, which the plain booster refuses, the error says what to do about it.
 
     LightGBM 4.7 prefers eval_X and eval_y, but does not translate labels in these: its warning is not shown.
     """
@@ -250,8 +254,6 @@ def _booster_messages(booster: Any) -> Iterator[None]:
             yield
     except ValueError as error:
         name, message = type(booster).__name__, " ".join(str(error).split())
-        if message.startswith("Invalid classes"):
-            raise DataError(f"{message}; pass labels from 0 on, or use FairLGBMClassifier, which takes any") from error
         if "dtypes" not in message:
             raise
         raise DataError(

@@ -198,9 +198,10 @@ class TradeOff:
             raise DataError(problem, argument="certified", remedy="make the frontier with test=0.25")
         best = self._best(self.outcomes, wish, judged_by, needs_group)
         if best.model is None:
+            parameter = self.parameters.get(best.job.family, self.parameter)
             raise DataError(
                 f"the ledger kept this model's figures but not the model; fit {best.job.family or 'it'} with "
-                f"{self.parameters.get(best.job.family, self.parameter)}={best.job.value:g} and random_state={best.job.seed}"
+                f"{parameter}={best.job.value:g} and random_state={best.job.seed}"
             )
         self.chosen, self.chosen_by, self.certified = best.test, judged_by, wish.certified
         if self.source is not None:
