@@ -26,7 +26,7 @@ from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.report.frontier import page_content
 from metrifair.tradeoff.points import pareto
-from metrifair.tradeoff.selection import bound
+from metrifair.tradeoff.result import bound
 from tests.one_split import frontier
 
 RNG = np.random.default_rng(0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from metrifair.training import lbfgs
-from metrifair.training.lbfgs import Preconditioner, minimum
+from metrifair.training import solver as lbfgs
+from metrifair.training.solver import Preconditioner, minimum
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from metrifair.baselines.network import NetworkClassifier, samples_of, train_networks
-from metrifair.baselines.stacked import FitGrid, Fitted
-from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData
+from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import model_for, schedule_for

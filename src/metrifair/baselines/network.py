@@ -10,8 +10,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from metrifair.baselines.stacked import DIVERGED, FitGrid, StackedEstimator
-from metrifair.baselines.training_data import LogOddsMixin, TrainingData
+from metrifair.baselines.stacked import DIVERGED, FitGrid, LogOddsMixin, StackedEstimator, TrainingData
 from metrifair.batches.samples import Samples
 from metrifair.errors import Diverged
 from metrifair.estimators import FairClassifier

@@ -9,9 +9,8 @@ from sklearn.base import is_regressor
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from metrifair.baselines.training_data import groups_at_fit, groups_at_predict
-from metrifair.postprocessing.cross_fitting import assign_folds
-from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor
+from metrifair.baselines.stacked import groups_at_fit, groups_at_predict
+from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor, assign_folds
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import seed_of

@@ -13,8 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from metrifair.baselines.network import fit_weighted
-from metrifair.baselines.stacked import FitGrid, WeightedEstimator
-from metrifair.baselines.training_data import TrainingData, features_at_predict
+from metrifair.baselines.stacked import FitGrid, TrainingData, WeightedEstimator, features_at_predict
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.postprocessing.postprocessor import check_learner

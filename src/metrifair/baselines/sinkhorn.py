@@ -13,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from metrifair.baselines.network import NetworkClassifier, samples_of
-from metrifair.baselines.stacked import FitGrid, Fitted
-from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData
+from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
 from metrifair.baselines.transport import Divergence, Points, Sinkhorn, distinct_points, stacked_points
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of

@@ -32,8 +32,7 @@ from metrifair.cli.tables import (
     without_missing_words,
 )
 from metrifair.cli.training_options import FAMILIES, TrainingOptions
-from metrifair.encoding.column_types import level_name, strays_in, typed
-from metrifair.encoding.encoder import TableEncoder
+from metrifair.encoding.encoder import TableEncoder, level_name, strays_in, typed
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of

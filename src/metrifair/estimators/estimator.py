@@ -43,11 +43,10 @@ from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import seed_of
 from metrifair.training import Predictor, train
-from metrifair.training.lbfgs import MOST_ITERATIONS, Minimum
 from metrifair.training.losses import Task
 from metrifair.training.models import Moments, Network
 from metrifair.training.online import Learner
-from metrifair.training.solver import solved
+from metrifair.training.solver import MOST_ITERATIONS, Minimum, solved
 
 Estimator = TypeVar("Estimator", bound="FairEstimator")
 

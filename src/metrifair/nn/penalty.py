@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -16,7 +19,6 @@ from metrifair.batches.samples import tensor_sides
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, warn_without_estimate
-from metrifair.nn.compiled import number_of, value_and_slopes
 from metrifair.nn.distributed import Across, BatchColumns, check_across, common_seed, gathered, ranks_of
 from metrifair.nn.lookup import BatchRows, BatchStrata, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, ContinuousColumns, StratifiedBatchSampler, numbers, scheme_of
@@ -367,3 +369,50 @@ def _check_scores(scores: Tensor) -> None:
     if scores.device.type == "cpu" and not isfinite(scores.detach().sum()) and not bool(scores.isfinite().all()):
         found = scores[~scores.isfinite()][0]
         raise DataError(f"scores must be finite, got {found}; has the training diverged, or is an input missing?")
+
+
+Penalty: TypeAlias = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
+
+_beside = ThreadPoolExecutor(1, "metrifair-penalty")
+_numbers = count(1)
+_known: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def number_of(module: torch.nn.Module) -> int:
+    """A number by which the operation finds the module, as long as it is alive."""
+    number = next(_numbers)
+    _known[number] = module
+    return number
+
+
+@torch.library.custom_op("metrifair::penalty", mutates_args=())
+def value_and_slopes(
+    number: int, scores: Tensor, groups: Tensor, targets: Tensor | None, weights: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The penalty of a batch, and its derivative by each score."""
+    module: Penalty = _known[number]
+
+    def found() -> tuple[Tensor, Tensor]:
+        own = scores.detach().requires_grad_()
+        value = module(own, groups, targets, weights)
+        (slopes,) = torch.autograd.grad(value, own)
+        return value.detach().clone(), slopes.clone()
+
+    return _beside.submit(found).result()  # within an operation this thread has no autograd
+
+
+@value_and_slopes.register_fake
+def _(number: int, scores: Tensor, *others: Tensor | None) -> tuple[Tensor, Tensor]:  # noqa: ARG001
+    return scores.new_empty(()), torch.empty_like(scores)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:  # noqa: ARG001
+    ctx.save_for_backward(output[1])
+
+
+def _back(ctx: Any, of_value: Tensor, of_slopes: Tensor) -> tuple[None, Tensor, None, None, None]:  # noqa: ARG001
+    (slopes,) = ctx.saved_tensors
+    return None, of_value * slopes, None, None, None
+
+
+value_and_slopes.register_autograd(_back, setup_context=_keep)

@@ -15,9 +15,16 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
-from metrifair.postprocessing.cross_fitting import assign_folds, overfits, with_ties
 from metrifair.postprocessing.group_model import Correction, GroupModel, fitted_group_model
-from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor, check_class_count, check_learner
+from metrifair.postprocessing.postprocessor import (
+    GivenRows,
+    Postprocessor,
+    assign_folds,
+    check_class_count,
+    check_learner,
+    overfits,
+    with_ties,
+)
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of, warn_of_labels
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
 from metrifair.saving.records import Arrays

@@ -20,14 +20,14 @@ from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import attributes_equal_to_label
 from metrifair.problem.tables import Table, library_of
 from metrifair.support.checks import check_known, is_number, last_step, seed_of
-from metrifair.tradeoff.evaluate import Evaluator, all_small, small_groups, unfairness_by_chance
-from metrifair.tradeoff.folds import cross_sweep
+from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, content_text
-from metrifair.tradeoff.points import FrontierNote, Job, Outcome
+from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.result import NestedFold, SweepContext, TradeOff, in_row_order
 from metrifair.tradeoff.search import SearchOptions
 from metrifair.tradeoff.split import (
     DataSet,
+    HeldOut,
     Rows,
     Split,
     data_set,
@@ -440,3 +440,42 @@ def _bends(outcomes: Sequence[Outcome], unfairness_of: str, utility: Utility) ->
         jump = hypot(*((means[low][k] - means[high][k]) / spans[k] for k in (0, 1)))
         jumps.append((jump, round(sqrt(low * high) if low > 0 else high / 10, 9)))
     return [middle for _, middle in sorted(jumps, reverse=True)[:_BENDS]]
+
+
+def cross_sweep(
+    estimator: Any,
+    data: RowsToTrain,
+    jobs: Sequence[Job],
+    evaluate: Evaluator,
+    *,
+    parts: Sequence[tuple[Rows, HeldOut]],
+    ledger: Ledger | None = None,
+    **more: Any,
+) -> list[Outcome]:
+    """Every job's outcome, as of ``sweep``; models of the other folds predict each fold for the evaluator.
+
+    ``parts`` are the folds. A ledger notes one seed after the other, with its folds.
+    """
+    known = {} if ledger is None else ledger.finished()
+    outcomes: list[Outcome] = []
+    for seed in dict.fromkeys(job.seed for job in jobs):
+        of_seed = [job for job in jobs if job.seed == seed]
+        new = [job for job in of_seed if job.name not in known]
+        by_fold: dict[Job, list[Predictions | None]] = {job: [] for job in new}
+        for fold, part in parts:
+            others = replace(data, rows=np.setdiff1d(data.rows, fold))
+            for outcome in sweep(estimator, others, new, partial(_predicted, part), **more):
+                by_fold[outcome.job].append(outcome.model)
+        for job, folds in by_fold.items():
+            complete = [one for one in folds if one is not None]
+            if evaluate.cross_predictions is not None:
+                joined = Predictions.joined(complete) if len(complete) == len(folds) else None
+                evaluate.cross_predictions[job] = joined
+        outcomes += sweep(estimator, data, of_seed, evaluate, ledger=ledger, **more)
+    return outcomes
+
+
+def _predicted(part: HeldOut, model: Any, job: Job) -> Outcome:
+    """Predictions for the rows of a fold in the place of the outcome's model; None where training failed."""
+    nothing = Point(job.value, job.seed, 0.0, 1.0, failed=True)
+    return Outcome(job, nothing, nothing, model=None if model is None else predictions(model, part))
