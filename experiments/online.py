@@ -19,14 +19,14 @@ import torch
 from experiments import streams
 from experiments.data import Splits, load
 from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
-from experiments.populations import reference_slopes
+from experiments.populations import OnlineRegression, reference_slopes
 from experiments.results import measured, write_csv
 from experiments.runs import Records, remembered
 from experiments.settings import Effort, Protocol
 from experiments.streams import Learners
 from experiments.tables import Mean
 from metrifair.batches.samples import Samples
-from metrifair.datasets.synthetic import OnlineRegression, Sample
+from metrifair.datasets.synthetic import Sample
 from metrifair.metrics.distances import energy_distance
 from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Network

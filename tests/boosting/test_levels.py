@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from metrifair import FairLGBMClassifier, FairXGBRegressor, energy_dependence
-from metrifair.boosting import levels
+from metrifair.boosting import objective as levels
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics.dependence import dependence_of, dependence_slopes
 from metrifair.problem.cells import Dependence, Sides
@@ -50,7 +50,7 @@ def test_many_values_are_cut_and_that_is_said() -> None:
 
 @pytest.mark.parametrize("many", [10**9, 1])
 def test_boosting_lowers_the_dependence(many: int, monkeypatch) -> None:
-    monkeypatch.setattr(levels, "MANY", many)
+    monkeypatch.setattr(levels, "MANY_ROWS", many)
     X, age, target = ages(500)
     found = []
     for strength in (0, 5):

@@ -11,8 +11,13 @@ from montecarlo import z_score
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from experiments.populations import reference_slopes, regime_estimate, regime_tradeoff, unrestricted_tradeoff
-from metrifair.datasets.synthetic import OnlineRegression
+from experiments.populations import (
+    OnlineRegression,
+    reference_slopes,
+    regime_estimate,
+    regime_tradeoff,
+    unrestricted_tradeoff,
+)
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from oracles import proven
 from torch import Tensor
 
-from experiments.populations import reference_slopes
+from experiments.populations import OnlineRegression, reference_slopes
 from metrifair import energy_distance
 from metrifair.batches import Coverage
 from metrifair.batches.covering import PATIENCE
 from metrifair.batches.samples import Samples
-from metrifair.datasets.synthetic import OnlineRegression
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.cells import Attribute, Comparison, compiled

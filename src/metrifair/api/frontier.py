@@ -26,7 +26,7 @@ from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
 from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Point: for the examples
 from metrifair.tradeoff.result import TradeOff, Wish, held_out_columns
-from metrifair.tradeoff.search import SearchOptions
+from metrifair.tradeoff.sweep import SearchOptions
 from metrifair.wording.frontier import choice_warning, note_text, summary
 from metrifair.wording.frontier_view import FrontierView, figure_name
 

@@ -46,9 +46,8 @@ from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, 
 from metrifair.support.checks import check_known, last_step
 from metrifair.support.provenance import SourceFile
 from metrifair.tradeoff.points import FrontierNote, Job
-from metrifair.tradeoff.search import SearchOptions
 from metrifair.tradeoff.split import DataSet, data_set
-from metrifair.tradeoff.sweep import Family, estimator_at
+from metrifair.tradeoff.sweep import Family, SearchOptions, estimator_at
 from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import positive_text

@@ -35,13 +35,16 @@ from metrifair.saving.records import (
     LearnerRecord,
     ModuleRecord,
     NetworkRecord,
+    classes_of,
+    classes_record,
     file_errors,
     in_one_line,
     plain,
     record_of,
+    scheme_of,
+    scheme_record,
     value_of,
 )
-from metrifair.saving.scheme import classes_of, classes_record, scheme_of, scheme_record
 from metrifair.support.checks import check_known
 from metrifair.training import Predictor, Scaling
 from metrifair.training.losses import BINARY, MULTICLASS, Task, regression

@@ -24,7 +24,6 @@ from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.result import NestedFold, SweepContext, TradeOff, in_row_order
-from metrifair.tradeoff.search import SearchOptions
 from metrifair.tradeoff.split import (
     DataSet,
     HeldOut,
@@ -35,7 +34,7 @@ from metrifair.tradeoff.split import (
     split_rows,
     with_common_comparisons,
 )
-from metrifair.tradeoff.sweep import Family, RowsToTrain, families_of, sweep
+from metrifair.tradeoff.sweep import Family, RowsToTrain, SearchOptions, families_of, sweep
 
 _BENDS = 8  # strengths that a refinement adds
 _TEST = 0.25  # share of test rows
