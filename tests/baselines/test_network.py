@@ -10,9 +10,9 @@ import torch
 from test_fairkde import simulated
 from torch import Tensor
 
+from experiments.stacks import fit_stack
 from metrifair.baselines.fairkde import FairKDEClassifier
 from metrifair.baselines.network import weighted_epochs
-from metrifair.baselines.stacked import fit_stack
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.problem.cells import Comparison

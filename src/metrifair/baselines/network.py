@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -40,6 +41,21 @@ class NetworkClassifier(LogOddsMixin, StackedEstimator):
         network = FairClassifier(0.0, **{name: getattr(self, name) for name in _NETWORK if hasattr(self, name)})
         check_settings(network)
         return network
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BatchedNetworkClassifier(NetworkClassifier):
+    """A network that is trained on batches, with the parameters of FairClassifier for that."""
+
+    model: str | torch.nn.Module = "mlp"
+    hidden: Sequence[int] = (16,)
+    batch_size: int | Literal["auto"] = "auto"
+    epochs: int | Literal["auto"] = "auto"
+    learning_rate: float = 5e-3
+    learning_rate_decay: float = 1.0
+    standardize: bool = True
+    device: str = "auto"
+    random_state: Any = None
 
 
 def train_networks(
