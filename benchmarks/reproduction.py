@@ -12,9 +12,8 @@ from benchmarks.timing import Claim, print_table, shrunk
 from metrifair.batches.samples import Samples, rows_by_cell
 from metrifair.batches.stratified import StratifiedPasses, layout
 from metrifair.training import Schedule, train
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective
 
 STRENGTHS = [10 ** (-5 + 7 * k / 24) for k in range(25)]
 SEEDS = range(10)

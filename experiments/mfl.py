@@ -25,9 +25,8 @@ from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.problem.cells import Attribute, Comparison, compiled
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
 from metrifair.training import Schedule, Trained, train
-from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective, regression
 from metrifair.training.solver import solved
 from metrifair.training.stack import Epoch, EpochSource, Outputs, cells_of_seeds
 

@@ -28,8 +28,8 @@ from experiments.tables import Mean
 from metrifair.batches.samples import Samples
 from metrifair.datasets.synthetic import Sample
 from metrifair.metrics.distances import energy_distance
-from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Network
+from metrifair.training.objective import BINARY, regression
 
 KINDS = ("no penalty", "biased", "unbiased")
 REGRESSION_KINDS = ("unbiased", "biased, covering", "biased, fixed size")

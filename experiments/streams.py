@@ -16,8 +16,8 @@ from torch import Tensor
 from metrifair.batches.samples import Samples
 from metrifair.problem.criteria import Penalize
 from metrifair.training.adam import Adam
-from metrifair.training.losses import Task
 from metrifair.training.models import Network, stacked
+from metrifair.training.objective import Task
 
 Integers = NDArray[np.int64]
 

@@ -17,9 +17,8 @@ from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective
 from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 PAIR = (Comparison((0,), (1,)),)

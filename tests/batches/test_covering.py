@@ -26,7 +26,7 @@ from metrifair.metrics.pair import between
 from metrifair.metrics.registry import trained
 from metrifair.problem.cells import Attribute, Comparison, Sides, compiled
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
-from metrifair.training.losses import BINARY
+from metrifair.training.objective import BINARY
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 

@@ -16,8 +16,7 @@ from metrifair.batches.samples import Batch, Samples, rows_by_cell
 from metrifair.batches.stratified import Layout, StratifiedPasses, layout
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Comparison
-from metrifair.training.losses import regression
-from metrifair.training.objective import Objective, Terms
+from metrifair.training.objective import Objective, Terms, regression
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 PAIR = (Comparison((0,), (1,), "sex", "y=1", ("f", "m")),)

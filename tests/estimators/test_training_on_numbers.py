@@ -27,8 +27,7 @@ from metrifair.metrics.dependence import dependence_of
 from metrifair.problem.bands import cuts_of
 from metrifair.problem.cells import Dependence, Sides
 from metrifair.problem.problem import Given, problem_of
-from metrifair.training.losses import regression
-from metrifair.training.objective import Objective
+from metrifair.training.objective import Objective, regression
 from tests.one_split import frontier
 
 

@@ -20,9 +20,8 @@ from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train, weighted_moments
 from metrifair.training.adam import Adam
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Model, Moments, Network, Scaling, StackedModule, member, stacked
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective
 from tests.one_split import frontier
 
 SEEDS, STRENGTHS, ROWS, FEATURES = (3, 4), 3, 7, 5

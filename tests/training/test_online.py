@@ -26,9 +26,8 @@ from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.cells import Attribute, Comparison, compiled
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY
 from metrifair.training import weighted_moments
-from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Moments, Network, StackedModule
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective, regression
 from metrifair.training.online import Learner
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment

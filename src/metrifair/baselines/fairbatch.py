@@ -14,15 +14,14 @@ from torch.nn import functional
 from metrifair.baselines.network import BatchedNetworkClassifier, samples_of, train_networks
 from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
 from metrifair.errors import DataError
-from metrifair.estimators.classifier import FairClassifier
+from metrifair.estimators.fair import FairClassifier
 from metrifair.estimators.settings import model_for, schedule_for
 from metrifair.problem.criteria import usual_name
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, check_number
 from metrifair.support.signatures import as_in
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Model, Parameters
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective
 from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 _MOVED = CONDITIONED_ON | {"statistical_parity": (0, 1)}  # which moves shares within both labels

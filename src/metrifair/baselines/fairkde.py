@@ -18,7 +18,7 @@ from metrifair.baselines.network import BatchedNetworkClassifier, samples_of, tr
 from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
 from metrifair.batches.samples import Batch
 from metrifair.errors import DataError
-from metrifair.estimators.classifier import FairClassifier
+from metrifair.estimators.fair import FairClassifier
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.problem.cells import Attribute, Cells, compiled
 from metrifair.problem.criteria import criterion_named, usual_name
@@ -26,8 +26,7 @@ from metrifair.problem.tables import Table
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_number, check_switches
 from metrifair.support.signatures import as_in
-from metrifair.training.losses import BINARY
-from metrifair.training.objective import Objective, Terms
+from metrifair.training.objective import BINARY, Objective, Terms
 from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 _MOST_PASSES = 1_000  # over the data, for the batches of one epoch

@@ -22,9 +22,8 @@ from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
 from metrifair.training import Predictor, train
-from metrifair.training.losses import BINARY, MULTICLASS
 from metrifair.training.models import Model, Moments, Parameters
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, MULTICLASS, Objective
 from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 _NETWORK = ("model", "hidden", "batch_size", "epochs", "learning_rate", "learning_rate_decay", "standardize", "device")

@@ -19,7 +19,7 @@ from metrifair.boosting.dask import is_dask
 from metrifair.boosting.objective import Descent, PenalizedRisk
 from metrifair.boosting.problem import BoostingProblem, boosting_problem, evaluation_rows, evaluation_sets, is_penalized
 from metrifair.errors import DataError
-from metrifair.estimators.classifier import FairClassifier
+from metrifair.estimators.fair import FairClassifier
 from metrifair.estimators.settings import SmallGroups
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
 from metrifair.problem.attributes import Continuous

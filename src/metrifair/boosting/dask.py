@@ -25,8 +25,7 @@ from metrifair.problem.problem import Given, warn_of_labels, weights_of
 from metrifair.problem.tables import Table, columns, one_column
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import require
-from metrifair.training.losses import BINARY, scores
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective, scores
 
 
 def is_dask(table: Table) -> bool:

@@ -22,8 +22,7 @@ from metrifair.metrics.registry import Estimate
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Sides
 from metrifair.support.arrays import AnyFloats, Floats, Integers
-from metrifair.training.losses import BINARY, MULTICLASS, Task, scores
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, scores
 
 Shares = tuple[Floats, Floats]
 """What each of (n,) rows counts on the left and on the right of a comparison."""

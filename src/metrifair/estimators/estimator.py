@@ -43,8 +43,8 @@ from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import seed_of
 from metrifair.training import Predictor, train
-from metrifair.training.losses import Task
 from metrifair.training.models import Moments, Network
+from metrifair.training.objective import Task
 from metrifair.training.online import Learner
 from metrifair.training.solver import MOST_ITERATIONS, Minimum, solved
 

@@ -47,9 +47,8 @@ from metrifair.saving.records import (
 )
 from metrifair.support.checks import check_known
 from metrifair.training import Predictor, Scaling
-from metrifair.training.losses import BINARY, MULTICLASS, Task, regression
 from metrifair.training.models import Model, Moments, Network, StackedModule
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, regression
 from metrifair.training.online import Learner
 
 KIND = "estimator"  # of the file; which one it is, the record says

@@ -27,7 +27,7 @@ from metrifair.support.special import normal_quantile
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.split import HeldOut
 from metrifair.tradeoff.sweep import needs_group
-from metrifair.training.losses import BINARY, MULTICLASS, scores
+from metrifair.training.objective import BINARY, MULTICLASS, scores
 
 _FEWEST_DRAWS, _MOST_DRAWS = 20, 200
 _WORK = 5_000_000  # scores that are sorted, about

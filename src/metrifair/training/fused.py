@@ -32,9 +32,8 @@ from torch import Tensor
 from metrifair.batches.samples import Samples
 from metrifair.problem.cells import Sides
 from metrifair.training.adam import EPSILON, KEPT
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective
 from metrifair.training.stack import Stack, Step
 
 try:

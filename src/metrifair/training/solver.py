@@ -26,9 +26,8 @@ from metrifair.errors import DataError
 from metrifair.problem.cells import Sides
 from metrifair.support.arrays import Floats
 from metrifair.training.loop import Trained
-from metrifair.training.losses import scores
 from metrifair.training.models import Network, Scaling, scaling_of
-from metrifair.training.objective import Objective
+from metrifair.training.objective import Objective, scores
 
 _TIGHT, _ENOUGH, _ROUGH = 1e-13, 1e-8, 1e-5  # gained by ten iterations: at the start, at a strength, on the way there
 _OF_NOISE, _MANY_ROWS = 1e-3, 10_000  # of what two samples of one distribution are apart: fitted no closer, if slow
