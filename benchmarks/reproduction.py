@@ -9,8 +9,7 @@ import torch
 
 from benchmarks.stack import GROUPS, data
 from benchmarks.timing import Claim, print_table, shrunk
-from metrifair.batches.samples import Samples, rows_by_cell
-from metrifair.batches.stratified import StratifiedPasses, layout
+from metrifair.batches.samples import Samples, StratifiedPasses, layout, rows_by_cell
 from metrifair.training import Schedule, train
 from metrifair.training.models import Network
 from metrifair.training.objective import BINARY, Objective

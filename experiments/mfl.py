@@ -18,8 +18,7 @@ from experiments.data import Source, Splits
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import Case, Effort, Protocol, cases
-from metrifair.batches.samples import Samples
-from metrifair.batches.stratified import Layout, StratifiedPasses
+from metrifair.batches.samples import Layout, Samples, StratifiedPasses
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.problem.cells import Attribute, Comparison, compiled

@@ -19,8 +19,7 @@ from metrifair import (
     load,
     unfairness,
 )
-from metrifair.batches.samples import Batch, Samples
-from metrifair.batches.stratified import layout
+from metrifair.batches.samples import Batch, Samples, layout
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import trainable
 from metrifair.metrics.dependence import dependence_of

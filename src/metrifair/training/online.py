@@ -15,9 +15,9 @@ from metrifair.batches.samples import Batch, Samples, joined
 from metrifair.errors import Diverged, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.support.arrays import Floats
-from metrifair.training.adam import Adam
 from metrifair.training.models import Model, Moments, Network, Predictor, Scaling, stacked
 from metrifair.training.objective import Objective, constant_output
+from metrifair.training.stack import Adam
 
 _LEFT_OUT = (
     "These samples were left out, and learning can go on with the next ones. Batch size and groups are fixed once a "
