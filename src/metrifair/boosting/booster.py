@@ -103,19 +103,10 @@ class FairBooster(Saved):
         expected_groups: bool = True,
         **booster: Any,
     ) -> None:
+        given = locals()
         super().__init__(**booster)
-        self.strength = strength
-        self.criterion = criterion
-        self.metric = metric
-        self.estimate = estimate
-        self.combine = combine
-        self.penalize = penalize
-        self.contrast = contrast
-        self.intersectional = intersectional
-        self.continuous = continuous
-        self.small_groups = small_groups
-        self.pos_label = pos_label
-        self.expected_groups = expected_groups
+        for name in OWN_PARAMETERS:
+            setattr(self, name, given[name])
 
     def fit(
         self,

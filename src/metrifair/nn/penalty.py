@@ -135,23 +135,14 @@ class UnfairnessPenalty(torch.nn.Module):
         super().__init__()
         check_across(across)
         self.criterion = criterion_named(criterion)
-        facts_of(metric)  # an error where it is not known
-        check_known("estimate", estimate, ESTIMATES)
-        warn_without_estimate(metric, estimate, default="population")
-        check_known("contrast", contrast, CONTRASTS)
-        check_known("combine", combine, ("mean", "sum"))
-        if sampler is not None and not isinstance(sampler, StratifiedBatchSampler):
-            raise DataError(f"sampler must be a StratifiedBatchSampler, got a {type(sampler).__name__}")
-        if estimate == "rows" and sampler is None:
-            raise DataError(
-                "estimate='rows' needs to know how many rows of each group there are; pass sampler=, the "
-                "StratifiedBatchSampler that the batches come from, or use estimate='population'"
-            )
         self.metric, self.estimate, self.contrast, self.combine = metric, estimate, contrast, combine
+        self.sampler = sampler
+        self._check_parameters()
+        warn_without_estimate(metric, estimate, default="population")
         self.continuous = continuous if sampler is None else list(sampler.values.numbers)
         self._scales: dict[str, float] = {}  # of dependences, by what they are called: constants of the first rows
         self.slices, self.across = slices, across
-        self.pos_label, self.n_classes, self.sampler = pos_label, n_classes, sampler
+        self.pos_label, self.n_classes = pos_label, n_classes
         self.n_groups = None if n_groups is None else np.atleast_1d(n_groups).tolist()
         if random_state is None and sampler is not None:
             random_state = sampler.random_state
@@ -164,15 +155,33 @@ class UnfairnessPenalty(torch.nn.Module):
         self._two_classes: bool | None = None  # whether two columns are the probabilities of two classes
         self._strata: BatchStrata | None = None
         if sampler is not None:
-            values = BatchValues(self.criterion, sampler.values.given, sampler.values.targets, self.continuous)
-            problem = values.problem(self._compiled_with(values).scheme)
-            self._strata = BatchStrata(sampler, problem)
-            weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
-            if problem.attribute_values is not None:
-                sides = tensor_sides(problem.comparisons, torch.as_tensor(problem.cell), weight)
-                with_scales(sides, torch.as_tensor(problem.attribute_values), self._scales)
-            self._declared = True, True  # the data set has shown them all
+            self._learn_from(sampler)
         self._number = number_of(self)
+
+    def _check_parameters(self) -> None:
+        """Raise a DataError at the first parameter that is not known, or does not go with the others."""
+        facts_of(self.metric)  # an error where it is not known
+        check_known("estimate", self.estimate, ESTIMATES)
+        check_known("contrast", self.contrast, CONTRASTS)
+        check_known("combine", self.combine, ("mean", "sum"))
+        if self.sampler is not None and not isinstance(self.sampler, StratifiedBatchSampler):
+            raise DataError(f"sampler must be a StratifiedBatchSampler, got a {type(self.sampler).__name__}")
+        if self.estimate == "rows" and self.sampler is None:
+            raise DataError(
+                "estimate='rows' needs to know how many rows of each group there are; pass sampler=, the "
+                "StratifiedBatchSampler that the batches come from, or use estimate='population'"
+            )
+
+    def _learn_from(self, sampler: StratifiedBatchSampler) -> None:
+        """Take groups, labels, strata and scales from the data set of the sampler."""
+        values = BatchValues(self.criterion, sampler.values.given, sampler.values.targets, self.continuous)
+        problem = values.problem(self._compiled_with(values).scheme)
+        self._strata = BatchStrata(sampler, problem)
+        weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
+        if problem.attribute_values is not None:
+            sides = tensor_sides(problem.comparisons, torch.as_tensor(problem.cell), weight)
+            with_scales(sides, torch.as_tensor(problem.attribute_values), self._scales)
+        self._declared = True, True  # the data set has shown them all
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy is another module than the one it was made of."""
