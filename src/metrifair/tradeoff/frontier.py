@@ -15,7 +15,7 @@ from sklearn.base import is_regressor
 
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.intervals import FEW
-from metrifair.figures.utility import CONSTANT, UTILITIES, Predictions, Utility, UtilityLike, rivals, utility_of
+from metrifair.figures.utility import CONSTANT, UTILITIES, Predictions, Utility, UtilityLike, utility_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import attributes_equal_to_label
 from metrifair.problem.tables import Table, library_of
@@ -189,6 +189,11 @@ class _SweepPlan:
         weight = None if is_number(asked.sample_weight) else asked.sample_weight  # one for all weighs nothing
         return RowsToTrain(asked.X, asked.y, asked.sensitive_features, asked.control_features, weight, self.data.rows)
 
+    @property
+    def _shown(self) -> tuple[int, Utility]:
+        """The seed whose score distributions are kept, and the utility beside the usual ones."""
+        return self.asked.search.seed_values[0], self.utility
+
     def with_one_split(self, members: Sequence[Any]) -> _Swept:
         """All models on one split into training, validation and test rows."""
         asked, trained = self.asked, bool(self.families)
@@ -217,19 +222,9 @@ class _SweepPlan:
             parts = [one.model.test for one in same if one.model is not None]
             unseen[same[0].job] = in_row_order(parts, rows) if len(parts) == count else None
         (everyone,) = with_common_comparisons(data.held_out(data.rows))
-        against = rivals(everyone.problem, self.utility, X=everyone.X)
         fold_of_row = np.repeat(np.arange(count), [len(own) for own in rows])[np.argsort(np.concatenate(rows))]
-        evaluator = Evaluator(
-            everyone,
-            everyone,
-            everyone,
-            asked.search.seed_values[0],
-            against,
-            everyone,
-            unfairness_by_chance(everyone),
-            cross_predictions=unseen,
-            test_fold=fold_of_row,
-        )
+        every_part = (everyone,) * 4
+        evaluator = Evaluator(*every_part, *self._shown, cross_predictions=unseen, test_fold=fold_of_row)
         whole = Split(data.rows, data.rows, data.rows)
         context = SweepContext(evaluator, data.rows, self.families, self.table, tuple(nested))
         outcomes, tried = self.swept(evaluator, whole, ())
@@ -244,18 +239,8 @@ class _SweepPlan:
         parts = with_common_comparisons(*map(self.data.held_out, rows if self.families else rows[:3]))
         validation, test, held_out = parts[:3]
         training = parts[3] if self.families else None
-        base = training or validation
-        against = rivals(base.problem, self.utility, X=base.X)
-        return Evaluator(
-            training,
-            validation,
-            test,
-            self.asked.search.seed_values[0],
-            against,
-            held_out,
-            unfairness_by_chance(held_out),
-            cross_predictions={} if folds else None,
-        )
+        predicted = {} if folds else None
+        return Evaluator(training, validation, test, held_out, *self._shown, cross_predictions=predicted)
 
     def swept(self, evaluator: Evaluator, split: Split, folds: Sequence[Rows]) -> tuple[list[Outcome], int]:
         """The outcomes of all families, and among how many models a choice is made."""

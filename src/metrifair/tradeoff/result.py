@@ -12,7 +12,7 @@ import numpy as np
 from metrifair.errors import DataError
 from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.intervals import Interval
-from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLike, rivals, utility_of
+from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLike, utility_of
 from metrifair.problem.tables import Backend, Column, columns
 from metrifair.support.checks import check_known, check_switches, is_number
 from metrifair.support.provenance import Provenance
@@ -64,8 +64,7 @@ class SweepContext:
         """The point of these predictions with one more utility."""
         if found is None:
             return point
-        base = self.evaluator.training or self.evaluator.validation
-        worth = worth_of(found, part, rivals(base.problem, utility, X=base.X)[-1:])
+        worth = worth_of(found, part, self.evaluator.rivals_with(utility)[-1:])
         return replace(
             point,
             more={**point.more, **worth.values},
