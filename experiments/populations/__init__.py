@@ -1,6 +1,6 @@
 """The paper's populations, whose optima, risks and distances are known exactly.
 
-One that users need is in ``metrifair.datasets.synthetic``; here is what only the paper's theory and tests use.
+synthetic: offset regression, and what all populations share; the others hold what the paper's theory and tests use.
 """
 
 from experiments.populations.biased import (

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from experiments.populations.closed_forms import Distances, Normal, atomic_distances
-from metrifair.datasets.synthetic import Sample, Seed, check_probability, generator, last_column_as_group
+from experiments.populations.synthetic import Sample, Seed, check_probability, generator, last_column_as_group
 from metrifair.errors import DataError
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer, check_known, check_number

@@ -10,8 +10,7 @@ import numpy as np
 
 from experiments.populations.biased import table_values
 from experiments.populations.closed_forms import Distances, atomic_distances, uniform_distances
-from experiments.populations.tradeoff import unrestricted_tradeoff
-from metrifair.datasets.synthetic import (
+from experiments.populations.synthetic import (
     Sample,
     Seed,
     TradeOffPoint,
@@ -21,6 +20,7 @@ from metrifair.datasets.synthetic import (
     last_column_as_group,
     root,
 )
+from experiments.populations.tradeoff import unrestricted_tradeoff
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer, check_known, check_number
 

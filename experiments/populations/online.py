@@ -7,8 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from experiments.populations.synthetic import (
+    Sample,
+    Seed,
+    TradeOffPoint,
+    check_probability,
+    generator,
+    last_column_as_group,
+)
 from experiments.populations.tradeoff import unrestricted_tradeoff
-from metrifair.datasets.synthetic import Sample, Seed, TradeOffPoint, check_probability, generator, last_column_as_group
 from metrifair.errors import DataError
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer

@@ -23,7 +23,7 @@ from experiments.populations import (
     reference_slopes,
     unrestricted_tradeoff,
 )
-from metrifair.datasets.synthetic import OffsetRegression
+from experiments.populations.synthetic import OffsetRegression
 from metrifair.errors import DataError
 
 POPULATIONS = [

@@ -1,7 +1,4 @@
-"""A synthetic population whose trade-off curve is known exactly, for examples and tests.
-
-The populations of the paper are in ``experiments/populations``.
-"""
+"""Offset regression, whose trade-off curve is known exactly; and what all populations share."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,13 +11,6 @@ from numpy.typing import NDArray
 from metrifair.errors import DataError
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_number
-
-__all__ = ["OffsetRegression", "Sample", "TradeOffPoint"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Seed: TypeAlias = int | np.random.Generator
 
