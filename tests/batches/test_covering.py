@@ -19,8 +19,7 @@ from torch import Tensor
 from experiments.theory import covering_bias
 from metrifair.batches import Coverage, covering, whole
 from metrifair.batches import cut as cut_one
-from metrifair.batches.covering import overshoot_weights
-from metrifair.batches.samples import Batch, Samples
+from metrifair.batches.samples import Batch, Samples, overshoot_weights
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import trained

@@ -19,8 +19,7 @@ from torch import Tensor
 from experiments.populations import OnlineRegression, reference_slopes
 from metrifair import energy_distance
 from metrifair.batches import Coverage
-from metrifair.batches.covering import PATIENCE
-from metrifair.batches.samples import Samples
+from metrifair.batches.samples import PATIENCE, Samples
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.cells import Attribute, Comparison, compiled

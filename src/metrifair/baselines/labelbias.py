@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.baselines.preprocessor import Preprocessor, check_continues, fit_learners
+from metrifair.baselines.network import Preprocessor, check_continues, fit_learners
 from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData, TwoClassMixin
 from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name

@@ -18,6 +18,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def _dataset(
+    name: str,
+    X: pd.DataFrame,
+    y: pd.Series,
+    group: pd.Series,
+    names: tuple[str, str],
+    *,
+    task: Task = "classification",
+    with_group: bool = False,
+    **more: Any,
+) -> Dataset:
+    """The data set of this name; ``with_group`` adds the group as the last column of X."""
+    if with_group:
+        X[group.name] = group.astype("float64")
+    return Dataset(X, y, group, task, names, DESCRIPTIONS[name], **more)
+
+
 _ADULT_COLUMNS = [
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
     "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
@@ -65,15 +82,8 @@ def load_adult(
     features = table.drop(columns=[*_ADULT_NOT_FEATURES, "over_50K"] + ([] if include_protected else ["sex"]))
     levels = {name: sorted(table[name].unique()) for name in _CATEGORIES}  # "?" sorts before every letter
     levels["relationship"] = _RELATIONSHIPS
-    return Dataset(
-        X=_coded(features, levels) if encoding == "codes" else _one_hot(features, levels),
-        y=table["over_50K"],
-        group_codes=group,
-        task="classification",
-        names=("women", "men"),
-        description=DESCRIPTIONS["adult"],
-        prescribed=len(parts[0]),
-    )
+    X = _coded(features, levels) if encoding == "codes" else _one_hot(features, levels)
+    return _dataset("adult", X, table["over_50K"], group, ("women", "men"), prescribed=len(parts[0]))
 
 
 def _coded(features: pd.DataFrame, levels: dict[str, list[str]]) -> pd.DataFrame:
@@ -124,19 +134,11 @@ def load_communities(read: Read, *, task: Task = "classification", include_prote
     table = pd.read_csv(io.BytesIO(read("communities.data")), header=None, names=columns, na_values="?")
     group = (table[_SHARE] > table[_SHARE].median()).astype("int64").rename(_ABOVE)
     X = table.drop(columns=_CRIME_NOT_FEATURES).dropna(axis="columns").astype("float64")
-    if include_protected:
-        X[_ABOVE] = group.astype("float64")
     crime = table[_CRIME].astype("float64")
     high = (crime > crime.mean()).astype("int64").rename(f"{_CRIME}_above_mean")
-    return Dataset(
-        X=X,
-        y=high if task == "classification" else crime,
-        group_codes=group,
-        task=task,
-        names=("at most the median share of Black residents", "more than the median share of Black residents"),
-        description=DESCRIPTIONS["communities"],
-        number=table[_SHARE].astype("float64"),
-    )
+    names = "at most the median share of Black residents", "more than the median share of Black residents"
+    y, share = high if task == "classification" else crime, table[_SHARE].astype("float64")
+    return _dataset("communities", X, y, group, names, task=task, number=share, with_group=include_protected)
 
 
 # positions in the raw file, which has no header
@@ -169,16 +171,8 @@ def load_drug(
     # the code is a rounded number, so it is compared as one
     group = pd.Series(np.isclose(table[_ETHNICITY], _WHITE).astype("int64"), name="ethnicity")
     X = pd.DataFrame({name: table[column] for name, column in _ANSWERS.items()}).astype("float64")
-    if include_protected:
-        X["ethnicity"] = group.astype("float64")
-    return Dataset(
-        X=X,
-        y=(table[_DRUGS[target]] == _NEVER_USED).astype("int64").rename(f"never_used_{target}"),
-        group_codes=group,
-        task="classification",
-        names=("other ethnicities", "White"),
-        description=DESCRIPTIONS["drug"],
-    )
+    y = (table[_DRUGS[target]] == _NEVER_USED).astype("int64").rename(f"never_used_{target}")
+    return _dataset("drug", X, y, group, ("other ethnicities", "White"), with_group=include_protected)
 
 
 def load_student(
@@ -206,16 +200,8 @@ def load_student(
     # the last level follows from the others
     levels = {name: sorted(features[name].unique())[:-1] for name in features.columns.drop(numeric)}
     X = _one_hot(features[[*numeric, *levels]], levels)
-    if include_protected:
-        X["sex"] = group.astype("float64")
-    return Dataset(
-        X=X,
-        y=table["G3"].astype("float64"),
-        group_codes=group,
-        task="regression",
-        names=("men", "women"),
-        description=DESCRIPTIONS["student"],
-    )
+    y = table["G3"].astype("float64")
+    return _dataset("student", X, y, group, ("men", "women"), task="regression", with_group=include_protected)
 
 
 # the only columns ever parsed: names and dates of birth stay in the file
@@ -273,16 +259,9 @@ def load_compas(
         "priors_count": priors,
         "c_charge_degree": table["c_charge_degree"] == "M",
     }
-    if include_protected:
-        columns["race"] = group
-    return Dataset(
-        X=pd.DataFrame(columns).astype("float64"),
-        y=table["two_year_recid"].astype("int64"),
-        group_codes=group,
-        task="classification",
-        names=("African-American", "Caucasian" if races == "pair" else "all others"),
-        description=DESCRIPTIONS["compas"],
-    )
+    X, y = pd.DataFrame(columns).astype("float64"), table["two_year_recid"].astype("int64")
+    names = "African-American", "Caucasian" if races == "pair" else "all others"
+    return _dataset("compas", X, y, group, names, with_group=include_protected)
 
 
 # the decision in other words, and what is known only after it: who bought the loan, whether insurance was granted
@@ -315,13 +294,5 @@ def load_mortgage(_read: Read, *, include_protected: bool = False) -> Dataset:
     missing = features.isna()
     flags = missing.loc[:, missing.any()].astype("float64").add_suffix("_missing")
     X = features.fillna(features.median()).join(flags)
-    if include_protected:
-        X["race"] = group.astype("float64")
-    return Dataset(
-        X=X,
-        y=table["approve"].astype("int64"),
-        group_codes=group,
-        task="classification",
-        names=("white", "not white"),
-        description=DESCRIPTIONS["mortgage"],
-    )
+    y = table["approve"].astype("int64")
+    return _dataset("mortgage", X, y, group, ("white", "not white"), with_group=include_protected)

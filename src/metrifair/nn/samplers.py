@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.batches import Coverage
-from metrifair.batches.covering import check_patience, overshoot_weights
-from metrifair.batches.samples import StratifiedPasses, layout, rows_by_cell
+from metrifair.batches.samples import StratifiedPasses, check_patience, layout, overshoot_weights, rows_by_cell
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import common_seed, ranks_of
