@@ -204,7 +204,7 @@ class FairBooster(Saved):
         """Raise a DataError that names the first parameter out of its range."""
         is_penalized(self)
 
-    def _check_labels(self, y: Table) -> None:
+    def _check_labels(self, y: Any) -> None:
         """Raise a DataError where the booster does not take these labels."""
 
     @abstractmethod

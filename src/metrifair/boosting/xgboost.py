@@ -153,7 +153,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
 
     _objective = "binary:logistic"
 
-    def _check_labels(self, y: Table) -> None:
+    def _check_labels(self, y: Any) -> None:
         """XGBoost takes labels that are numbered from 0 on."""
         classes = levels("y", one_column("y", y)) if np.ndim(y) == 1 else ()
         if len(classes) < 2 or list(classes) == list(range(len(classes))):

@@ -239,7 +239,7 @@ class _SweepPlan:
         parts = with_common_comparisons(*map(self.data.held_out, rows if self.families else rows[:3]))
         validation, test, held_out = parts[:3]
         training = parts[3] if self.families else None
-        predicted = {} if folds else None
+        predicted: dict[Job, Predictions | None] | None = {} if folds else None
         return Evaluator(training, validation, test, held_out, *self._shown, cross_predictions=predicted)
 
     def swept(self, evaluator: Evaluator, split: Split, folds: Sequence[Rows]) -> tuple[list[Outcome], int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from metrifair.tradeoff.evaluate import Evaluator, HeldOutPredictions, resampled
 from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, pareto
 from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import Family, RowsToTrain, fitted_at
-
-if TYPE_CHECKING:
-    from metrifair.tradeoff.result import TradeOff
 
 
 @dataclass(frozen=True, eq=False)
