@@ -1,4 +1,4 @@
-"""Estimators that fit several seeds and strengths at once."""
+"""What the baselines share: checked training data, several fits at once, two classes by log-odds, post-processing."""
 
 from __future__ import annotations
 
