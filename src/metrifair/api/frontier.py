@@ -25,9 +25,8 @@ from metrifair.support.provenance import call_text
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
 from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Point: for the examples
-from metrifair.tradeoff.result import TradeOff, held_out_columns
-from metrifair.tradeoff.search import SearchOptions
-from metrifair.tradeoff.selection import Wish
+from metrifair.tradeoff.result import TradeOff, Wish, held_out_columns
+from metrifair.tradeoff.sweep import SearchOptions
 from metrifair.wording.frontier import choice_warning, note_text, summary
 from metrifair.wording.frontier_view import FrontierView, figure_name
 
@@ -192,7 +191,7 @@ class Frontier(TradeOff):
         Models that could have been trained, where the validation rows decide which ones were.
     source : SweepContext, default=None
         Rows and estimators in memory. Files do not contain them.
-    knobs : dict of str to str, default={}
+    parameters : dict of str to str, default={}
         The parameter that was varied, by family, where there are several.
     library : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
         Library of the data frames that were passed, which ``to_frame`` also uses.
@@ -409,7 +408,7 @@ class Frontier(TradeOff):
             self.groups,
             [text for note in self.notes if (text := note_text(note))],
             {} if self.parameter == "strength" else {"strength": self.parameter},
-            knobs=self.knobs,
+            parameters=self.parameters,
             floor=self.floor,
             limit=self.limit,
             utility=utility,
@@ -446,9 +445,10 @@ class Frontier(TradeOff):
         [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
         """
         rows = [_figures(outcome, self.utility) | {"chosen": outcome.test == self.chosen} for outcome in self.outcomes]
-        if self.knobs:
+        if self.parameters:
             rows = [
-                {"family": point.family, "parameter": self.knobs[point.family], "needs_group": point.needs_group} | row
+                {"family": point.family, "parameter": self.parameters[point.family], "needs_group": point.needs_group}
+                | row
                 for point, row in zip(self.points, rows, strict=True)
             ]
         kinds = {"seed": nw.Int64, "failed": nw.Boolean, "overfit": nw.Boolean, "chosen": nw.Boolean, "mark": nw.String}

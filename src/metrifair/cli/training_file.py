@@ -33,8 +33,7 @@ from metrifair.cli.tables import (
     without_missing_words,
 )
 from metrifair.cli.training_options import FAMILIES, TrainingOptions
-from metrifair.encoding.column_types import level_name, strays_in, typed
-from metrifair.encoding.encoder import TableEncoder
+from metrifair.encoding.encoder import TableEncoder, level_name, strays_in, typed
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
@@ -48,9 +47,8 @@ from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, 
 from metrifair.support.checks import check_known, last_step
 from metrifair.support.provenance import SourceFile
 from metrifair.tradeoff.points import FrontierNote, Job
-from metrifair.tradeoff.search import SearchOptions
 from metrifair.tradeoff.split import DataSet, data_set
-from metrifair.tradeoff.sweep import Family, estimator_at
+from metrifair.tradeoff.sweep import Family, SearchOptions, estimator_at
 from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import positive_text
@@ -97,7 +95,7 @@ class TrainingFile:
         _, own_estimator, parameter = family or Family("", self.estimator, "strength")
         own_estimator = last_step(own_estimator)
         estimator = clone(own_estimator) if job is None else estimator_at(own_estimator, parameter, job)
-        own = {name: rows_of(table, rows) for name, table in self.given.items()}
+        own: dict[str, Any] = {name: rows_of(table, rows) for name, table in self.given.items()}
         X, y = encoder.transform(self.features[rows]), self.data.y[rows]
         with _training(self.options.model) as told:
             estimator.fit(X, y, **own)

@@ -316,7 +316,7 @@ def weights_of(name: str, sample_weight: Table | None, count: int) -> Floats | N
     if sample_weight is None:
         return None
     if is_number(sample_weight):
-        weight = np.full(count, float(sample_weight))
+        weight = np.full(count, sample_weight, dtype=np.float64)
     else:
         weight = np.array(array_of(name, one_column(name, sample_weight)), dtype=np.float64)
     if not (np.isfinite(weight) & (weight >= 0)).all():

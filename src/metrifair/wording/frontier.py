@@ -428,7 +428,7 @@ def overfit_sentence(view: FrontierView, row: FrontierRow) -> str:
         return ""
     return (
         f"The {noun(view.label(view.gap_key))} is significantly smaller on training rows than on others. "
-        f"{overfit_remedy(view.knobs.get(row.family, 'strength'))}"
+        f"{overfit_remedy(view.parameters.get(row.family, 'strength'))}"
     )
 
 
@@ -436,11 +436,11 @@ def families_sentence(view: FrontierView) -> str:
     """Which families need the group at prediction, and which do not; empty where there is one family.
 
     >>> points = [Point(0, 0, 0.9, 0.4, family="linear"), Point(0, 0, 0.9, 0.1, family="moved", needs_group=True)]
-    >>> families_sentence(FrontierView(points, knobs={"linear": "strength", "moved": "tolerance"}))
+    >>> families_sentence(FrontierView(points, parameters={"linear": "strength", "moved": "tolerance"}))
     'Families: linear (1 model), moved (1 model; needs the group of each row at prediction).'
     """
     parts = []
-    for family in view.knobs:
+    for family in view.parameters:
         own = [point for point in view.points if point.family == family]
         asks = "; needs the group of each row at prediction" if any(point.needs_group for point in own) else ""
         parts.append(f"{family} ({count_text(len(own), 'model')}{asks})")
@@ -459,8 +459,8 @@ def row_notes(view: FrontierView, rows: Sequence[FrontierRow]) -> tuple[str, ...
     for row in rows:
         if note := row_note(row):
             found.setdefault(note, []).append(row.text)
-    name = "" if view.knobs else f"{noun(view.label('strength'))} "
-    return tuple(f"* {name}{('; ' if view.knobs else ', ').join(texts)}: {note}." for note, texts in found.items())
+    name = "" if view.parameters else f"{noun(view.label('strength'))} "
+    return tuple(f"* {name}{('; ' if view.parameters else ', ').join(texts)}: {note}." for note, texts in found.items())
 
 
 def shown_note(view: FrontierView, shown: int) -> str:
@@ -473,7 +473,7 @@ difference between the groups' shares below any score."
     seeds = len({point.seed for point in view.points})
     means = f", means of {seeds} seeds" if seeds > 1 else ""
     parts = ", and in brackets on training and validation rows" if view.rows[0].parts else ""
-    kinds = "models" if view.knobs else "strengths"
+    kinds = "models" if view.parameters else "strengths"
     return f"Shown: {shown} of {len(view.rows)} {kinds}{means}, on test rows{parts}. Unfairness is {_KOLMOGOROV}."
 
 
@@ -532,7 +532,7 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Density', 'Share below']
     """
     explained = [
-        (view.label("strength"), _FAMILIES if view.knobs else _STRENGTH),
+        (view.label("strength"), _FAMILIES if view.parameters else _STRENGTH),
         (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
         *([(view.label(view.key), _UTILITY.get(view.key, "How good a model is."))] if view.key != "accuracy" else []),
         (view.label("unfairness"), _UNFAIRNESS),
