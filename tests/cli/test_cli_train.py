@@ -407,7 +407,7 @@ def test_a_threshold_can_be_chosen_where_no_row_is_measured(csv: Path, tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--test", "0", "--held-out", "h.csv"], "--held-out needs rows kept apart; leave --test 0 out"),
+        (["--test", "0", "--held-out", "h.csv"], "--held-out needs held-out rows; leave --test 0 out"),
         (["--refit"], "--refit trains the model that is kept: name a file with --output"),
         (
             ["--threshold", "0.4", "--choose-threshold", "parity"],

@@ -133,4 +133,4 @@ def test_a_sentence_would_be_found() -> None:
         "probability of north",
     ]
     assert not any(map(is_name, sentences))
-    assert all(map(is_name, ["y=1,region=north", "sex x region", "f x north"]))
+    assert all(map(is_name, ["label=1,region=north", "sex x region", "f x north"]))

@@ -233,7 +233,7 @@ def hand_over(
     from metrifair.cli.show import show_audit, show_differences
     from metrifair.support.provenance import source_files
 
-    limits, to_html = rules.limits_of(ctx), found.to_html
+    limits = rules.limits_of(ctx)
     if isinstance(found, AuditDifference):
         record = with_origin(ctx, found.record, files, about)
         audits = {
@@ -243,16 +243,18 @@ def hand_over(
         found = AuditDifference(audits, record)
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in rules.broken(one.record, limits)]
         show_differences(out, found)
-        to_html = found.to_html
     else:
         origin = replace(found.provenance, call=command_text(ctx)).described(*about)
         origin = replace(origin, files=source_files(files)) if files else origin
         found = replace(found, record=replace(found.record, provenance=origin))
         verdict = rules.broken(found.record, limits)
         show_audit(out, found.record, details=details)
-        by_standard = found.record.settings.standard is not None
-        to_html = partial(RateTable(found).to_html, details=details) if by_standard else found.to_html
-    write_asked(out, found, written, to_html)
+    page = (
+        partial(RateTable(found).to_html, details=details)
+        if not isinstance(found, AuditDifference) and found.record.settings.standard is not None
+        else found.to_html
+    )
+    write_asked(out, found, written, page)
     say(out, *(f"Unfair: {line}" for line in verdict))
     if verdict:
         ctx.exit(_UNFAIR)
@@ -275,16 +277,9 @@ def write_asked(
     to_html: Callable[[Path], None],
 ) -> None:
     """Write what ``output_options`` ask for, and say where it is; ``to_html`` writes the page."""
-    from metrifair.cli.console import say, write_text
+    from metrifair.cli.console import say, write_pages, write_text
 
-    if written.html is not None:
-        to_html(written.html)
-        say(out, f"Report: {written.html}")
-    if written.pdf is not None:
-        from metrifair.report.pdf import print_pdf
-
-        print_pdf(to_html, written.pdf)
-        say(out, f"Report: {written.pdf}")
+    write_pages(out, to_html, written.html, written.pdf)
     if written.output is not None:
         from metrifair.cli.tables import write_table
 

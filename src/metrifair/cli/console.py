@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,18 @@ def _shown(value: object, *, is_file: bool) -> str:
     if is_file and is_address(str(value)):
         return f"{kind}:{Path(rest).name}" if kind == "duckdb" else f"{kind}:..."
     return Path(str(value)).name if is_file or isinstance(value, Path) else str(value)
+
+
+def write_pages(out: Console, to_html: Callable[[Path], None], html: Path | None, pdf: Path | None) -> None:
+    """Write a report, as a page and as a PDF file, and print where each is."""
+    if html is not None:
+        to_html(html)
+        say(out, f"Report: {html}")
+    if pdf is not None:
+        from metrifair.report.pdf import print_pdf
+
+        print_pdf(to_html, pdf)
+        say(out, f"Report: {pdf}")
 
 
 def write_json(content: Any, path: Path) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from metrifair.cli.help_sections import SectionedCommand
-from metrifair.cli.options import HTML, JSON, STANDARD_OUTPUT, Number, Output, check_paths, gathered, table_option
+from metrifair.cli.options import HTML, JSON, PDF, STANDARD_OUTPUT, Number, Output, check_paths, gathered, table_option
 from metrifair.cli.training_options import (
     FAMILIES,
     Choice,
@@ -81,6 +82,8 @@ TEST_FOLDS = click.option(
 )
 @gathered("asked", Training, Training._fields)
 @click.option("--output", type=Output(), help="File for the model, such as model.metrifair.")
+@HTML
+@PDF
 @JSON
 @click.pass_context
 def train_command(
@@ -92,6 +95,8 @@ def train_command(
     asked: Training,
     held_out: Path | None,
     output: Path | None,
+    html: Path | None,
+    pdf: Path | None,
     json_to: Path | None,
 ) -> None:
     """Train a fair model on FILE (csv, tsv, parquet, arrow, ndjson or Excel), and evaluate it on held-out rows.
@@ -104,11 +109,11 @@ def train_command(
       metrifair train people.csv --label income --group sex --output model.metrifair --held-out held-out.csv
       metrifair audit held-out.csv --score probability --group sex --label income --html report.html
     """
-    _check_training(asked, held_out, output)
-    check_paths([options.file], [held_out, output, json_to])
+    _check_training(asked, {"--held-out": held_out, "--html": html, "--pdf": pdf}, output)
+    check_paths([options.file], [held_out, output, html, pdf, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, say, write_json
-    from metrifair.cli.training import figures, provenance_of, show_trained, trained, write_held_out
+    from metrifair.cli.console import command_text, console, say, write_json, write_pages
+    from metrifair.cli.training import figures, provenance_of, show_trained, trained, write_held_out, write_model_page
     from metrifair.cli.training_file import training_file
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
@@ -122,17 +127,19 @@ def train_command(
         written = write_held_out(source, found.measured, found.parts.test, held_out, kept=found.model, unseen=unseen)
     show_trained(out, source, found, written)
     say(out, "The model is not kept: name a file with --output." if output is None else f"Model: {output}")
+    origin = provenance_of(source, command_text(ctx))
+    write_pages(out, partial(write_model_page, source, found, origin), html, pdf)
     if json_to is not None:
-        told = figures(source, found) | {"provenance": asdict(provenance_of(source, command_text(ctx)))}
-        write_json(told, json_to)
+        write_json(figures(source, found) | {"provenance": asdict(origin)}, json_to)
 
 
-def _check_training(asked: Training, held_out: Path | None, output: Path | None) -> None:
+def _check_training(asked: Training, unseen: Mapping[str, Path | None], output: Path | None) -> None:
     """Raise a usage error where options of ``train`` exclude each other."""
     if asked.test is not None and asked.test_folds is not None:
         raise click.UsageError("--test and --test-folds exclude each other; leave one of them out")
-    if held_out is not None and asked.test == 0:
-        raise click.UsageError("--held-out needs rows kept apart; leave --test 0 out")
+    for option, path in unseen.items():
+        if path is not None and asked.test == 0:
+            raise click.UsageError(f"{option} needs held-out rows; leave --test 0 out")
     if asked.refit and output is None:
         raise click.UsageError("--refit trains the model that is kept: name a file with --output")
     if asked.threshold is not None and asked.rule is not None:
@@ -205,6 +212,7 @@ def _check_training(asked: Training, held_out: Path | None, output: Path | None)
 @table_option("--held-out", "the chosen model's predictions of the test rows, to be audited")
 @gathered("choice", Choice, Choice._fields)
 @HTML
+@PDF
 @JSON
 @click.pass_context
 def frontier_command(
@@ -222,6 +230,7 @@ def frontier_command(
     cost: Any,
     choice: Choice,
     html: Path | None,
+    pdf: Path | None,
     json_to: Path | None,
 ) -> None:
     """Train models with many penalty strengths on FILE, show what fairness costs, and choose a model.
@@ -243,9 +252,9 @@ def frontier_command(
     if cost is not None and utility != "auto":
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
     _check_choice(choice, test_folds)
-    check_paths([options.file], [choice.output, choice.held_out, html, json_to])
+    check_paths([options.file], [choice.output, choice.held_out, html, pdf, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, say
+    from metrifair.cli.console import command_text, console, say, write_json, write_pages
     from metrifair.cli.training import provenance_of, selected, show_frontier
     from metrifair.cli.training_file import training_file
     from metrifair.tradeoff.search import SearchOptions
@@ -271,8 +280,9 @@ def frontier_command(
                 "Costs are those of decisions at a probability of 0.5; where another threshold costs less: metrifair "
                 f"train --strength {front.chosen.strength:g} --choose-threshold cost --cost ...",
             )
-        title = options.title or f"{options.label} by {', '.join(options.group)}"
-        _write_frontier(out, front, html, json_to, title=title, refitted=choice.is_refitted)
+        write_pages(out, partial(front.to_html, title=source.title), html, pdf)
+        if json_to is not None:
+            write_json(_frontier_figures(front, refitted=choice.is_refitted), json_to)
     if choice.max_unfairness is not None:
         _keep(out, source, front, chosen, choice)
 
@@ -288,19 +298,10 @@ def _check_choice(choice: Choice, test_folds: int | None) -> None:
             raise click.UsageError(f"--{name.replace('_', '-')} needs --max-unfairness, by which a model is chosen")
 
 
-def _write_frontier(
-    out: Console, front: Frontier, html: Path | None, json_to: Path | None, *, title: str, refitted: bool
-) -> None:
-    """Write the report, and all figures; ``validation`` and ``training`` in the order of ``points``."""
-    from metrifair.cli.console import say, write_json
-
-    if html is not None:
-        front.to_html(html, title=title)
-        say(out, f"Report: {html}")
-    if json_to is None:
-        return
+def _frontier_figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
+    """All figures; ``validation`` and ``training`` in the order of ``points``."""
     same = ("accuracy_name", "unfairness_of", "groups", "sizes", "constant_value", "area", "area_with_constant")
-    figures = {name: getattr(front, name) for name in same} | {
+    return {name: getattr(front, name) for name in same} | {
         "utility": front.utility.name,
         "points": [asdict(point) for point in front.points],
         "validation": [asdict(point) for point in front.validation_points],
@@ -312,7 +313,6 @@ def _write_frontier(
         "refitted": refitted and front.chosen is not None,
         "provenance": asdict(front.provenance),
     }
-    write_json(figures, json_to)
 
 
 def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel, choice: Choice) -> None:

@@ -19,7 +19,9 @@ from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.cli.training_options import Training
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.table_model import ChosenThreshold, TableModel, choose_threshold
-from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Predictions
+from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Predictions, Utility
+from metrifair.report.frontier import frontier_html
+from metrifair.report.html import write_html
 from metrifair.saving.modelfile import fingerprint
 from metrifair.support.provenance import Provenance, made_now
 from metrifair.tradeoff.evaluate import Evaluation, evaluation_of, predictions, small_groups
@@ -235,7 +237,7 @@ def _rows_sentence(source: TrainingFile, found: TrainedModel) -> str:
 
 def _show_point(out: Console, found: TrainedModel, judgment: Evaluation, accuracy_name: str) -> None:
     """Figures on rows kept apart, with intervals, beside those on the rows that taught the model."""
-    point, utility = judgment.point, UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
+    point, utility = judgment.point, _utility(found)
     view, taught = (
         FrontierView([one], accuracy_name=accuracy_name, utility=utility) for one in (point, judgment.training)
     )
@@ -249,6 +251,32 @@ def _show_point(out: Console, found: TrainedModel, judgment: Evaluation, accurac
         ],
     )
     say(out, wording.interval_note(view, point))
+
+
+def write_model_page(source: TrainingFile, found: TrainedModel, origin: Provenance, path: Path) -> None:
+    """Write the report of one model: the page of a frontier with one point."""
+    judgment = found.judgment
+    if judgment is None:
+        return
+    view = FrontierView(
+        [judgment.point],
+        chosen=judgment.point,
+        title=source.title,
+        accuracy_name=source.accuracy_name,
+        notes=[_rows_sentence(source, found), *found.notes, *warnings(source, found)],
+        utility=_utility(found),
+        floor=judgment.chance,
+        constant=judgment.constant,
+        constant_value=judgment.constant_value,
+        training=[judgment.training],
+        provenance=origin,
+    )
+    write_html(path, frontier_html(view))
+
+
+def _utility(found: TrainedModel) -> Utility:
+    """The utility by which the threshold was chosen, or the accuracy."""
+    return UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
 
 
 def _show_groups(out: Console, judgment: Evaluation) -> None:
@@ -277,7 +305,7 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
         return
     point, constant = judgment.point, judgment.constant
     # A threshold that was chosen by another utility than accuracy is judged by that one.
-    utility = UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
+    utility = _utility(found)
     name = source.accuracy_name if utility.key == "accuracy" else figure_name(utility.name).lower()
     decided, ranked = point.marks.get(utility.key, ""), point.marks.get("auc", "")
     auc = f"AUC {figure_text(point.more.get('auc'))}"

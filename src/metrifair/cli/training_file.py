@@ -75,6 +75,16 @@ class TrainingFile:
     notes: tuple[str, ...] = ()  # what to know of the columns
 
     @property
+    def labels(self) -> pl.Series:
+        """The labels, under the name of their column."""
+        return pl.Series(self.options.label, self.data.y)
+
+    @property
+    def title(self) -> str:
+        """The title of a report."""
+        return self.options.title or f"{self.options.label} by {', '.join(self.options.group)}"
+
+    @property
     def accuracy_name(self) -> str:
         """What the first figure of a point is called."""
         return "accuracy" if self.data.problem.scheme.classes else "R2"
@@ -97,7 +107,7 @@ class TrainingFile:
         own_estimator = last_step(own_estimator)
         estimator = clone(own_estimator) if job is None else estimator_at(own_estimator, parameter, job)
         own = {name: rows_of(table, rows) for name, table in self.given.items()}
-        X, y = encoder.transform(self.features[rows]), self.data.y[rows]
+        X, y = encoder.transform(self.features[rows]), self.labels[rows]
         with _training(self.options.model) as told:
             estimator.fit(X, y, **own)
         if isinstance(estimator, FairEstimator) and (slack := slack_of(estimator, X, y, **own)).unfinished:
@@ -146,7 +156,7 @@ class TrainingFile:
             front = metrifair.frontier(
                 swept if families else swept[""],
                 self.features,
-                self.data.y,
+                self.labels,
                 **self.given,
                 random_state=self.options.seed,
                 search=search,
@@ -237,7 +247,7 @@ def training_file(
         raise DataError("no column is left to learn from; ignore fewer of them")
     data = data_set(
         features,
-        labels,
+        {options.label: labels},
         given["sensitive_features"],
         given.get("control_features"),
         regression=regression,

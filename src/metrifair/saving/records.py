@@ -153,6 +153,7 @@ class SchemeRecord(Record):
     compared: bool
     contrast: Contrast
     positive: Annotated[int, Meta(ge=-1, le=2**53)]  # -1 where there are no classes
+    outcome: str = "label"  # the name of the label column
 
 
 class NetworkRecord(Record):

@@ -93,6 +93,7 @@ def scheme_record(scheme: Scheme) -> SchemeRecord:
         compared=scheme.cells is not None,
         contrast=scheme.contrast,
         positive=scheme.positive,
+        outcome=scheme.outcome,
     )
 
 
@@ -110,7 +111,8 @@ def scheme_of(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
         _check_size(criterion, attributes, len(labels), strata)
     elif attributes:
         raise ModelFileError("the scheme has attributes that are not compared")
-    found = Scheme(criterion, labels, record.positive, attributes, record.intersectional, strata, record.contrast)
+    meaning = criterion, labels, record.positive, attributes, record.intersectional, strata, record.contrast
+    found = Scheme(*meaning, outcome=record.outcome)
     _ = found.cells  # compiled now, so that what cannot be is refused
     return found
 

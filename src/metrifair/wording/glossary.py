@@ -10,8 +10,8 @@ from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.wording.findings import finding_sentence, group_texts
 from metrifair.wording.metrics import CRITERIA, criterion_name, metric_words
-from metrifair.wording.numbers import confidence_text, interval_text, number_text, percent_text, quoted
-from metrifair.wording.rates import DECISION_WORDS, selected_text
+from metrifair.wording.numbers import confidence_text, interval_text, noun, number_text, percent_text, quoted
+from metrifair.wording.rates import DECISION_WORDS, table_selected_text
 
 FIGURES = {
     "base_rate": "Base rate",
@@ -122,8 +122,8 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
         f"The selection rate is {percent_text(low.selection_rate)} for {quoted(low.group)} and "
         f"{percent_text(high.selection_rate)} for {quoted(high.group)}."
     )
-    chosen = selected_text(table.threshold, table.selected_by, table.favorable)
-    where = f"{table.attribute}, {table.within}, {chosen.lower()}"
+    chosen = table_selected_text(table)
+    where = f"{table.attribute}, {table.within}, {noun(chosen)}"
     if not STANDARDS[table.standard].four_fifths:
         return AuditHighlight(
             "Smallest impact ratio", (("Impact ratio", number_text(worst.ratio)),), sentence, where, table

@@ -95,7 +95,8 @@ def _same_decision(threshold: float, selected: bool) -> str:
 
 
 def _nearly_all_selected(**facts: Any) -> str:
-    chosen = selected_text(facts["threshold"], facts["selected_by"], facts["favorable"])
+    names = "threshold", "selected_by", "favorable", "favorable_decision"
+    chosen = selected_text(*(facts[name] for name in names))
     return f"{chosen}, at least {percent_text(facts['share'])} of every group are selected"
 
 

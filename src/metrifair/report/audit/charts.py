@@ -41,7 +41,7 @@ from metrifair.support.checks import check_known, require
 from metrifair.wording.glossary import witness_text
 from metrifair.wording.metrics import metric_words
 from metrifair.wording.numbers import percent_text, points_text, shown_number
-from metrifair.wording.rates import ratio_text, selected_text
+from metrifair.wording.rates import ratio_text, table_selected_text
 
 _MAX_GROUPS = 12
 _MOST_SCORES = 160
@@ -210,7 +210,7 @@ def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumbe
     return {
         "attribute": found.attribute,
         "within": found.within,
-        "selected": selected_text(found.threshold, found.selected_by, found.favorable),
+        "selected": table_selected_text(found),
         "columns": ["Group", "Rows", *shares],
         "rates": [
             {

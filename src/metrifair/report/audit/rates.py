@@ -32,10 +32,10 @@ from metrifair.wording.numbers import (
     confidence_text,
     figure_text,
     interval_text,
+    noun,
     number_text,
     p_text,
     percent_text,
-    quoted,
     strength_texts,
 )
 from metrifair.wording.rates import (
@@ -45,7 +45,7 @@ from metrifair.wording.rates import (
     STANDARD_WORDS,
     exclusions_sentence,
     ratio_text,
-    selected_text,
+    table_selected_text,
 )
 from metrifair.wording.summary import rates_summary
 
@@ -105,9 +105,7 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
         bodies.append(element("tbody", *_rows([table.unknown], table, columns), class_="apart"))
     head = table_head(names[name] for name in columns)
     excluded = exclusions_sentence(table, settings)
-    who = selected_text(table.threshold, table.selected_by, table.favorable).lower()
-    if settings.favorable_decision is not None:
-        who = f"the decision {quoted(str(settings.favorable_decision))}"
+    who = noun(table_selected_text(table))
     low = " Low scores are favorable." if table.favorable == "low" else ""
     said = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="hint")]
     if excluded:
