@@ -19,7 +19,7 @@ from tests.one_split import frontier
 
 # Names of sets, bands and intersections join the user's names and values by these.
 JOINTS = {"x"}
-DATA = {"everyone", "sex", "region", "age", "y", "f", "m", "north", "south", "west"}
+DATA = {"everyone", "sex", "region", "age", "label", "y", "f", "m", "north", "south", "west"}
 TYPED = {"call", "time", "source"}  # code, a time stamp, and what was read
 
 RANDOM = np.random.default_rng(0)
