@@ -37,8 +37,13 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "nearly_all_selected": (
         {
-            "threshold": 0.5, "selected_by": "threshold", "favorable": "high", "favorable_decision": None,
-            "share": 0.99, "low": 0.25, "high": 100.0,
+            "threshold": 0.5,
+            "selected_by": "threshold",
+            "favorable": "high",
+            "favorable_decision": None,
+            "share": 0.99,
+            "low": 0.25,
+            "high": 100.0,
         },
         (
             "At threshold 0.5, at least 99.0% of every group are selected, so impact ratios say little. Check the "

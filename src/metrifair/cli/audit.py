@@ -28,31 +28,6 @@ if TYPE_CHECKING:
 
 _UNFAIR = 1  # the exit code
 
-measure_options = options.together(
-    click.option(
-        "--metric",
-        "metrics",
-        multiple=True,
-        callback=options.known(options.METRIC_NAMES),
-        help=f"Distance between score distributions: {options.METRICS_HELP}. Repeatable.  [default: kolmogorov, "
-        "wasserstein, energy]",
-    ),
-    options.CONTRAST,
-    click.option(
-        "--confidence",
-        type=options.Number(0, 1, min_open=True, max_open=True),
-        default=0.95,
-        help="Confidence level of intervals and certified bounds.",
-    ),
-    click.option(
-        "--min-group-size",
-        type=click.IntRange(1),
-        default=30,
-        help="Minimum group size. Smaller groups are reported separately and excluded from the headline.",
-    ),
-)
-"""How groups are compared."""
-
 
 class Written(NamedTuple):
     """The files to write, of those that were asked for."""
@@ -63,17 +38,8 @@ class Written(NamedTuple):
     output: Path | None
 
 
-output_options = options.together(
-    options.HTML,
-    options.PDF,
-    options.JSON,
-    options.table_option("--output", "the table of findings"),
-    options.gathered("written", Written, Written._fields),
-)
-"""The files to write; the command gets all of them as ``written``."""
-
-result_options = options.together(*rules.limit_options, options.report_about, output_options)
-"""What is made of the findings: what ``hand_over`` takes."""
+WRITTEN = options.gathered("written", Written, Written._fields)
+"""A command gets the files to write as ``written``."""
 
 
 @click.command(
@@ -82,57 +48,12 @@ result_options = options.together(*rules.limit_options, options.report_about, ou
     short_help="Measure the gaps between groups in a file of scores.",
 )
 @click.argument("file")
-@options.column(
-    "--score",
-    "Column with the scores: probabilities, or any numbers. Repeat it to compare several models with the first.",
-    several=True,
-    required=True,
-)
-@options.GROUP
-@options.CONTINUOUS
-@options.CUTS
-@options.LABEL
-@options.POSITIVE
-@click.option("--intersectional", is_flag=True, help="Audit the intersections of the --group columns.")
-@options.CONTROL
-@options.WEIGHT
-@click.option(
-    "--threshold",
-    type=rules.NumberOrMedian(),
-    help="Scores at or above it count as positive decisions; median: scores above the median."
-    "  [default: 0.5 for probabilities, else none]",
-)
-@options.FAVORABLE_DECISION
-@options.criteria_option("all that the columns allow")
-@options.choice(
-    "--loss",
-    ["log_loss", "squared_error", "absolute_error", "huber"],
-    "The loss that the criterion risk_parity compares between groups.",
-    optional=True,
-)
-@measure_options
-@click.option(
-    "--precision",
-    type=options.Number(0),
-    default=1e-5,
-    help="Maximum width of the bracket of a distance in files audited out of core, as a share of the score range.",
-)
-@rules.rate_options
-@result_options
-@click.option(
-    "--max-groups",
-    type=click.IntRange(2, 10_000),
-    help="Maximum number of groups in a column.  [default: 1000; above 30, only with two rows per group on average]",
-)
-@click.option(
-    "--vc-dimension",
-    type=click.IntRange(1),
-    help="VC dimension of the model class (d + 1 for a linear model of d columns). Set it if these rows trained the "
-    "model.",
-)
-@options.file_options
-@options.TABLE
-@options.SEED
+@options.command_options("audit")
+@rules.LIMITS
+@rules.RATES
+@options.REPORT_ABOUT
+@WRITTEN
+@options.READING
 @click.pass_context
 def audit_command(
     ctx: click.Context,

@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metrifair.cli.help_sections import SectionedCommand
-from metrifair.cli.options import HTML, JSON, PDF, STANDARD_OUTPUT, Number, Output, check_paths, gathered, table_option
-from metrifair.cli.training_options import (
-    FAMILIES,
-    Choice,
-    Training,
-    TrainingOptions,
-    parse_costs,
-    parse_families,
-    parse_strengths,
-    training_options,
-)
+from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options, gathered
+from metrifair.cli.training_options import TRAINING, Choice, Training, TrainingOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,60 +22,12 @@ if TYPE_CHECKING:
     from metrifair.estimators.table_model import TableModel
 
 
-TEST_FOLDS = click.option(
-    "--test-folds",
-    type=click.IntRange(2),
-    help="Number of test folds: every row is evaluated by a model that was trained without its fold. The model that is "
-    "written is trained on all rows.",
-)
-
-
 @click.command(cls=SectionedCommand, short_help="Train a fair model on a file.")
-@training_options
-@click.option(
-    "--strength",
-    type=Number(0),
-    default=1.0,
-    help="Penalty strength: the weight of unfairness in the training objective.",
-)
-@click.option(
-    "--test",
-    type=Number(0, 1, max_open=True),
-    help="Share of held-out rows, on which the model is evaluated. 0 trains on all rows and reports no figures.  "
-    "[default: 0.25, or --test-folds 5 if the smallest group had fewer than 200 held-out rows]",
-)
-@TEST_FOLDS
-@table_option("--held-out", "predictions of the held-out rows, to be audited")
-@click.option("--refit", is_flag=True, help="Train the model that is written again, on all rows.")
-@click.option(
-    "--threshold", type=Number(0, 1), help="Predict the positive label at or above this probability.  [default: 0.5]"
-)
-@click.option(
-    "--choose-threshold",
-    "rule",
-    type=click.Choice(["accuracy", "cost", "parity"]),
-    help="Choose the threshold with the highest accuracy, the lowest cost, or the smallest gap between groups without "
-    "loss of balanced accuracy.",
-)
-@click.option(
-    "--cost",
-    "costs",
-    type=parse_costs,
-    metavar="COSTS",
-    help="Costs for --choose-threshold cost: one row for each label, one column for each decision. '0,1;5,0' sets the "
-    "cost of a false negative to 5.",
-)
-@click.option(
-    "--validation",
-    type=Number(0, 1, min_open=True, max_open=True),
-    default=0.25,
-    help="Share of validation rows, on which --choose-threshold chooses the threshold.",
-)
+@click.argument("file")
+@command_options("train")
+@READING
+@TRAINING
 @gathered("asked", Training, Training._fields)
-@click.option("--output", type=Output(), help="File for the model, such as model.metrifair.")
-@HTML
-@PDF
-@JSON
 @click.pass_context
 def train_command(
     ctx: click.Context,
@@ -151,69 +94,11 @@ def _check_training(asked: Training, unseen: Mapping[str, Path | None], output: 
 @click.command(
     cls=SectionedCommand, short_help="Train the trade-off between accuracy and fairness, and choose a model."
 )
-@training_options
-@click.option(
-    "--strengths",
-    type=parse_strengths,
-    metavar="NUMBERS",
-    help="Penalty strengths, such as 0,0.1,1,10. auto adds strengths where the curve bends.  [default: 0 and 24 "
-    "values up to a million]",
-)
-@click.option(
-    "--families",
-    type=parse_families,
-    metavar="NAMES",
-    help=f"Model families on one frontier, such as mlp,linear,barycenter; from {', '.join(FAMILIES)}. barycenter and "
-    "threshold post-process --model and need the group at prediction.  [default: --model alone]",
-)
-@click.option("--seeds", type=click.IntRange(1, 100), default=1, help="Number of models for each strength.")
-@click.option(
-    "--folds",
-    type=click.IntRange(2),
-    help="Number of cross-validation folds for the choice.  [default: none, a quarter of the rows validates]",
-)
-@TEST_FOLDS
-@click.option(
-    "--unfairness-of",
-    type=click.Choice(["scores", "decisions"]),
-    default="scores",
-    help="What unfairness compares across groups.",
-)
-@click.option(
-    "--utility",
-    default="auto",
-    help="Utility of a model: accuracy, balanced_accuracy, auc, log_loss or brier; r2, mean_absolute_error or "
-    "mean_squared_error for a numeric label; or the name of a scikit-learn scorer. auto is accuracy, or r2.",
-)
-@click.option(
-    "--cost",
-    type=parse_costs,
-    metavar="COSTS",
-    help="Costs in place of --utility: one row for each label, one column for each decision. '0,1;5,0' sets the cost "
-    "of a false negative to 5.",
-)
-@click.option(
-    "--max-unfairness",
-    type=Number(0, 1),
-    help="Unfairness limit. Choose the best model whose Kolmogorov distance between groups is at most this.",
-)
-@click.option("--without-group", is_flag=True, help="Choose only among models that need no group at prediction.")
-@click.option(
-    "--certified",
-    is_flag=True,
-    help="Choose only among models whose certified upper bound is at most --max-unfairness.",
-)
-@click.option("--output", type=Output(), help="File for the chosen model. It requires --max-unfairness.")
-@click.option(
-    "--refit/--no-refit",
-    default=None,
-    help="Train the chosen model again, on all rows.  [default: --refit, but not with --certified]",
-)
-@table_option("--held-out", "the chosen model's predictions of the test rows, to be audited")
+@click.argument("file")
+@command_options("frontier")
+@READING
+@TRAINING
 @gathered("choice", Choice, Choice._fields)
-@HTML
-@PDF
-@JSON
 @click.pass_context
 def frontier_command(
     ctx: click.Context,
@@ -227,7 +112,7 @@ def frontier_command(
     test_folds: int | None,
     unfairness_of: str,
     utility: str,
-    cost: Any,
+    costs: Any,
     choice: Choice,
     html: Path | None,
     pdf: Path | None,
@@ -249,7 +134,7 @@ def frontier_command(
     Example: compare with post-processing, which needs the group at prediction
       metrifair frontier people.csv --label income --group sex --families mlp,linear,barycenter --html report.html
     """
-    if cost is not None and utility != "auto":
+    if costs is not None and utility != "auto":
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
     _check_choice(choice, test_folds)
     check_paths([options.file], [choice.output, choice.held_out, html, pdf, json_to])
@@ -262,7 +147,7 @@ def frontier_command(
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, files, strength=1.0)
     search = SearchOptions(seeds=seeds, folds=folds, test_folds=test_folds)
-    asked = {"strengths": strengths, "utility": cost or utility, "unfairness_of": unfairness_of}
+    asked = {"strengths": strengths, "utility": costs or utility, "unfairness_of": unfairness_of}
     asked["test"] = 0.25 if choice.certified else None  # nothing is proven of test folds
     encoder, front = source.frontier(families, search, **asked)
     front = replace(front, provenance=provenance_of(source, command_text(ctx)))
@@ -274,7 +159,7 @@ def frontier_command(
             chosen = source.model(*(step for _, step in best.steps))
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
-        if cost is not None and front.chosen is not None:
+        if costs is not None and front.chosen is not None:
             say(
                 out,
                 "Costs are those of decisions at a probability of 0.5; where another threshold costs less: metrifair "

@@ -22,7 +22,7 @@ from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.cli.console import collected_warnings, working
 from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.cli.options import continuous_asked, cuts_asked
+from metrifair.cli.options import FAMILIES, continuous_asked, cuts_asked
 from metrifair.cli.tables import (
     PredictionTable,
     check_leakage,
@@ -31,7 +31,7 @@ from metrifair.cli.tables import (
     with_predictions,
     without_missing_words,
 )
-from metrifair.cli.training_options import FAMILIES, TrainingOptions
+from metrifair.cli.training_options import TrainingOptions
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning, Remedy
