@@ -81,11 +81,11 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
         """Select, as one would by hand; the slider goes to what was chosen."""
         if change["new"] is None or not self._ready:
             return
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 self.frontier.select(max_unfairness=change["new"])
-                said = " ".join(str(one.message) for one in told)
+                said = " ".join(str(one.message) for one in caught)
             except DataError as error:
                 said = str(error)
         view = self.frontier.view()

@@ -134,8 +134,8 @@ def _shown(value: object, *, is_file: bool) -> str:
         rows = value if isinstance(value[0], list) else [value]
         return ";".join(",".join(row) if isinstance(row[0], str) else cuts_text("", row) for row in rows)
     if isinstance(value, tuple):
-        name, told = value
-        return cuts_text(name, told) if isinstance(told, list) else f"{name}={told}"
+        name, values = value
+        return cuts_text(name, values) if isinstance(values, list) else f"{name}={values}"
     kind, _, rest = str(value).partition(":")
     if is_file and is_address(str(value)):
         return f"{kind}:{Path(rest).name}" if kind == "duckdb" else f"{kind}:..."

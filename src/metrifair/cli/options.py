@@ -232,7 +232,7 @@ def pair(metavar: str, example: str, split: Callable[[str, str], Any]) -> Callab
 
 
 def _problem(path: Path) -> str:
-    """Why no file can be put there, as far as one can tell without trying."""
+    """Why no file can be put there, as far as that is known without trying."""
     try:
         if path.parent.exists() and not path.parent.is_dir():
             return f"{str(path.parent)!r} is not a folder"

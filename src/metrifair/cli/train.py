@@ -219,8 +219,8 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     elif choice.is_refitted:
         job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
         family = next(one for one in front.source.families if one.name == job.family)
-        kept, told = source.fitted(source.data.rows, job, family)
-        notes = [*told.notes, *told.unfinished, *_refit_sentences(source, certified=choice.certified)]
+        kept, warned = source.fitted(source.data.rows, job, family)
+        notes = [*warned.notes, *warned.unfinished, *_refit_sentences(source, certified=choice.certified)]
     if choice.held_out is not None:
         say(out, *write_held_out(source, model, front.source.test, choice.held_out, kept=kept, unseen=unseen))
     say(out, *notes)

@@ -4,7 +4,7 @@ and what is said of it: tables and sentences for people, figures for machines.""
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from metrifair.cli.console import say, show_table
 from metrifair.cli.options import cuts_text
-from metrifair.cli.training_file import Told, TrainingFile
+from metrifair.cli.training_file import TrainingFile, TrainingWarnings
 from metrifair.cli.training_options import Training
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.table_model import ChosenThreshold, TableModel, choose_threshold
@@ -60,6 +60,11 @@ class TrainedModel:
     test_folds: int = 0  # 0: one split
     unseen: Predictions | None = None  # with test folds: predictions for all rows
 
+    @property
+    def utility(self) -> Utility:
+        """The utility by which the threshold was chosen, or the accuracy."""
+        return _utility(self.chosen) or UTILITIES["accuracy"]
+
 
 def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     """The model that was asked for."""
@@ -68,59 +73,65 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         raise DataError(f"a threshold decides between two classes, which {source.options.label!r} does not have")
     if asked.costs is not None and len(asked.costs) != 2:
         raise DataError("--cost must be 2 rows of 2 costs, by label and decision, in ascending order of the classes")
-    notes = [*source.notes]
     automatic = 0 if asked.test is not None else automatic_test_folds(data, _TEST)
     if count := asked.test_folds or automatic:
-        return _cross_fitted(source, asked, count, notes)
+        return _cross_fitted(source, asked, count)
     asked = asked._replace(test=_TEST if asked.test is None else asked.test)
     parts = _parts(source, asked)
-    apart: list[HeldOut] = []
-    if len(parts.test):
-        # Rows that lack a group are refused here.
-        apart = with_common_comparisons(data.held_out(parts.test), data.held_out(parts.train))
-        small = small_groups(dict(zip(("test", "training"), apart, strict=True)))
-        notes.append("" if small is None else wording.note_text(small))
-    (measured, told), chosen = source.fitted(parts.train), None
-    if asked.rule is not None:
-        part = data.held_out(parts.validation)
-        score = predictions(measured, part).score
-        chosen = choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs)
-    measured = replace(measured, threshold=asked.threshold if chosen is None else chosen.threshold)
+    # Rows that lack a group are refused here.
+    both = (data.held_out(parts.test), data.held_out(parts.train)) if len(parts.test) else ()
+    apart = with_common_comparisons(*both) if both else []
+    measured, warned, chosen = _fitted(source, asked, parts)
     judgment = None
     if apart:
-        utility = None if chosen is None else chosen.utility
-        outside, inside = (predictions(measured, part) for part in apart)
-        job = Job(source.estimator.strength, seed)
-        judgment = evaluation_of(outside, inside, apart[0], apart[1], job=job, utility=utility)
+        scored = [predictions(measured, part) for part in apart]
+        judgment = evaluation_of(*scored, *apart, job=Job(source.estimator.strength, seed), utility=_utility(chosen))
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)
         model = replace(again, threshold=measured.threshold)
-        told = told.with_others(more)
-    known = tuple(dict.fromkeys(note for note in (*notes, *told.notes) if note))
-    return TrainedModel(model, measured, parts, judgment, chosen, known, tuple(told.unfinished))
+        warned = warned.with_others(more)
+    notes = _notes(source, warned, dict(zip(("test", "training"), apart, strict=False)))
+    return TrainedModel(model, measured, parts, judgment, chosen, notes, tuple(warned.unfinished))
 
 
-def _cross_fitted(source: TrainingFile, asked: Training, count: int, notes: Sequence[str]) -> TrainedModel:
+def _fitted(
+    source: TrainingFile, asked: Training, parts: Split
+) -> tuple[TableModel, TrainingWarnings, ChosenThreshold | None]:
+    """A model of the training rows, with its threshold, which validation rows choose where a rule is given."""
+    (model, warned), chosen = source.fitted(parts.train), None
+    if asked.rule is not None:
+        part = source.data.held_out(parts.validation)
+        chosen = _chosen(asked, predictions(model, part).score, part)
+    return replace(model, threshold=asked.threshold if chosen is None else chosen.threshold), warned, chosen
+
+
+def _chosen(asked: Training, score: Any, part: HeldOut) -> ChosenThreshold | None:
+    return None if asked.rule is None else choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs)
+
+
+def _notes(source: TrainingFile, warned: TrainingWarnings, parts: Mapping[str, HeldOut]) -> tuple[str, ...]:
+    """What to know of the file, of small groups in its parts, and of training, each once."""
+    small = small_groups(parts) if parts else None
+    texts = (*source.notes, "" if small is None else wording.note_text(small), *warned.notes)
+    return tuple(dict.fromkeys(filter(None, texts)))
+
+
+def _cross_fitted(source: TrainingFile, asked: Training, count: int) -> TrainedModel:
     """A model of all rows; its figures, and its threshold, are by models that were trained without each fold."""
     data, seed = source.data, source.options.seed
     (everyone,) = with_common_comparisons(data.held_out(data.rows))
-    small = small_groups({"test": everyone})
     splits = [split for split, _ in outer_splits(data, count, asked.validation, seed, folds=None)]
-    parts, told = [], Told([], [])
+    if asked.rule is None:
+        splits = [Split(np.sort(np.concatenate(one[:2])), data.rows[:0], one.test) for one in splits]
+    parts, warned = [], TrainingWarnings([], [])
     for split in splits:
-        rows = np.sort(np.concatenate(split[:2])) if asked.rule is None else split.train
-        (model, more), threshold = source.fitted(rows), asked.threshold
-        if asked.rule is not None:
-            part = data.held_out(split.validation)
-            score = predictions(model, part).score
-            threshold = choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs).threshold
-        parts.append(predictions(replace(model, threshold=threshold), data.held_out(split.test)))
-        told = told.with_others(more)
+        model, more, _ = _fitted(source, asked, split)
+        parts.append(predictions(model, data.held_out(split.test)))
+        warned = warned.with_others(more)
     unseen = in_row_order(parts, [split.test for split in splits])
-    (model, more), chosen = source.fitted(data.rows), None
-    if asked.rule is not None:
-        chosen = choose_threshold(unseen.score, everyone.problem, rule=asked.rule, costs=asked.costs)
+    model, more = source.fitted(data.rows)
+    warned, chosen = warned.with_others(more), _chosen(asked, unseen.score, everyone)
     model = replace(model, threshold=asked.threshold if chosen is None else chosen.threshold)
     fold = np.repeat(np.arange(count), [len(split.test) for split in splits])
     judgment = evaluation_of(
@@ -129,23 +140,17 @@ def _cross_fitted(source: TrainingFile, asked: Training, count: int, notes: Sequ
         everyone,
         everyone,
         job=Job(source.estimator.strength, seed),
-        utility=None if chosen is None else chosen.utility,
+        utility=_utility(chosen),
         test_fold=fold[np.argsort(np.concatenate([split.test for split in splits]))],
     )
-    told = told.with_others(more)
-    known = dict.fromkeys((*notes, "" if small is None else wording.note_text(small), *told.notes))
-    trained_on = Split(rows, data.rows[:0] if asked.rule is None else splits[0].validation, data.rows)
-    return TrainedModel(
-        model,
-        model,
-        trained_on,
-        judgment,
-        chosen,
-        tuple(note for note in known if note),
-        tuple(told.unfinished),
-        count,
-        unseen,
-    )
+    notes = _notes(source, warned, {"test": everyone})
+    used = splits[-1]._replace(validation=splits[0].validation, test=data.rows)
+    return TrainedModel(model, model, used, judgment, chosen, notes, tuple(warned.unfinished), count, unseen)
+
+
+def _utility(chosen: ChosenThreshold | None) -> Utility | None:
+    """The utility by which a threshold was chosen."""
+    return None if chosen is None else chosen.utility
 
 
 def _parts(source: TrainingFile, asked: Training) -> Split:
@@ -201,14 +206,14 @@ def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
     """The same for machines: the figures of the point, unless no row was kept apart, and all that goes with them."""
     parts, judgment = found.parts._asdict(), found.judgment
     rows = {name: len(own) for name, own in parts.items() if len(own) or name != "validation"}
-    told: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
     if judgment is not None:
-        told = asdict(judgment)
-        told["with_small_groups"] = told.pop("with_small")
-        del told["comparisons"]
-        told = told.pop("point") | told
+        measured = asdict(judgment)
+        measured["with_small_groups"] = measured.pop("with_small")
+        del measured["comparisons"]
+        measured = measured.pop("point") | measured
     chosen = found.chosen
-    return told | {
+    return measured | {
         "rows": rows,
         "threshold": found.model.threshold,
         "chosen_by": None if chosen is None else chosen.utility.name,
@@ -237,7 +242,7 @@ def _rows_sentence(source: TrainingFile, found: TrainedModel) -> str:
 
 def _show_point(out: Console, found: TrainedModel, judgment: Evaluation, accuracy_name: str) -> None:
     """Figures on rows kept apart, with intervals, beside those on the rows that taught the model."""
-    point, utility = judgment.point, _utility(found)
+    point, utility = judgment.point, found.utility
     view, taught = (
         FrontierView([one], accuracy_name=accuracy_name, utility=utility) for one in (point, judgment.training)
     )
@@ -264,7 +269,7 @@ def write_model_page(source: TrainingFile, found: TrainedModel, origin: Provenan
         title=source.title,
         accuracy_name=source.accuracy_name,
         notes=[_rows_sentence(source, found), *found.notes, *warnings(source, found)],
-        utility=_utility(found),
+        utility=found.utility,
         floor=judgment.chance,
         constant=judgment.constant,
         constant_value=judgment.constant_value,
@@ -272,11 +277,6 @@ def write_model_page(source: TrainingFile, found: TrainedModel, origin: Provenan
         provenance=origin,
     )
     write_html(path, frontier_html(view))
-
-
-def _utility(found: TrainedModel) -> Utility:
-    """The utility by which the threshold was chosen, or the accuracy."""
-    return UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
 
 
 def _show_groups(out: Console, judgment: Evaluation) -> None:
@@ -305,7 +305,7 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
         return
     point, constant = judgment.point, judgment.constant
     # A threshold that was chosen by another utility than accuracy is judged by that one.
-    utility = _utility(found)
+    utility = found.utility
     name = source.accuracy_name if utility.key == "accuracy" else figure_name(utility.name).lower()
     decided, ranked = point.marks.get(utility.key, ""), point.marks.get("auc", "")
     auc = f"AUC {figure_text(point.more.get('auc'))}"
@@ -368,10 +368,10 @@ def write_held_out(
     own = fingerprint(model._content()) if unseen is None else f"{len(rows)} rows of test folds"
     found.write(path, model=own, rows="held_out", sources=source.files, refit=refit)
     seen = "that the model has not seen" if unseen is None else "by models that have not seen them"
-    told = [f"Held-out predictions: {path} ({len(rows):,} rows {seen})."]
+    lines = [f"Held-out predictions: {path} ({len(rows):,} rows {seen})."]
     several = model.classes is not None and len(model.classes) > 2
     if several and not model.has_probabilities:
-        return told
+        return lines
     place = model.positive - len(model.classes) if several and model.classes is not None else -1
     asked = ["--score", table.columns[place]]
     asked += [part for name in options.group for part in ("--group", name)]
@@ -388,7 +388,7 @@ def write_held_out(
     if model.threshold is not None:
         asked += ["--threshold", repr(model.threshold)]
     likewise = " (and the other classes likewise)" if several else ""
-    return [*told, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *asked]))}"]
+    return [*lines, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *asked]))}"]
 
 
 def selected(front: Frontier, **wish: Any) -> Any:

@@ -97,7 +97,7 @@ class TrainingFile:
 
     def fitted(
         self, rows: NDArray[np.int64], job: Job | None = None, family: Family | None = None
-    ) -> tuple[TableModel, Told]:
+    ) -> tuple[TableModel, TrainingWarnings]:
         """A model, with its encoder, that has seen these rows only; and what its training warned of.
 
         With the options' strength and seed, or those of a job of a frontier's family.
@@ -108,15 +108,15 @@ class TrainingFile:
         estimator = clone(own_estimator) if job is None else estimator_at(own_estimator, parameter, job)
         own = {name: rows_of(table, rows) for name, table in self.given.items()}
         X, y = encoder.transform(self.features[rows]), self.labels[rows]
-        with _training(self.options.model) as told:
+        with _training(self.options.model) as warned:
             estimator.fit(X, y, **own)
         if isinstance(estimator, FairEstimator) and (slack := slack_of(estimator, X, y, **own)).unfinished:
-            told.unfinished.append(
+            warned.unfinished.append(
                 f"training has not converged: where outputs alone were rescaled, its objective on training rows would "
                 f"be {slack.attainable:.4g}, not {slack.objective:.4g} (a constant reaches {slack.constant:.4g}). "
                 "Lower --strength, or train longer in Python, with more epochs."
             )
-        return self.model(encoder, estimator), told
+        return self.model(encoder, estimator), warned
 
     def predictions(
         self, model: TableModel, rows: NDArray[np.int64], unseen: Predictions | None = None
@@ -151,7 +151,7 @@ class TrainingFile:
         named = {name: self._family(name) for name in families} if families else {"": self.estimator}
         # Each model has an encoder of its own training rows.
         swept = {name: Pipeline([("encoder", TableEncoder()), ("estimator", own)]) for name, own in named.items()}
-        with _training(self.options.model) as told:
+        with _training(self.options.model) as warned:
             warnings.filterwarnings("ignore", message=".*make it a category to have names")  # the notes say it
             front = metrifair.frontier(
                 swept if families else swept[""],
@@ -164,7 +164,7 @@ class TrainingFile:
             )
         encoder = next((model[0] for model in front.models if model is not None), None)
         encoder = self.encoder(self.data.rows) if encoder is None else encoder
-        texts = (*front.view().notes, *self.notes, *told.notes, *told.unfinished)
+        texts = (*front.view().notes, *self.notes, *warned.notes, *warned.unfinished)
         front = replace(front, notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)))
         if self.options.use_group:  # as a feature, by every model
             front.outcomes = [
@@ -229,9 +229,9 @@ def training_file(
     options: TrainingOptions, table: pl.DataFrame, files: Sequence[SourceFile], *, strength: float
 ) -> TrainingFile:
     """Find out what is to be learned from a table, and how."""
-    told_missing = without_missing_words(table, options.label)
-    numbers = 1 + np.flatnonzero(told_missing.get_column(options.label).is_not_null().to_numpy())
-    known = told_missing.drop_nulls(options.label)
+    without_words = without_missing_words(table, options.label)
+    numbers = 1 + np.flatnonzero(without_words.get_column(options.label).is_not_null().to_numpy())
+    known = without_words.drop_nulls(options.label)
     labels, regression = _labels(options, known)
     positive = None if regression else _positive(options, labels)
     sensitive, continuous, of_numbers = _sensitive(options, known)
@@ -258,9 +258,9 @@ def training_file(
         sample_weight=given.get("sample_weight"),
     )
     label = known.get_column(options.label)
-    told = check_leakage(features, label, keep=options.keep, number=regression)
+    leaks = check_leakage(features, label, keep=options.keep, number=regression)
     estimator = _estimator(options, regression=regression, strength=strength, positive=positive, continuous=continuous)
-    notes = (*told, *of_numbers, *_notes(options, data, features))
+    notes = (*leaks, *of_numbers, *_notes(options, data, features))
     left_out = len(table) - len(known)
     return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, tuple(files), notes)
 
@@ -366,8 +366,8 @@ def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str,
             found |= in_groups({name: values[name]}, cuts[name])
         else:
             found[name] = _groups("--group", frame.get_column(name))
-    told = [f"{numbers_warning(values, numbers).text(OPTION_NAMES)}."] if numbers and asked == "auto" else []
-    return found, numbers, told
+    notes = [f"{numbers_warning(values, numbers).text(OPTION_NAMES)}."] if numbers and asked == "auto" else []
+    return found, numbers, notes
 
 
 def _groups(option: str, series: pl.Series) -> Column:
@@ -407,30 +407,30 @@ def _estimator(
     return kind(strength, **asked, **more)
 
 
-class Told(NamedTuple):
+class TrainingWarnings(NamedTuple):
     """What training warned of, as sentences."""
 
     notes: list[str]  # what it left out
     unfinished: list[str]  # that it has not converged
 
-    def with_others(self, more: Told) -> Told:
+    def with_others(self, more: TrainingWarnings) -> TrainingWarnings:
         """These sentences and those of another training, each once."""
-        return Told(*(list(dict.fromkeys([*one, *other])) for one, other in zip(self, more, strict=True)))
+        return TrainingWarnings(*(list(dict.fromkeys([*one, *other])) for one, other in zip(self, more, strict=True)))
 
 
 @contextmanager
-def _training(model: str) -> Iterator[Told]:
+def _training(model: str) -> Iterator[TrainingWarnings]:
     """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError.
 
-    What it warns of is told afterwards; warnings of others go their way.
+    It collects the warnings of metrifair and of convergence; others are emitted.
     """
-    told = Told([], [])
+    warned = TrainingWarnings([], [])
     status = working("Boosting") if model in _BOOSTERS else nullcontext()
     try:
         with status, collected_warnings(MetrifairWarning, ConvergenceWarning) as caught:
-            yield told
+            yield warned
         for text, warning in caught.items():
-            sentences = told.notes if isinstance(warning, MetrifairWarning) else told.unfinished
+            sentences = warned.notes if isinstance(warning, MetrifairWarning) else warned.unfinished
             sentences.append(f"{text[0].upper()}{text[1:]}")
     except DataError:
         raise

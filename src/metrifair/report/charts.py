@@ -197,7 +197,7 @@ def curves_json(curves: Curves, groups: Sequence[str]) -> dict[str, Any]:
 
 
 def grid_json(grid: Sequence[float]) -> list[float | None]:
-    """Scores with as many digits as it takes to tell them apart.
+    """Scores with as many digits as it takes to distinguish them.
 
     >>> grid_json([0.0, 1 / 3]), grid_json([1e9 + 0.25, 1e9 + 0.5])
     ([0.0, 0.333333], [1000000000.25, 1000000000.5])

@@ -116,7 +116,7 @@ def audit_html(
     count = len(findings)
 
     def page(content: Json, table: Markup, listed: int) -> str:
-        told = (
+        which = (
             "all findings" if listed == count else f"the first {listed:,} of {count:,} findings (Audit.to_json has all)"
         )
         body = Markup(Template(resource("audit.html")).substitute(sections, table=table))
@@ -124,8 +124,8 @@ def audit_html(
             title=title,
             about="audit of scores",
             head=top,
-            unscripted=f"The table below lists {told}. Allow JavaScript for this file to see the charts, and to search "
-            "and sort.",
+            unscripted=f"The table below lists {which}. Allow JavaScript for this file to see the charts, and to "
+            "search and sort.",
             sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
             words=list(words.items()),
             provenance=record.provenance,

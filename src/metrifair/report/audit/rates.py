@@ -159,14 +159,14 @@ def alternatives_table(view: FrontierView) -> Markup:
         ]
         return table_row(with_small(f"{point.family} {text}".strip(), word), cells)
 
-    told = (
+    sentence = (
         f"{len(others):,} of {len(view.points):,} models {'is' if len(others) == 1 else 'are'} less unfair than the "
         f"model with the best {names[1].lower()}, and within the interval of its {names[1].lower()}, on test rows."
     )
     body = element("tbody", row(base, texts[0], "compared with"), *map(row, others, texts[1:]))
     return joined(
         element("h3", "Less discriminatory alternatives"),
-        element("p", told, class_="said"),
+        element("p", sentence, class_="said"),
         table_region(element("table", table_head(names), body), aria_label="Less discriminatory alternatives"),
     )
 
