@@ -8,7 +8,7 @@ from metrifair.auditing.ranking import tables_asked
 from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
-from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
+from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
 from metrifair.report.html import (
     Markup,
     Section,
@@ -138,9 +138,9 @@ def _deciles(table: Decisions) -> Markup:
         for rate in table.rates
         if rate.decile_ratios
     ]
-    chart = line_chart(table.attribute, x, y, lines, x_title="decile of the score", y_title=said)
+    chart = LineChart(table.attribute, x, y, lines, "decile of the score", said)
     return joined(
-        element("div", chart, line_key([rate.group for rate in shown]), class_="pair"),
+        element("div", svg_chart(chart), line_key([rate.group for rate in shown]), class_="pair"),
         table_region(element("table", head, element("tbody", *rows)), aria_label="Deciles"),
     )
 
