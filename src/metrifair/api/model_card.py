@@ -96,7 +96,7 @@ def to_card(
     frontier : Frontier, default=None
         Frontier to report: the one that the model was selected from. The card shows the model's own figures if the
         frontier contains it. For a model with the same settings that was fitted on other rows, for example by
-        ``refit``, the card says which model the figures describe.
+        ``refit``, the card states which model the figures describe.
     path : str or os.PathLike, default=None
         The file, if the text is to be written too, such as README.md of a repository at a hub.
     title : str, default=None
@@ -186,7 +186,7 @@ def to_card(
 
 
 class _Audited(NamedTuple):
-    """What a card says of an audit, and whether its figures are those of the model."""
+    """The lines of a card on an audit, and whether its figures are those of the model."""
 
     of_model: bool
     lines: Sequence[str]
@@ -231,7 +231,7 @@ def _check_kinds(
 
 
 def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
-    """What a model says of itself, name by name."""
+    """The facts that a model records, by name."""
     base, scheme = _last(getattr(inner, "base_", None)), _scheme(inner)  # whose scores a post-processor changes
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
     first = [model.encoder] if isinstance(model, TableModel) else steps
@@ -254,7 +254,7 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     given: dict[str, Any] = {}
     for one in (base, inner):
         given |= one.get_params(deep=False) if hasattr(one, "get_params") else {}
-    known |= {said: getattr(given.get(name), "name", given.get(name)) for name, said in _SETTINGS.items()}
+    known |= {label: getattr(given.get(name), "name", given.get(name)) for name, label in _SETTINGS.items()}
     known["Criterion"] = criterion_name(str(known["Criterion"])) if known["Criterion"] is not None else None
     known["Decides from a probability of"] = model.threshold if isinstance(model, TableModel) else None
     known["Needs the group to predict"] = "yes" if needs_group(inner) else "no"
@@ -262,7 +262,7 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
 
 
 def _scheme(inner: Any) -> Scheme | None:
-    """What values stood for at the fit, where the model keeps it; boosters do not."""
+    """The meaning of values at the fit; None for boosters, which do not keep it."""
     found = getattr(inner, "scheme_", None) or getattr(getattr(inner, "crossed_", None), "scheme", None)
     return found if isinstance(found, Scheme) else None
 
@@ -348,9 +348,9 @@ def _choice(view: FrontierView, judged: Outcome, apart: str) -> Iterable[str]:
 
 
 def _use(model: Any, inner: Any) -> str:
-    """How to read and call it, as far as this library knows."""
-    asks = needs_group(inner) and not isinstance(model, TableModel)  # a table model finds them in its table
-    call = f"model.predict(rows{', sensitive_features=groups' if asks else ''})"
+    """How to load the model and call it."""
+    by_argument = needs_group(inner) and not isinstance(model, TableModel)  # a table model finds them in its table
+    call = f"model.predict(rows{', sensitive_features=groups' if by_argument else ''})"
     if _file(model) is None:
         name = markdown_text(type(inner).__name__)
         return f"Those who publish this {name} say how it is read; metrifair does not. Then:\n\n```python\n{call}\n```"

@@ -145,7 +145,7 @@ def hand_over(
 ) -> None:
     """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken.
 
-    The report names the command that made it, and ``files`` where the audit does not know them. Of an audit by a
+    The report names its command, and ``files`` where the audit does not record them. Of an audit by a
     standard it shows the tables of rates, and ``details`` behind them.
     """
     from metrifair.api.audit_result import RateTable
@@ -182,7 +182,7 @@ def hand_over(
 
 
 def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: options.About) -> Any:
-    """The record of several audits with its command, and with ``files`` where the audits do not know theirs."""
+    """The record of several audits with its command, and with ``files`` where the audits do not record theirs."""
     from metrifair.cli.console import command_text
     from metrifair.support.provenance import files_of, with_files
 
@@ -197,7 +197,7 @@ def write_asked(
     written: Written,
     to_html: Callable[[Path], None],
 ) -> None:
-    """Write what ``output_options`` ask for, and say where it is; ``to_html`` writes the page."""
+    """Write the files of the options, and print where they are; ``to_html`` writes the page."""
     from metrifair.cli.console import say, write_pages, write_text
 
     write_pages(out, to_html, written.html, written.pdf)
@@ -225,9 +225,9 @@ def table_at(
             "--replace rewrites cells of files, not of a database; rewrite them with --query SQL, or name the "
             "favorable value of a decision with --favorable-decision VALUE"
         )
-    said = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
-    if said:
-        names = sorted(OPTION_NAMES.argument(name) for name in said)
+    changed = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
+    if changed:
+        names = sorted(OPTION_NAMES.argument(name) for name in changed)
         raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
     options.check_paths([], outputs)
     return connected(file, table, query)

@@ -24,7 +24,7 @@ from metrifair.cli.rules import limits_of
 from metrifair.errors import MetrifairWarning
 from metrifair.support.files import write_file
 
-_WIDTH = 120  # where no terminal says how wide it is
+_WIDTH = 120  # without a terminal
 _LONGEST_CELL = 200  # characters
 
 
@@ -155,12 +155,12 @@ def write_pages(out: Console, to_html: Callable[[Path], None], html: Path | None
 
 
 def write_json(content: Any, path: Path) -> None:
-    """Write JSON that every reader takes; to standard output where the path says so."""
+    """Write JSON that every reader takes; to standard output if the path is -."""
     write_text(json.dumps(content, indent=2, allow_nan=False), path)
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write the text in one step, or to standard output where the path says so."""
+    """Write the text in one step, or to standard output if the path is -."""
     if path == STANDARD_OUTPUT:
         click.echo(text)
         return

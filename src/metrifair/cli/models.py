@@ -1,4 +1,4 @@
-"""`metrifair predict`, `export` and `card`: what a saved model says of a file, as a graph for elsewhere, in words."""
+"""`metrifair predict`, `export` and `card`: predictions, an ONNX graph and a model card of a saved model."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def predict_command(
     known = _loaded(model)
     if isinstance(known, TableModel) and known.needs_group and not known.sensitive:
         raise DataError(
-            f"{str(model)!r} holds a pipeline that asks for groups, and does not say in which columns they are; make a "
+            f"{str(model)!r} holds a pipeline that needs groups but does not name their columns; make a "
             "model with metrifair train, or predict in Python"
         )
     if not isinstance(known, TableModel):
@@ -63,16 +63,18 @@ def predict_command(
     found, files = predictions(known, file, ids, names, reading)
     rows = _scored_rows(known, files)
     found.write(output, model=fingerprint(read(model)), rows=rows, sources=files)
-    said = ""
+    probability = ""
     if known.classes is not None and len(known.classes) == 2 and known.has_probabilities:
         place = known.positive
         label = known.classes[place]
-        said = f", with the probability of {label}" + ("" if place else f" (audit them with --positive {label})")
+        probability = f", with the probability of {label}" + ("" if place else f" (audit them with --positive {label})")
         if known.threshold is not None:
-            said += f", which is the prediction from {known.threshold:.4g} on (audit: --threshold {known.threshold!r})"
+            probability += (
+                f", which is the prediction from {known.threshold:.4g} on (audit: --threshold {known.threshold!r})"
+            )
     where = "standard output" if output == STANDARD_OUTPUT else output
     out = console(stderr=True)
-    say(out, f"{len(found.table):,} predictions of {known.target!r}{said}: {where}")
+    say(out, f"{len(found.table):,} predictions of {known.target!r}{probability}: {where}")
     if rows == "training_file":
         say(out, f"Warning: {file} holds the training rows. Do not audit these predictions as those of new rows.")
     predicted = found.table.get_column(found.columns[0])

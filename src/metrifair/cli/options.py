@@ -282,7 +282,7 @@ def _with_browser(_ctx: click.Context, _param: click.Parameter, path: Path | Non
 
 
 class About(NamedTuple):
-    """What a user says of a report."""
+    """The title of a report, and facts about the data."""
 
     title: str | None
     about: Mapping[str, str] | None

@@ -1,4 +1,4 @@
-"""What rules ask of an audit: limits that it may not break (``--fail-above`` and its kin), and tables of rates."""
+"""Limits of an audit (``--fail-above`` and similar options), and its tables of rates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RATIOS = ("selection_ratio",)
 _AT_MOST_1 = ("kolmogorov", "total_variation", *GAPS, *RATIOS)
 _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 _KEPT = "metrifair.limits"
-_SHOWN = 12  # lines on one limit
+_SHOWN = 12  # lines for one limit
 
 
 class Limit(NamedTuple):
@@ -172,7 +172,7 @@ SEVERAL_RATES = "--rates is the table of one audit; name one --score, got severa
 
 
 class Rates(NamedTuple):
-    """The rates that a user asks for."""
+    """The options of rates and ratios."""
 
     standard: StandardName | None
     references: tuple[str, ...]
@@ -181,11 +181,11 @@ class Rates(NamedTuple):
 
 
 RATES = gathered("standard", Rates, Rates._fields)
-"""A command gets the rates that a user asks for as ``standard``."""
+"""A command gets the options of rates and ratios as ``standard``."""
 
 
 def by_standard(found: Audit | AuditDifference, asked: Rates, columns: Sequence[str]) -> Audit | AuditDifference:
-    """The audit of these columns, or the comparison of several, with the rates that a user asks for."""
+    """The audit of these columns, or the comparison of several, with the rates of the options."""
     from metrifair.api.compare import AuditDifference, compare_named
 
     reference = reference_asked(asked.references, columns)

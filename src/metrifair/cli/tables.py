@@ -128,7 +128,7 @@ def _dates(text: pl.Series) -> pl.Series | None:
 
 
 def without_missing_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The table with nothing where a column of text says that a value is missing.
+    """The table with nulls in place of words for missing values in columns of text.
 
     >>> without_missing_words(pl.DataFrame({"y": ["yes", "NA", None]}), "y")["y"].to_list()
     ['yes', None, None]
@@ -153,7 +153,7 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
 
 
 def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
-    """The table with an apostrophe before every text that a spreadsheet would run as a formula; says how many.
+    """The table with an apostrophe before every text that a spreadsheet would run as a formula; notes their number.
 
     Numbers stay as they are. Column names are text too.
     """

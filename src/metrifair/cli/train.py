@@ -201,7 +201,7 @@ def _frontier_figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
 
 
 def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel, choice: Choice) -> None:
-    """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
+    """Write the chosen model's predictions of test rows, and the model itself, refitted if requested."""
     from metrifair.cli.console import say
     from metrifair.cli.training import write_held_out
     from metrifair.tradeoff.points import Job
@@ -228,8 +228,8 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
         return
     kept.save(choice.output)
     named = ", ".join(map(repr, kept.sensitive)) if kept.needs_group else ""
-    asks = f" (new rows must come with their groups: {named})" if named else ""
-    say(out, f"Model: {choice.output}{asks}")
+    needed = f" (new rows must come with their groups: {named})" if named else ""
+    say(out, f"Model: {choice.output}{needed}")
 
 
 def _refit_sentences(source: TrainingFile, *, certified: bool) -> Iterator[str]:

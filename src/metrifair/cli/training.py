@@ -1,5 +1,4 @@
-"""A model trained on some rows of a file, judged on others, and, where that is asked for, trained again on all;
-and what is said of it: tables and sentences for people, figures for machines."""
+"""Train a model on some rows of a file and evaluate it on others; show the results, and write them as JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ _SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
-    """A model, what it reaches on rows kept apart, and what to know of them."""
+    """A model, its figures on held-out rows, and the caveats."""
 
     model: TableModel  # the one to keep
     measured: TableModel  # the one whose figures these are: the same, unless it was trained again
@@ -56,7 +55,7 @@ class TrainedModel:
     judgment: Evaluation | None  # None: no row was kept apart
     chosen: ChosenThreshold | None
     notes: tuple[str, ...]
-    unfinished: tuple[str, ...]  # what says that training has not converged
+    unfinished: tuple[str, ...]  # warnings that training has not converged
     test_folds: int = 0  # 0: one split
     unseen: Predictions | None = None  # with test folds: predictions for all rows
 
@@ -111,7 +110,7 @@ def _chosen(asked: Training, score: Any, part: HeldOut) -> ChosenThreshold | Non
 
 
 def _notes(source: TrainingFile, warned: TrainingWarnings, parts: Mapping[str, HeldOut]) -> tuple[str, ...]:
-    """What to know of the file, of small groups in its parts, and of training, each once."""
+    """The caveats about the file, small groups and training, each once."""
     small = small_groups(parts) if parts else None
     texts = (*source.notes, "" if small is None else wording.note_text(small), *warned.notes)
     return tuple(dict.fromkeys(filter(None, texts)))
@@ -182,7 +181,7 @@ _HEADINGS = {
 
 
 def show_trained(out: Console, source: TrainingFile, found: TrainedModel, written: Sequence[str]) -> None:
-    """What was learned, what the model reaches on rows kept apart, what to know of it, and what was ``written``."""
+    """Print the file, the model's figures on held-out rows, the caveats, and what was ``written``."""
     say(out, *source.description(found.measured.encoder), *(f"Note: {note}" for note in found.notes))
     say(out, _rows_sentence(source, found))
     judgment = found.judgment
@@ -316,8 +315,11 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
             "sign of fairness."
         )
     elif decided == NO_BETTER:
-        said = f"{wording.constant_text(judgment.constant_value)} reaches {figure_text(constant.figure(utility.key))}"
-        yield f"by {name}, {figure_text(point.figure(utility.key))}, the model {wording.mark_text(NO_BETTER)}: {said}."
+        constant_text = wording.constant_text(judgment.constant_value)
+        yield (
+            f"by {name}, {figure_text(point.figure(utility.key))}, the model {wording.mark_text(NO_BETTER)}: "
+            f"{constant_text} reaches {figure_text(constant.figure(utility.key))}."
+        )
     if ranked:
         yield (
             f"its scores rank people no better than chance ({auc}): small gaps between groups then mean nothing. Lower "
@@ -339,12 +341,12 @@ def _threshold_sentences(found: TrainedModel) -> list[str]:
     if threshold is None or found.model.classes is None:
         return []
     label = found.model.classes[found.model.positive]
-    said = f"Decisions: “{label}” from a probability of {threshold:.4g} on"
+    rule = f"Decisions: “{label}” from a probability of {threshold:.4g} on"
     if chosen is None:
-        return [f"{said}, as asked for; predict keeps it."]
+        return [f"{rule}, as asked for; predict keeps it."]
     gap = "" if chosen.gap is None else f", decision gap {figure_text(chosen.gap)}"
     reached = f"{figure_name(chosen.utility.name)} {figure_text(chosen.value)}{gap}"
-    return [f"{said}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
+    return [f"{rule}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
 
 
 def write_held_out(
@@ -392,7 +394,7 @@ def write_held_out(
 
 
 def selected(front: Frontier, **wish: Any) -> Any:
-    """The model that suits best; what is to be known of it ``show_frontier`` says, so that no warning need."""
+    """The selected model, without warnings: ``show_frontier`` prints them."""
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore", MetrifairWarning)
         return front.select(**wish)

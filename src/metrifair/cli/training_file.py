@@ -72,7 +72,7 @@ class TrainingFile:
     estimator: Any
     left_out: int  # rows without a label
     files: tuple[SourceFile, ...] = ()
-    notes: tuple[str, ...] = ()  # what to know of the columns
+    notes: tuple[str, ...] = ()  # caveats about the columns
 
     @property
     def labels(self) -> pl.Series:
@@ -92,7 +92,7 @@ class TrainingFile:
     def encoder(self, rows: NDArray[np.int64]) -> TableEncoder:
         """An encoder that has seen these rows only."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the notes say it, of all rows
+            warnings.simplefilter("ignore", UserWarning)  # the notes have it, for all rows
             return TableEncoder().fit(self.features[rows])
 
     def fitted(
@@ -152,7 +152,7 @@ class TrainingFile:
         # Each model has an encoder of its own training rows.
         swept = {name: Pipeline([("encoder", TableEncoder()), ("estimator", own)]) for name, own in named.items()}
         with _training(self.options.model) as warned:
-            warnings.filterwarnings("ignore", message=".*make it a category to have names")  # the notes say it
+            warnings.filterwarnings("ignore", message=".*make it a category to have names")  # the notes have it
             front = metrifair.frontier(
                 swept if families else swept[""],
                 self.features,
@@ -266,7 +266,7 @@ def training_file(
 
 
 def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> Iterator[str]:
-    """What to know of the label, the groups and the features."""
+    """Caveats about the label, the groups and the features."""
     scheme = data.problem.scheme
     if not options.positive and (text := positive_text(scheme.classes, scheme.positive)):
         yield text
@@ -283,7 +283,7 @@ def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> I
 
 
 def _odd_columns(features: pl.DataFrame) -> Iterator[str]:
-    """What to know of columns of text that are numbers but for a few cells, or dates."""
+    """Caveats about columns of text that are numbers except for a few cells, or dates."""
     texts = [without_missing_words(features, name)[name] for name in features.select(pl.selectors.string()).columns]
     for text in texts:
         if (strays := strays_in(text)) is not None:
@@ -346,7 +346,7 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
 
 
 def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str, Column], list[str], list[str]]:
-    """The groups: names, or numbers; which of them are numbers; and what to know where the user did not say so."""
+    """The groups; which of them are numeric; and a note where that was decided automatically."""
     cuts = cuts_by_column(cuts_asked(options.cuts), options.group)
     asked = continuous_asked(options.continuous, options.group)
     found, values = dict[str, Column](), dict[str, Column]()

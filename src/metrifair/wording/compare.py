@@ -159,7 +159,7 @@ def _changed(looks: Sequence[Look]) -> str:
 
 
 def _baselines(record: SeriesRecord) -> list[str]:
-    """What a reader must know of baselines: pooled, begun later, too small, and looks that are not tested."""
+    """Caveats about baselines: pooled, begun later, too small, and looks that are not tested."""
     size = f"the minimum group size of {record.min_group_size:,} rows"
     pooled = [one for one in record.baselines if one.enough and len(one.looks) > 1]
     late = [one for one in record.baselines if one.looks[0] != record.looks[0]]

@@ -151,7 +151,7 @@ NOTES: Mapping[str, Callable[..., str]] = {
 
 
 def mark_text(mark: Mark) -> str:
-    """What a mark says of a model, with its verb.
+    """The meaning of a mark, with its verb.
 
     >>> mark_text("constant"), mark_text("no_better")
     ('decides the same for everyone', 'is no better than a constant predictor')
@@ -266,9 +266,9 @@ unfairness 0.300 lower (0.250 to 0.350).
         )
     if view.choice is None:
         name = "The most accurate model" if view.key == "accuracy" else f"The best model in {view.label(view.key)}"
-        asked = f"No model has an {noun(view.label(view.gap_key))} of at most {view.limit} on validation rows."
+        unmet = f"No model has an {noun(view.label(view.gap_key))} of at most {view.limit} on validation rows."
         none = "No model has been chosen yet: move the slider to see what each strength costs."
-        return f"{name} {_reaches(view, view.front[-1])}.", none if view.limit is None else asked
+        return f"{name} {_reaches(view, view.front[-1])}.", none if view.limit is None else unmet
     reached = " and ".join(_with_interval(view, view.choice, key) for key in (view.key, view.gap_key))
     changed = f"; against no penalty, {text}" if (text := _changes(view, "is ")) else ""
     return f"Chosen: {_strength(view, view.choice)}, with {reached}{changed}.", _verdict(view, view.choice)
@@ -338,7 +338,7 @@ def _verdict(view: FrontierView, point: Point) -> str:
 
 
 def summary(view: FrontierView) -> tuple[str, ...]:
-    """The headline, then what else there is to know of the models.
+    """The headline, then remarks on the models.
 
     >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)])
     >>> for sentence in summary(view):
@@ -399,9 +399,9 @@ def constant_sentence(view: FrontierView) -> str:
     constant = view.baseline
     if constant is None:
         return ""
-    said = "" if view.constant_value is None else f" ({constant_text(view.constant_value)})"
+    value = "" if view.constant_value is None else f" ({constant_text(view.constant_value)})"
     reached = (
-        f"The constant predictor{said} has {noun(view.label(view.key))} {figure_text(view.value(constant))} and "
+        f"The constant predictor{value} has {noun(view.label(view.key))} {figure_text(view.value(constant))} and "
         f"{noun(view.label(view.gap_key))} {figure_text(view.gap(constant))}"
     )
     alike = sum(bool(view.mark(point)) for point in view.usable)
@@ -442,13 +442,13 @@ def families_sentence(view: FrontierView) -> str:
     parts = []
     for family in view.knobs:
         own = [point for point in view.points if point.family == family]
-        asks = "; needs the group of each row at prediction" if any(point.needs_group for point in own) else ""
-        parts.append(f"{family} ({count_text(len(own), 'model')}{asks})")
+        needs = "; needs the group of each row at prediction" if any(point.needs_group for point in own) else ""
+        parts.append(f"{family} ({count_text(len(own), 'model')}{needs})")
     return f"Families: {', '.join(parts)}." if parts else ""
 
 
 def row_note(row: FrontierRow) -> str:
-    """What a table says of a strength beside its figures."""
+    """The remark of a table on a strength."""
     overfit = "significantly less unfair on training rows" if row.overfit else ""
     return "; ".join(filter(None, (row.mark, overfit)))
 

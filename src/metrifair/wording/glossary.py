@@ -100,7 +100,7 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
         if is_largest_gap(finding.metric) and finding.certified_jointly is not None and finding.enough
     ]
     bound, finding = max(bounded, key=lambda pair: pair[0], default=(1.0, None))
-    if finding is None or bound >= 1:  # the largest possible distance: the bound says nothing
+    if finding is None or bound >= 1:  # the largest possible distance: the bound is vacuous
         return None
     several = f"All {len(bounded)} Kolmogorov distances are" if len(bounded) > 1 else "The Kolmogorov distance is"
     sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."

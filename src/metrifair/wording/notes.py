@@ -74,7 +74,7 @@ def rate_notes(notes: Sequence[Note]) -> list[Note]:
 
 
 def _remedy(template: Template, value: object, names: ArgumentNames) -> str:
-    """What to pass. A value that only the user can know is a placeholder."""
+    """What to pass. A value that only the user can give is a placeholder."""
     argument = names.value(template.remedy, value)
     if template.remedy == "missing":
         read = f"read the file with {argument}" if names is PYTHON else f"{names.verb} {argument}"

@@ -135,7 +135,7 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
 
 
 def _decisions(decisions: Sequence[Decisions]) -> list[str]:
-    """The smallest impact ratio; nothing where everyone is selected, which another sentence says."""
+    """The smallest impact ratio; nothing where everyone is selected, which another sentence states."""
     worst = worst_ratio(decisions)
     if worst is None or min(rate.selection_rate for rate in worst[1:]) == 1:
         return []

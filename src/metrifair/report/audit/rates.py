@@ -1,4 +1,4 @@
-"""The section of rates and ratios: tables of decisions as a standard asks for them, without a script, fit for print."""
+"""The section of rates and ratios: the tables of a standard, without a script, for print."""
 
 from __future__ import annotations
 
@@ -107,16 +107,16 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
     excluded = exclusions_sentence(table, settings)
     who = noun(table_selected_text(table))
     low = " Low scores are favorable." if table.favorable == "low" else ""
-    said = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="hint")]
+    hints = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="hint")]
     if excluded:
-        said.append(element("p", excluded, class_="hint"))
+        hints.append(element("p", excluded, class_="hint"))
     if len(rates) < len(table.rates):
         text = f"{len(table.rates) - len(rates):,} more categories are in the csv and JSON files."
-        said.append(element("p", text, class_="hint"))
+        hints.append(element("p", text, class_="hint"))
     return joined(
         element("h3", title, id=f"ratios-{number}"),
         table_region(element("table", head, *bodies), aria_labelledby=f"ratios-{number}"),
-        *said,
+        *hints,
         *([_deciles(table)] if any(rate.decile_ratios for rate in table.rates) else []),
     )
 
@@ -131,14 +131,14 @@ def _deciles(table: Decisions) -> Markup:
     x = Axis(10, 90, tuple((10.0 * at, f"{10 * at}%") for at in range(1, 10)))
     lines = [Line(rate.group, at, points) for at, (rate, points) in enumerate(zip(shown, known, strict=True))]
     side = "below" if table.favorable == "low" else "above"
-    said = f"Impact ratio if scores {side} each decile were selected"
+    title = f"Impact ratio if scores {side} each decile were selected"
     head = table_head(["Category", *(f"{10 * at}%" for at in range(1, 10))])
     rows = [
         table_row(rate.group, (figure_text(ratio, digits=2) for ratio in rate.decile_ratios))
         for rate in table.rates
         if rate.decile_ratios
     ]
-    chart = LineChart(table.attribute, x, y, lines, "decile of the score", said)
+    chart = LineChart(table.attribute, x, y, lines, "decile of the score", title)
     return joined(
         element("div", svg_chart(chart), line_key([rate.group for rate in shown]), class_="pair"),
         table_region(element("table", head, element("tbody", *rows)), aria_label="Deciles"),
@@ -172,7 +172,7 @@ def alternatives_table(view: FrontierView) -> Markup:
 
 
 def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) -> Markup:
-    """All tables of rates as one section of the page; those that a standard asks for alone, where one does."""
+    """All tables of rates as one section of the page; by a standard, only its tables."""
     asked = tables_asked(record)
     if not asked:
         return Markup("")
