@@ -169,10 +169,12 @@ def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
         )
         assert "model-index" not in head_of(card)
         assert "it reaches" not in card
-        assert "The chosen one is" not in card
+        assert "unfairness limit" not in card
         assert f"with {family}, strength {again.strength:g} and seed 0." in card
     encoder = TableEncoder().fit({"a": X[:, 0], "b": X[:, 1]})
-    assert "it reaches" in to_card(TableModel(encoder, chosen), frontier=front)
+    card = to_card(TableModel(encoder, chosen), frontier=front)
+    assert "it reaches" in card
+    assert "It keeps the unfairness limit of 1 on test rows." in card
     moved = to_card(TableModel(encoder, chosen, threshold=0.9), frontier=front)
     assert "with the same settings that decides by its own threshold" in moved
     assert "model-index" not in head_of(moved)

@@ -32,7 +32,7 @@ from metrifair.saving.models import class_named, content_of
 from metrifair.support.files import write_file
 from metrifair.tradeoff.points import Outcome
 from metrifair.tradeoff.sweep import needs_group
-from metrifair.wording.frontier import constant_sentence, limit_sentence
+from metrifair.wording.frontier import constant_sentence, headline
 from metrifair.wording.frontier_view import FrontierView, figure_texts
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
@@ -140,20 +140,8 @@ def to_card(
     >>> [line for line in card.splitlines() if line.startswith("## ")]
     ['## Intended use', '## What it is', '## Figures by group', '## Limits', '## How to use it']
     """
-    _check_kinds(
-        {"audit": (audit, Audit), "frontier": (frontier, Frontier)},
-        {
-            "title": title,
-            "license": license,
-            "language": language,
-            "intended_use": intended_use,
-            "audited_rows": audited_rows,
-        },
-        {"datasets": datasets, "tags": tags},
-    )
+    _check_arguments(dict(locals()))
     inner = _last(model)
-    if not hasattr(model, "predict") or not any(hasattr(one, "n_features_in_") for one in (model, inner)):
-        raise DataError(f"model must be a fitted model, got {type(model).__name__}")
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
     title = title or f"{type(inner).__name__}{about}"
     view = None if frontier is None else frontier.view()
@@ -213,21 +201,21 @@ def _fingerprint(model: Any) -> str | None:
     return None if content is None else fingerprint(content)
 
 
-def _check_kinds(
-    results: Mapping[str, tuple[object, type]], texts: Mapping[str, object], lists: Mapping[str, object]
-) -> None:
+def _check_arguments(given: Mapping[str, Any]) -> None:
     """Raise a DataError that names the first argument of the wrong kind."""
-    for name, (value, kind) in results.items():
-        if value is not None and not isinstance(value, kind):
-            article = "an" if name == "audit" else "a"
-            raise DataError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
-    for name, value in texts.items():
-        if not isinstance(value, str | None):
-            raise DataError(f"{name} must be text, got {reprlib.repr(value)}")
-    for name, value in lists.items():
-        listed = isinstance(value, Sequence) and not isinstance(value, str)
-        if not listed or not all(isinstance(one, str) for one in value):  # type: ignore[attr-defined]
-            raise DataError(f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(value)}")
+    for name, article, kind in (("audit", "an", Audit), ("frontier", "a", Frontier)):
+        if given[name] is not None and not isinstance(given[name], kind):
+            raise DataError(f"{name} must be {article} {kind.__name__}, got {type(given[name]).__name__}")
+    for name in ("title", "license", "language", "intended_use", "audited_rows"):
+        if not isinstance(given[name], str | None):
+            raise DataError(f"{name} must be text, got {reprlib.repr(given[name])}")
+    for name in ("datasets", "tags"):
+        listed = isinstance(given[name], Sequence) and not isinstance(given[name], str)
+        if not listed or not all(isinstance(one, str) for one in given[name]):
+            raise DataError(f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(given[name])}")
+    model = given["model"]
+    if not hasattr(model, "predict") or not any(hasattr(one, "n_features_in_") for one in (model, _last(model))):
+        raise DataError(f"model must be a fitted model, got {type(model).__name__}")
 
 
 def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
@@ -341,7 +329,8 @@ def _choice(view: FrontierView, judged: Outcome, apart: str) -> Iterable[str]:
     )
     texts = figure_texts(view, point)
     yield markdown_table(("Figure", "Value (95 % interval)"), ((view.label(key), text) for key, text in texts.items()))
-    chosen = limit_sentence(view) if point == view.choice and not apart else ""
+    limited = view.limit is not None and point == view.choice and not apart
+    chosen = headline(view)[1] if limited else ""
     marked = f"Mark of {'that' if apart else 'this'} model: {view.mark(point)}." if view.mark(point) else ""
     yield markdown_text(" ".join(filter(None, [chosen, constant_sentence(view), marked, *view.notes])))
     yield from origin_markdown(view.provenance)

@@ -372,23 +372,6 @@ def remarks(view: FrontierView) -> tuple[str, ...]:
     return tuple(filter(None, sentences))
 
 
-def limit_sentence(view: FrontierView) -> str:
-    """What was asked of the chosen model, and whether it is kept on the rows behind the figures; empty if nothing was.
-
-    >>> limit_sentence(FrontierView([Point(1, 0, 0.8, 0.12)], chosen=Point(1, 0, 0.8, 0.12), limit=0.1))
-    'The chosen one is the most accurate, up to noise, with an unfairness of at most 0.1 on validation rows; on \
-test rows it misses this limit.'
-    """
-    if view.limit is None:
-        return ""
-    asked = f"an {noun(view.label(view.gap_key))} of at most {view.limit:g} on validation rows"
-    if view.choice is None:
-        return f"No model has {asked}."
-    verdict = "keeps" if view.gap(view.choice) <= view.limit else "misses"
-    asked = f"{_best(view)}, up to noise, with {asked}"
-    return f"The chosen one is {asked}; on test rows it {verdict} this limit."
-
-
 def constant_sentence(view: FrontierView) -> str:
     """Figures of the constant predictor, and how many models are no better; empty if it is not known.
 
