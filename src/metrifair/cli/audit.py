@@ -115,11 +115,10 @@ def audit_command(
 
 
 def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Options as arguments of an audit of these columns: of the same names, but for a few, and None for nothing."""
+    """Options as arguments of an audit of these columns: of the same names, and None for nothing."""
     from metrifair.auditing.request import AuditOptions
 
-    names = {"positive": "pos_label", "seed": "random_state"}
-    found = {names.get(name, name): list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
+    found = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
     for name in {"control", "criteria"} & set(found):
         found[name] = found[name] or None
     if "continuous" in asked:

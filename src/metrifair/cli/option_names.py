@@ -5,23 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from metrifair.cli.option_table import PLACEHOLDERS
+from metrifair.cli.option_table import PLACEHOLDERS, RENAMED
 from metrifair.errors import ArgumentNames
-
-# Arguments whose option has another name; any other option is spelled as its argument.
-_RENAMED = {
-    "control_features": "control",
-    "criteria": "criterion",
-    "header": "no-header",
-    "metrics": "metric",
-    "pos_label": "positive",
-    "random_state": "seed",
-    "sample_weight": "weight",
-    "sensitive_features": "group",
-    "y": "label",
-    "y_pred": "score",
-    "y_true": "label",
-}
 
 
 class OptionNames(ArgumentNames):
@@ -35,7 +20,7 @@ class OptionNames(ArgumentNames):
         >>> OPTION_NAMES.argument("y_true"), OPTION_NAMES.argument("gamma")
         ('--label', 'gamma')
         """
-        option = _RENAMED.get(argument, argument.replace("_", "-"))
+        option = RENAMED.get(argument, argument.replace("_", "-"))
         return f"--{option}" if option in PLACEHOLDERS else argument
 
     def value(self, argument: str, value: object) -> str:

@@ -14,6 +14,8 @@ MAIN_OPTIONS = {command: " ".join(names.split()) for command, names in _TABLE["m
 """The options of each command that its help lists first, at most eight."""
 PLACEHOLDERS = {name: entry["placeholder"] for name, entry in _TABLE.items() if "placeholder" in entry}
 """The placeholders of options that have an argument of a Python function."""
+RENAMED = {argument: name for name, entry in _TABLE.items() for argument in entry.get("arguments", "").split()}
+"""The options of arguments that have another name; any other option is spelled as its argument."""
 SECTIONS: dict[str, str] = {}
 """The options of each section of the help, in their order."""
 for _name, _entry in _TABLE.items():
