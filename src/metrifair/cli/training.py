@@ -375,22 +375,20 @@ def write_held_out(
     if several and not model.has_probabilities:
         return lines
     place = model.positive - len(model.classes) if several and model.classes is not None else -1
-    asked = ["--score", table.columns[place]]
-    asked += [part for name in options.group for part in ("--group", name)]
-    # Of fewer rows, fewer values: what is a number here might be taken for groups there.
-    numbers = options.continuous or source.estimator.continuous or ()
-    asked += [part for name in numbers for part in ("--continuous", name)]
-    for column, cuts in options.cuts:
-        asked += ["--cuts", cuts_text(column, cuts)]
-    asked += [part for name in options.control for part in ("--control", name)]
-    asked += [] if options.weight is None else ["--weight", options.weight]
-    asked += ["--label", options.label]
-    if model.classes is not None and (several or options.positive is not None or model.positive == 0):
-        asked += ["--positive", str(model.classes[model.positive])]
-    if model.threshold is not None:
-        asked += ["--threshold", repr(model.threshold)]
+    stated = several or options.positive is not None or model.positive == 0
+    given = {
+        "--score": [table.columns[place]],
+        "--group": options.group,
+        # Of fewer rows, fewer values: what is a number here might be taken for groups there.
+        "--continuous": options.continuous or source.estimator.continuous or (),
+        "--cuts": [cuts_text(column, cuts) for column, cuts in options.cuts],
+        **{f"--{role}": options.roles[role] for role in ("control", "weight", "label")},
+        "--positive": [str(model.classes[model.positive])] if model.classes is not None and stated else [],
+        "--threshold": [] if model.threshold is None else [repr(model.threshold)],
+    }
+    words = [part for option, values in given.items() for value in values for part in (option, value)]
     likewise = " (and the other classes likewise)" if several else ""
-    return [*lines, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *asked]))}"]
+    return [*lines, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *words]))}"]
 
 
 def selected(front: Frontier, **wish: Any) -> Any:
@@ -452,11 +450,7 @@ def provenance_of(source: TrainingFile, call: str) -> Provenance:
         rows_read=len(source.table) + source.left_out,
         left_out={"missing_label": source.left_out, "zero_weight": len(source.table) - len(source.data.rows)},
         columns={
-            "label": [options.label],
-            "group": options.group,
-            "control": options.control,
-            "weight": [options.weight] if options.weight else [],
-            "id": options.ids,
+            **{role: options.roles[role] for role in ("label", "group", "control", "weight", "id")},
             "feature": source.features.columns,
         },
         call=call,

@@ -126,8 +126,8 @@ class TrainingFile:
         They are those of the model, or ``unseen`` ones of models like it that were trained without the rows.
         """
         options, own = self.options, self.table[rows]
-        weight = () if options.weight is None else (options.weight,)
-        names = list(dict.fromkeys([*options.ids, *options.group, *options.control, *weight, options.label]))
+        shown_roles = ("id", "group", "control", "weight", "label")
+        names = list(dict.fromkeys(name for role in shown_roles for name in options.roles[role]))
         # As the model names them: in csv the label 1 is read as 1.0.
         shown = own.select(names).with_columns(pl.Series(options.label, self.data.y[rows]))
         if not options.ids:
@@ -241,8 +241,8 @@ def training_file(
     if options.weight is not None:
         given["sample_weight"] = _weights(known.get_column(options.weight))
     groups = () if options.use_group else options.group
-    weight = () if options.weight is None else (options.weight,)
-    features = known.drop({options.label, *groups, *weight, *options.ignore, *options.ids})
+    roles = ("label", "weight", "ignore", "id")
+    features = known.drop({*groups, *(name for role in roles for name in options.roles[role])})
     if not features.columns:
         raise DataError("no column is left to learn from; ignore fewer of them")
     data = data_set(

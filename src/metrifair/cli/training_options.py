@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -45,31 +46,35 @@ class TrainingOptions:
     title: str | None
     about: tuple[tuple[str, str], ...]
 
+    @property
+    def roles(self) -> dict[str, Sequence[str]]:
+        """The columns of each role."""
+        return {
+            "label": [self.label],
+            "group": self.group,
+            "control": self.control,
+            "weight": [] if self.weight is None else [self.weight],
+            "ignore": self.ignore,
+            "keep": self.keep,
+            "id": self.ids,
+        }
+
     def table(self) -> tuple[pl.DataFrame, list[SourceFile]]:
         """The columns, and the files they are from; a name of none is an error before anything heavy is imported."""
         from metrifair.cli.tables import read
 
-        for option, names in (("--group", self.group), ("--weight", (self.weight,))):
-            if self.label in names:
-                raise DataError(f"--label and {option} both name {self.label!r}; they must be two columns")
+        for role in ("group", "weight"):
+            if self.label in self.roles[role]:
+                raise DataError(f"--label and --{role} both name {self.label!r}; they must be two columns")
         for name in self.keep:
             if name in (self.label, *self.ignore):
                 raise DataError(f"--keep names {name!r}, which --label or --ignore names too; leave one of them out")
-        weight = () if self.weight is None else (self.weight,)
         return read(
             self.file,
             self.reading,
             # Ids are copied as they are written: a float holds no more than 15 digits of them.
             texts=[*self.group, *self.control, *(name for name in self.ids if name != self.label)],
-            roles={
-                "label": [self.label],
-                "group": self.group,
-                "control": self.control,
-                "weight": weight,
-                "ignore": self.ignore,
-                "keep": self.keep,
-                "id": self.ids,
-            },
+            roles=self.roles,
         )
 
 
