@@ -40,6 +40,7 @@ def test_a_report_is_a_page_and_a_pdf_of_few_pages(command: str, csv: Path, tmp_
     for name in ("accuracy", "unfairness"):
         assert f"{chosen[name]:.3f}" in " ".join(sheets)
     assert "hired by sex" in sheets[0]
+    assert ("One model: strength 0.5, with accuracy" in sheets[0]) == (command == "train")
     assert figures["provenance"]["files"][0]["sha256"] in "".join(sheets).replace(" ", "").replace("\ufb00", "ff")
     assert "metrifair" in page.read_text(encoding="utf-8")
 

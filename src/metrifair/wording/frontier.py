@@ -271,7 +271,9 @@ unfairness 0.300 lower (0.250 to 0.350).
         return f"{name} {_reaches(view, view.front[-1])}.", none if view.limit is None else unmet
     reached = " and ".join(_with_interval(view, view.choice, key) for key in (view.key, view.gap_key))
     changed = f"; against no penalty, {text}" if (text := _changes(view, "is ")) else ""
-    return f"Chosen: {_strength(view, view.choice)}, with {reached}{changed}.", _verdict(view, view.choice)
+    which = "One model" if len(view.points) == 1 else "Chosen"
+    lead = f"{which}: {_strength(view, view.choice)}, with {reached}{changed}."
+    return tuple(filter(None, (lead, _verdict(view, view.choice))))
 
 
 def story(view: FrontierView) -> tuple[str, ...]:
@@ -325,9 +327,9 @@ def _changes(view: FrontierView, verb: str) -> str:
 
 
 def _verdict(view: FrontierView, point: Point) -> str:
-    """Whether the chosen model keeps the limit on test rows; without a limit, what it is compared with."""
+    """Whether the chosen model keeps the limit on test rows; without a limit, what it is compared with, if anything."""
     if view.limit is None:
-        return f"Of {len(view.usable)} models it suits best on validation rows."
+        return f"Of {len(view.usable)} models it suits best on validation rows." if len(view.points) > 1 else ""
     gap, value = noun(view.label(view.gap_key)), view.gap(point)
     if value <= view.limit:
         return f"It keeps the {gap} limit of {view.limit:g} on test rows."
