@@ -291,7 +291,7 @@ def test_every_kind_of_model_has_one() -> None:
             assert "metrifair.load" not in card  # its base is not ours, so that no file holds it
             assert "model.predict(rows, sensitive_features=groups)" in card
             assert facts["Needs the group to predict"] == "yes"
-            assert "asks for each person's group" in card
+            assert "needs each person's group" in card
         elif name == "FairRegressor":
             assert len([one for one in facts if one.startswith("Sensitive attribute")]) == 1
         else:

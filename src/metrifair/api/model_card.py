@@ -145,12 +145,12 @@ def to_card(
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
     title = title or f"{type(inner).__name__}{about}"
     view = None if frontier is None else frontier.view()
-    judged, apart = (None, "") if frontier is None else _judged(model, inner, frontier)
+    outcome, apart = (None, "") if frontier is None else _own_outcome(model, inner, frontier)
     head: dict[str, Value] = {"language": language or (), "license": license or ()}
     head |= _kind_of(inner, tags) | {"datasets": list(datasets)}
     audited = None if audit is None else _audited(model, audit, audited_rows)
     own = audit if audited is not None and audited.of_model else None
-    head |= _results(title, str(head["pipeline_tag"]), datasets, (frontier, view, None if apart else judged), own)
+    head |= _results(title, str(head["pipeline_tag"]), datasets, (frontier, view, None if apart else outcome), own)
     body = [
         f"# {markdown_text(title)}",
         f"Described by [metrifair](https://pypi.org/project/metrifair/) {__version__}.",
@@ -158,7 +158,7 @@ def to_card(
         intended_use or _UNSAID,
         "## What it is",
         markdown_table(("", ""), _facts(model, inner)),
-        *([] if view is None or judged is None else ["## What fairness cost", *_choice(view, judged, apart)]),
+        *([] if view is None or outcome is None else ["## What fairness cost", *_choice(view, outcome, apart)]),
         "## Figures by group",
         *([_UNAUDITED] if own is None else []),
         *([] if audit is None or audited is None else [*audited.lines, *audit_markdown(audit.record)]),
@@ -295,7 +295,7 @@ def _knobs(model: Any) -> list[Any]:
     return [getattr(_last(model), name, None) for name in ("strength", "tolerance")]
 
 
-def _judged(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
+def _own_outcome(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
     """What the model itself reached there; or what one with its settings did, and in what that is another model."""
     kept = [one for one in frontier.outcomes if one.model is not None]
     own = next((one for one in kept if one.model is model or one.model is inner), None)
@@ -316,11 +316,11 @@ def _judged(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
     return min(alike, key=lambda one: one.job.seed != seed), "that was trained on other or fewer rows"
 
 
-def _choice(view: FrontierView, judged: Outcome, apart: str) -> Iterable[str]:
-    point, utility = judged.test, view.label(view.key).lower()
-    knob = "" if view.knobs else f"{view.label('strength').lower()} "  # several families name it themselves
-    named = f"{markdown_text(knob + view.strength_text(point))} and seed {point.seed}"
-    rows = "used neither for training nor for choosing" if judged.training is not None else "not used for choosing"
+def _choice(view: FrontierView, outcome: Outcome, apart: str) -> Iterable[str]:
+    point, utility = outcome.test, view.label(view.key).lower()
+    parameter = "" if view.knobs else f"{view.label('strength').lower()} "  # several families name it themselves
+    named = f"{markdown_text(parameter + view.strength_text(point))} and seed {point.seed}"
+    rows = "used neither for training nor for choosing" if outcome.training is not None else "not used for choosing"
     if apart:
         yield f"These are not figures of this model, but of one with the same settings {apart}."
     yield (
@@ -350,7 +350,7 @@ def _use(model: Any, inner: Any) -> str:
 
 def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:
     if needs_group(inner):
-        yield "It asks for each person's group to predict, which may not be lawful everywhere."
+        yield "It needs each person's group to predict, which may not be lawful everywhere."
     if scheme := _scheme(inner):
         fair = ", ".join(markdown_text(str(attribute.name)) for attribute in scheme.attributes)
         if fair and getattr(inner, "strength", 1) != 0:
@@ -373,11 +373,11 @@ def _results(
     title: str,
     task: str,
     datasets: Sequence[str],
-    judged: tuple[Frontier | None, FrontierView | None, Outcome | None],
+    chosen: tuple[Frontier | None, FrontierView | None, Outcome | None],
     audit: Audit | None,
 ) -> dict[str, Value]:
     """The figures, as hubs list them; what they call data is the first name that there is, and one made of it."""
-    frontier, view, outcome = judged
+    frontier, view, outcome = chosen
     figures: list[dict[str, Value]] = []
     if view is not None and outcome is not None:
         values = {key: outcome.test.figure(key) for key in view.keys}

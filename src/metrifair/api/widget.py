@@ -32,7 +32,7 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
         self._rows, content = view.rows, page_content(view)
         row: Any = content["start"]
         super().__init__(content=content, row=row, strength=self._rows[row].strength, max_unfairness=frontier.limit)
-        self._ready = True  # from here on a limit is a selection, also one that the frontier has already
+        self._ready = True  # a limit is now a selection, also one that the frontier has already
 
     @property
     def points(self) -> tuple[Point, ...]:

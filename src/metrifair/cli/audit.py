@@ -1,4 +1,4 @@
-"""`metrifair audit`: how unfair the scores of any model are, for whom, and how sure one can be."""
+"""`metrifair audit`: measure the gaps between groups in the scores of any model, with confidence intervals."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _SHOWN = 12  # lines for one limit
 
 
 class Limit(NamedTuple):
-    """The largest value of a metric that passes, or the smallest; ``certain``: bounds are judged, not values."""
+    """The largest value of a metric that passes, or the smallest; ``certain``: it limits bounds, not values."""
 
     metric: str
     value: float

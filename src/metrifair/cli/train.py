@@ -154,8 +154,8 @@ def frontier_command(
     say(out, *source.description(encoder))
     try:
         if choice.max_unfairness is not None:
-            wish = {"max_unfairness": choice.max_unfairness, "certified": choice.certified}
-            best = selected(front, **wish, needs_group=False if choice.without_group else None)
+            limits = {"max_unfairness": choice.max_unfairness, "certified": choice.certified}
+            best = selected(front, **limits, needs_group=False if choice.without_group else None)
             chosen = source.model(*(step for _, step in best.steps))
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
@@ -209,13 +209,13 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     if front.chosen is None or front.source is None:
         return
     if choice.certified:
-        judged = front.source.evaluator.validation
-        among = " between groups that were not left out" if len(judged.compared) < len(judged.everyone) else ""
+        rows = front.source.evaluator.validation
+        among = " between groups that were not left out" if len(rows.compared) < len(rows.everyone) else ""
         say(out, f"Proven, with 95 % confidence: its unfairness{among} is at most {choice.max_unfairness:g}.")
     kept, notes, unseen = model, [], front.unseen if front.test_folds else None
     if front.test_folds and choice.output is not None:
-        rows = f"{len(source.data.rows):,}"
-        notes = [f"The model that is kept was trained on all {rows} rows: the figures above are those of the folds."]
+        count = f"{len(source.data.rows):,}"
+        notes = [f"The model that is kept was trained on all {count} rows: the figures above are those of the folds."]
     elif choice.is_refitted:
         job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
         family = next(one for one in front.source.families if one.name == job.family)

@@ -52,7 +52,7 @@ class TrainedModel:
     model: TableModel  # the one to keep
     measured: TableModel  # the one whose figures these are: the same, unless it was trained again
     parts: Split  # validation, on which the threshold is chosen, and test may be empty
-    judgment: Evaluation | None  # None: no row was kept apart
+    evaluation: Evaluation | None  # None: no rows are held out
     chosen: ChosenThreshold | None
     notes: tuple[str, ...]
     unfinished: tuple[str, ...]  # warnings that training has not converged
@@ -81,17 +81,17 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     both = (data.held_out(parts.test), data.held_out(parts.train)) if len(parts.test) else ()
     apart = with_common_comparisons(*both) if both else []
     measured, warned, chosen = _fitted(source, asked, parts)
-    judgment = None
+    evaluation = None
     if apart:
         scored = [predictions(measured, part) for part in apart]
-        judgment = evaluation_of(*scored, *apart, job=Job(source.estimator.strength, seed), utility=_utility(chosen))
+        evaluation = evaluation_of(*scored, *apart, job=Job(source.estimator.strength, seed), utility=_utility(chosen))
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)
         model = replace(again, threshold=measured.threshold)
         warned = warned.with_others(more)
     notes = _notes(source, warned, dict(zip(("test", "training"), apart, strict=False)))
-    return TrainedModel(model, measured, parts, judgment, chosen, notes, tuple(warned.unfinished))
+    return TrainedModel(model, measured, parts, evaluation, chosen, notes, tuple(warned.unfinished))
 
 
 def _fitted(
@@ -133,7 +133,7 @@ def _cross_fitted(source: TrainingFile, asked: Training, count: int) -> TrainedM
     warned, chosen = warned.with_others(more), _chosen(asked, unseen.score, everyone)
     model = replace(model, threshold=asked.threshold if chosen is None else chosen.threshold)
     fold = np.repeat(np.arange(count), [len(split.test) for split in splits])
-    judgment = evaluation_of(
+    evaluation = evaluation_of(
         unseen,
         predictions(model, everyone),
         everyone,
@@ -144,7 +144,7 @@ def _cross_fitted(source: TrainingFile, asked: Training, count: int) -> TrainedM
     )
     notes = _notes(source, warned, {"test": everyone})
     used = splits[-1]._replace(validation=splits[0].validation, test=data.rows)
-    return TrainedModel(model, model, used, judgment, chosen, notes, tuple(warned.unfinished), count, unseen)
+    return TrainedModel(model, model, used, evaluation, chosen, notes, tuple(warned.unfinished), count, unseen)
 
 
 def _utility(chosen: ChosenThreshold | None) -> Utility | None:
@@ -184,30 +184,30 @@ def show_trained(out: Console, source: TrainingFile, found: TrainedModel, writte
     """Print the file, the model's figures on held-out rows, the caveats, and what was ``written``."""
     say(out, *source.description(found.measured.encoder), *(f"Note: {note}" for note in found.notes))
     say(out, _rows_sentence(source, found))
-    judgment = found.judgment
-    if judgment is not None:
-        _show_point(out, found, judgment, source.accuracy_name)
-        say(out, wording.chance_text(judgment.chance, judgment.comparisons))
-        if judgment.with_small is not None:
-            gap, chance = map(figure_text, judgment.with_small.values())
+    evaluation = found.evaluation
+    if evaluation is not None:
+        _show_point(out, found, evaluation, source.accuracy_name)
+        say(out, wording.chance_text(evaluation.chance, evaluation.comparisons))
+        if evaluation.with_small is not None:
+            gap, chance = map(figure_text, evaluation.with_small.values())
             say(
                 out,
                 f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}.",
             )
-        _show_groups(out, judgment)
+        _show_groups(out, evaluation)
     say(out, *_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found)), *written)
     if found.model is not found.measured:
-        whose = "" if judgment is None else ": the figures above are those of the held-out fit, not its own"
+        whose = "" if evaluation is None else ": the figures above are those of the held-out fit, not its own"
         say(out, f"The model that is kept was trained again on all {len(source.data.rows):,} rows (--refit){whose}.")
 
 
 def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
-    """The same for machines: the figures of the point, unless no row was kept apart, and all that goes with them."""
-    parts, judgment = found.parts._asdict(), found.judgment
+    """All figures for JSON; those of the point only if rows are held out."""
+    parts, evaluation = found.parts._asdict(), found.evaluation
     rows = {name: len(own) for name, own in parts.items() if len(own) or name != "validation"}
     measured: dict[str, Any] = {}
-    if judgment is not None:
-        measured = asdict(judgment)
+    if evaluation is not None:
+        measured = asdict(evaluation)
         measured["with_small_groups"] = measured.pop("with_small")
         del measured["comparisons"]
         measured = measured.pop("point") | measured
@@ -234,16 +234,16 @@ def _rows_sentence(source: TrainingFile, found: TrainedModel) -> str:
     trained = f"Trained on {len(parts.train):,} rows with strength {strength:g}"
     if len(parts.validation):
         trained += f", threshold chosen on {len(parts.validation):,} others"
-    if found.judgment is None:
-        return f"{trained}. No rows were kept apart (--test 0), so that nothing is known of what the model reaches."
+    if found.evaluation is None:
+        return f"{trained}. No rows were held out (--test 0), so the model has no figures."
     return f"{trained}, measured on {len(parts.test):,} others."
 
 
-def _show_point(out: Console, found: TrainedModel, judgment: Evaluation, accuracy_name: str) -> None:
-    """Figures on rows kept apart, with intervals, beside those on the rows that taught the model."""
-    point, utility = judgment.point, found.utility
+def _show_point(out: Console, found: TrainedModel, evaluation: Evaluation, accuracy_name: str) -> None:
+    """Figures on held-out rows, with intervals, next to those on training rows."""
+    point, utility = evaluation.point, found.utility
     view, taught = (
-        FrontierView([one], accuracy_name=accuracy_name, utility=utility) for one in (point, judgment.training)
+        FrontierView([one], accuracy_name=accuracy_name, utility=utility) for one in (point, evaluation.training)
     )
     ((row,), (own,)) = view.rows, taught.rows
     show_table(
@@ -259,28 +259,28 @@ def _show_point(out: Console, found: TrainedModel, judgment: Evaluation, accurac
 
 def write_model_page(source: TrainingFile, found: TrainedModel, origin: Provenance, path: Path) -> None:
     """Write the report of one model: the page of a frontier with one point."""
-    judgment = found.judgment
-    if judgment is None:
+    evaluation = found.evaluation
+    if evaluation is None:
         return
     view = FrontierView(
-        [judgment.point],
-        chosen=judgment.point,
+        [evaluation.point],
+        chosen=evaluation.point,
         title=source.title,
         accuracy_name=source.accuracy_name,
         notes=[_rows_sentence(source, found), *found.notes, *warnings(source, found)],
         utility=found.utility,
-        floor=judgment.chance,
-        constant=judgment.constant,
-        constant_value=judgment.constant_value,
-        training=[judgment.training],
+        floor=evaluation.chance,
+        constant=evaluation.constant,
+        constant_value=evaluation.constant_value,
+        training=[evaluation.training],
         provenance=origin,
     )
     write_html(path, frontier_html(view))
 
 
-def _show_groups(out: Console, judgment: Evaluation) -> None:
-    several = len({one.attribute for one in judgment.groups}) > 1
-    keys = list(dict.fromkeys(key for one in judgment.groups for key in one.figures))
+def _show_groups(out: Console, evaluation: Evaluation) -> None:
+    several = len({one.attribute for one in evaluation.groups}) > 1
+    keys = list(dict.fromkeys(key for one in evaluation.groups for key in one.figures))
     keys = [key for key in _HEADINGS if key in keys]
     show_table(
         out,
@@ -291,7 +291,7 @@ def _show_groups(out: Console, judgment: Evaluation) -> None:
                 f"{one.rows:,}",
                 *(figure_text(one.figures.get(key)) for key in keys),
             ]
-            for one in judgment.groups
+            for one in evaluation.groups
         ],
     )
 
@@ -299,11 +299,11 @@ def _show_groups(out: Console, judgment: Evaluation) -> None:
 def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     """What keeps the figures from being a success, and what to do."""
     yield from found.unfinished
-    judgment = found.judgment
-    if judgment is None:
+    evaluation = found.evaluation
+    if evaluation is None:
         return
-    point, constant = judgment.point, judgment.constant
-    # A threshold that was chosen by another utility than accuracy is judged by that one.
+    point, constant = evaluation.point, evaluation.constant
+    # A threshold that was chosen by another utility than accuracy is evaluated by that utility.
     utility = found.utility
     name = source.accuracy_name if utility.key == "accuracy" else figure_name(utility.name).lower()
     decided, ranked = point.marks.get(utility.key, ""), point.marks.get("auc", "")
@@ -315,7 +315,7 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
             "sign of fairness."
         )
     elif decided == NO_BETTER:
-        constant_text = wording.constant_text(judgment.constant_value)
+        constant_text = wording.constant_text(evaluation.constant_value)
         yield (
             f"by {name}, {figure_text(point.figure(utility.key))}, the model {wording.mark_text(NO_BETTER)}: "
             f"{constant_text} reaches {figure_text(constant.figure(utility.key))}."
@@ -330,8 +330,8 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     if point.overfit:
         yield (
             f"unfairness is {figure_text(point.unfairness)} on held-out rows and "
-            f"{figure_text(judgment.training.unfairness)} on those that it was trained on, which is more than chance: "
-            "it has learnt the fairness of single rows. Fewer leaves, a smaller network, more rows or a larger "
+            f"{figure_text(evaluation.training.unfairness)} on those that it was trained on, which is more than chance"
+            ": it has learned the fairness of single rows. Fewer leaves, a smaller network, more rows or a larger "
             "strength help."
         )
 
@@ -391,15 +391,15 @@ def write_held_out(
     return [*lines, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *words]))}"]
 
 
-def selected(front: Frontier, **wish: Any) -> Any:
+def selected(front: Frontier, **limits: Any) -> Any:
     """The selected model, without warnings: ``show_frontier`` prints them."""
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore", MetrifairWarning)
-        return front.select(**wish)
+        return front.select(**limits)
 
 
 def show_frontier(out: Console, front: Frontier) -> None:
-    """The choice in words, then a table and the notes."""
+    """Print the headline, then a table and the notes."""
     say(out, *wording.headline(front.view()))
     show_strengths(out, front)
 

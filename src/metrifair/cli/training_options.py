@@ -79,9 +79,9 @@ class TrainingOptions:
 
 
 class Training(NamedTuple):
-    """What is asked of a training beside the file: shares of rows kept apart, the threshold, whether to train again."""
+    """The options of a training besides the file: held-out rows, the threshold, and whether to refit."""
 
-    test: float | None  # to judge the model on; 0: none; None: a quarter, or test folds where that is little
+    test: float | None  # held out for evaluation; 0: none; None: a quarter, or test folds where that is little
     test_folds: int | None
     validation: float  # to choose the threshold on, where a rule is given
     threshold: float | None

@@ -19,7 +19,7 @@ TESTS: dict[str, str] = {"": "", "bonferroni": "Bonferroni", "joint_bounds": "jo
 
 
 class Description(NamedTuple):
-    """A finding in words."""
+    """The sentences of a finding."""
 
     sentence: str  # where, and for which group
     meaning: str  # the meaning of the value

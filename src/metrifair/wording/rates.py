@@ -1,4 +1,4 @@
-"""Selection rates and impact ratios in words: the columns of their tables, the standards, and one sentence a table."""
+"""The wording of selection rates and impact ratios: columns, standards, and one sentence a table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DECISION_WORDS = {
     "Impact ratio": "The selection rate of a group divided by that of the reference group.",
     "Shortfall": "How many more selections would bring a group to the selection rate of the reference group.",
     "Fisher’s p": "The p-value of Fisher's exact test that two groups have the same selection rate.",
-    "Four-fifths ratio": "The smallest impact ratio. Below 0.8, a rule of thumb of United States law asks for an "
+    "Four-fifths ratio": "The smallest impact ratio. Below 0.8, a rule of thumb of United States law requires an "
     "explanation.",
     "True positive rate": "The share of rows with a positive label that is selected.",
     "False positive rate": "The share of rows with a negative label that is selected.",
