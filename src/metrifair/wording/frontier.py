@@ -13,6 +13,7 @@ from metrifair.figures.intervals import FEW, Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, Mark, Utility
 from metrifair.tradeoff.points import Change, FrontierNote, Point  # noqa: F401  # Change: for the examples
 from metrifair.wording.frontier_view import MARKS, FrontierRow, FrontierView, RowFigure, figure_name
+from metrifair.wording.glossary import CURVES
 from metrifair.wording.numbers import (
     count_text,
     figure_text,
@@ -514,7 +515,7 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     """The words of the report and what they mean.
 
     >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
-    ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Density', 'Share below']
+    ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Share below', 'Density']
     """
     explained = [
         (view.label("strength"), _FAMILIES if view.knobs else _STRENGTH),
@@ -524,8 +525,7 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
         (view.label("decision_unfairness"), _DECISIONS),
         *([("Constant predictor", _CONSTANT)] if view.baseline is not None else []),
         ("Pareto front", "The best utility at each unfairness. No model lies above it."),
-        ("Density", "Where the scores of a group lie: the higher the curve, the more of its members have that score."),
-        ("Share below", "The share of a group whose score is at most this one, the group's distribution function."),
+        *CURVES,
     ]
     return tuple(pair for pair in explained if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys)
 

@@ -33,6 +33,13 @@ FIGURE_WORDS = {
 """The definitions of figures by group."""
 
 
+CURVES = (
+    ("Share below", "The share of a group with this score or less: its distribution function."),
+    ("Density", "The relative frequency of scores in a group."),
+)
+"""The definitions of what pages draw of a group's scores."""
+
+
 @dataclass(frozen=True)
 class AuditHighlight:
     """A figure that stands out, and the finding or decisions behind it."""
@@ -156,8 +163,7 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     return (
         ("Score", "The number that the model assigns to a row."),
         ("Group", "The rows with the same value of a protected attribute."),
-        ("Share below", "The share of a group with this score or less: its distribution function."),
-        ("Density", "The relative frequency of scores in a group."),
+        *CURVES,
         *((criterion_name(name), CRITERIA[name]) for name in criteria if name in CRITERIA),
         *((words.name, words.about) for words in map(metric_words, metrics) if words.about),
         *(
