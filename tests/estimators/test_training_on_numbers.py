@@ -137,7 +137,7 @@ def test_a_stream_learns_from_numbers_however_it_is_cut_and_goes_on_from_a_file(
     one, many = learnt(300), learnt(7)
     assert one.n_updates_ == many.n_updates_ > 5
     np.testing.assert_allclose(one.predict_proba(X), many.predict_proba(X), atol=1e-12)
-    assert set(one.learner_.scales) == {"age, y=1"}
+    assert set(one.learner_.scales) == {"age, label=1"}
     half = learnt(7, slice(0, 140))
     half.save(tmp_path / "half")
     again = load(tmp_path / "half")

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 
+from metrifair.api.pages import PrintedPage
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import Utility, UtilityLike
@@ -154,7 +155,7 @@ def frontier(
 
 
 @dataclass(eq=False, repr=False)
-class Frontier(TradeOff):
+class Frontier(PrintedPage, TradeOff):
     """Trained models with their accuracy and unfairness on test rows.
 
     :func:`metrifair.frontier` and :func:`metrifair.load` return it.

@@ -67,7 +67,7 @@ def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
 
 
 def frontier_head(view: FrontierView) -> Markup:
-    """What was found, in words: the summary and the notes."""
+    """The summary and the notes."""
     return joined(
         element("p", " ".join(headline(view)), id="summary", class_="summary"),
         item_list([*remarks(view), *view.notes], id="notes", class_="notes"),

@@ -155,6 +155,7 @@ class SchemeRecord(Record):
     compared: bool
     contrast: Contrast
     positive: Annotated[int, Meta(ge=-1, le=2**53)]  # -1 where there are no classes
+    outcome: str = "label"  # the name of the label column
 
 
 class NetworkRecord(Record):
@@ -428,6 +429,7 @@ def scheme_record(scheme: Scheme) -> SchemeRecord:
         compared=scheme.cells is not None,
         contrast=scheme.contrast,
         positive=scheme.positive,
+        outcome=scheme.outcome,
     )
 
 
@@ -445,7 +447,8 @@ def scheme_of(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
         _check_size(criterion, attributes, len(labels), strata)
     elif attributes:
         raise ModelFileError("the scheme has attributes that are not compared")
-    found = Scheme(criterion, labels, record.positive, attributes, record.intersectional, strata, record.contrast)
+    meaning = criterion, labels, record.positive, attributes, record.intersectional, strata, record.contrast
+    found = Scheme(*meaning, outcome=record.outcome)
     _ = found.cells  # compiled now, so that what cannot be is refused
     return found
 

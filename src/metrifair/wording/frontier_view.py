@@ -309,7 +309,7 @@ class FrontierRow:
 
     @property
     def needs_group(self) -> bool:
-        """Whether its models ask for the group when they predict."""
+        """Whether its models need the group to predict."""
         return any(point.needs_group for point in self.points)
 
     @property
@@ -336,8 +336,8 @@ def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...
     (('Strength', '0.5'), ('Seed', '3'), ('Accuracy', '0.900'), ('Unfairness', '0.400'))
     """
     figures = ((view.label(key), text) for key, text in figure_texts(view, point).items())
-    asks = [("Group at prediction", "needed" if point.needs_group else "not needed")] if view.parameters else []
-    return (view.label("strength"), view.strength_text(point)), *asks, (view.label("seed"), str(point.seed)), *figures
+    group = [("Group at prediction", "needed" if point.needs_group else "not needed")] if view.parameters else []
+    return (view.label("strength"), view.strength_text(point)), *group, (view.label("seed"), str(point.seed)), *figures
 
 
 def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:
