@@ -68,9 +68,9 @@ def test_the_choice_is_the_best_within_the_bound() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"max_unfairness": 0.1, "confidence": 1}, "confidence must be"),
-        ({"max_unfairness": 0.1, "confidence": 90}, "confidence must be"),
-        ({"max_unfairness": 0.1, "confidence": "high"}, "confidence must be"),
+        ({"max_unfairness": 0.1, "confidence": 1}, "confidence must lie between 0 and 1"),
+        ({"max_unfairness": 0.1, "confidence": 90}, "confidence must lie between 0 and 1"),
+        ({"max_unfairness": 0.1, "confidence": "high"}, "confidence must lie between 0 and 1"),
         ({"min_accuracy": 0.5, "confidence": 0.9}, "confidence needs max_unfairness"),
         ({"max_unfairness": 0.1, "certified": True, "confidence": 0.9}, "confidence needs max_unfairness"),
     ],

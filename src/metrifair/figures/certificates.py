@@ -126,7 +126,7 @@ def generalization_bounds(
 
 def check_confidence(confidence: float) -> None:
     """Raise a DataError unless this is a probability strictly between 0 and 1."""
-    if not 0 < confidence < 1:
+    if not (is_number(confidence) and 0 < confidence < 1):
         raise DataError(
             "must lie between 0 and 1", argument="confidence", received=confidence, remedy=share_hint(confidence)
         )
