@@ -10,7 +10,7 @@ import numpy as np
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import facts
-from metrifair.support.checks import check_number, share_hint
+from metrifair.support.checks import check_number, is_number, share_hint
 
 
 def dkw_radius(samples: int, *, confidence: float = 0.95, cdfs: int = 2) -> float:
