@@ -308,6 +308,7 @@ def _record(
         comparisons=len(evaluator.validation.compared) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
         parameter=next(iter(parameters.values())) if len(parameters) == 1 else "strength",
         floor=floor,
+        validation_floor=unfairness_by_chance(evaluator.validation, unfairness_of),
         all_small=all_small(test),
         utility=utility,
         constant=constant,

@@ -52,6 +52,7 @@ class FrontierRecord(Record):
     comparisons: Positive
     parameter: str
     floor: float | None
+    validation_floor: float | None
     all_small: bool
     constant: Point | None
     constant_value: Scalar | None

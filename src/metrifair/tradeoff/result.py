@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, log, pi, sqrt
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
 
 from metrifair.errors import DataError
-from metrifair.figures.certificates import dkw_radius
+from metrifair.figures.certificates import check_confidence, dkw_radius
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLike, utility_of
 from metrifair.problem.tables import Backend, Column, columns
@@ -114,7 +115,8 @@ class TradeOff:
     notes: tuple[FrontierNote, ...] = ()
     comparisons: int = 1
     parameter: str = "strength"
-    floor: float | None = None
+    floor: float | None = None  # mean unfairness of fair models on rows such as the test rows
+    validation_floor: float | None = None  # and on rows such as the validation rows
     all_small: bool = False
     utility: Utility = UTILITIES["accuracy"]
     constant: Point | None = None
@@ -168,6 +170,14 @@ class TradeOff:
         """The same, with the constant predictor as one of the points."""
         constant = () if self.constant is None else (self.constant,)
         return area((*self.points, *constant), unfairness_of=self.unfairness_of, worth=self._share)
+
+    @property
+    def limit_confidence(self) -> float | None:
+        """Approximate confidence that the chosen model keeps the limit in the population, by the test rows."""
+        if self.chosen is None or self.limit is None or not self.floor:
+            return None
+        value, error = without_chance(self.chosen.gap(self.unfairness_of), self.floor)
+        return NormalDist().cdf((self.limit - value) / error)
 
     def _share(self, point: Point) -> float:
         utility, constant = self.utility, self.constant
@@ -312,6 +322,7 @@ class Wish:
     min_accuracy: float | None
     rule: str | None
     certified: bool
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         limits = {"max_unfairness": self.max_unfairness, "min_accuracy": self.min_accuracy}
@@ -331,6 +342,14 @@ class Wish:
             raise DataError("certified goes with max_unfairness: it is the unfairness that is certified")
         if self.certified and self.max_unfairness == 1:
             raise DataError("certified with max_unfairness=1 proves nothing, as no unfairness is larger; ask for less")
+        self._check_confidence()
+
+    def _check_confidence(self) -> None:
+        if self.confidence is None:
+            return
+        check_confidence(self.confidence)
+        if self.max_unfairness is None or self.certified:
+            raise DataError("needs max_unfairness, without certified", argument="confidence")
 
 
 def suitable(front: TradeOff, candidates: Sequence[Outcome], wish: Wish, utility: Utility) -> list[Outcome]:
@@ -339,6 +358,8 @@ def suitable(front: TradeOff, candidates: Sequence[Outcome], wish: Wish, utility
     if wish.max_unfairness is not None:
         high = wish.max_unfairness
         figures = [one.gap(front.unfairness_of) for one in points]
+        if wish.confidence is not None:
+            figures = [likely_bound(figure, front.validation_floor, wish.confidence) for figure in figures]
         if wish.certified:
             models = max(front.tried or 0, len(front.outcomes))
             figures = [
@@ -346,6 +367,7 @@ def suitable(front: TradeOff, candidates: Sequence[Outcome], wish: Wish, utility
                 for one in points
             ]
         wanted = f"{'certified ' if wish.certified else ''}unfairness at most {high:g}"
+        wanted += "" if wish.confidence is None else f" with confidence {wish.confidence:g}"
         hint = " (1 proves nothing: no unfairness is larger)" if wish.certified and max(figures) >= 1 else ""
         larger = "merge small groups, mark them as missing" if front.all_small else "train with larger strengths"
         hint += f": ask for more, {larger}, or hold more data out"
@@ -362,6 +384,28 @@ def suitable(front: TradeOff, candidates: Sequence[Outcome], wish: Wish, utility
             f"no model has {wanted} on validation data; it ranges from {min(figures):.4f} to {max(figures):.4f}{hint}"
         )
     return found
+
+
+def without_chance(gap: float, chance: float) -> tuple[float, float]:
+    """The unfairness in the population, as that of a sample suggests, and its standard error.
+
+    ``chance`` is the mean unfairness of a fair model on such a sample. To a true unfairness it adds in quadrature. Of
+    two samples it is sqrt(pi / 2) log(2) sqrt(1 / n + 1 / m); half of the last root is the largest standard error of
+    a difference of two shares.
+
+    >>> value, error = without_chance(0.13, 0.05)
+    >>> round(value, 3), round(error, 3)
+    (0.12, 0.029)
+    """
+    return sqrt(max(gap**2 - chance**2, 0.0)), chance / (sqrt(2 * pi) * log(2))
+
+
+def likely_bound(gap: float, chance: float | None, confidence: float) -> float:
+    """What the unfairness in the population does not exceed, with this confidence, approximately."""
+    if chance is None:
+        raise DataError("needs a frontier that metrifair.frontier made", argument="confidence")
+    value, error = without_chance(gap, chance)
+    return value + NormalDist().inv_cdf(confidence) * error
 
 
 def nearest(front: TradeOff, candidates: Sequence[Outcome], wish: Wish) -> Outcome:

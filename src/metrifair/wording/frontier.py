@@ -332,12 +332,15 @@ def _verdict(view: FrontierView, point: Point) -> str:
     if view.limit is None:
         return f"Of {len(view.usable)} models it suits best on validation rows." if len(view.points) > 1 else ""
     gap, value = noun(view.label(view.gap_key)), view.gap(point)
-    if value <= view.limit:
-        return f"It keeps the {gap} limit of {view.limit:g} on test rows."
-    return (
-        f"It misses the {gap} limit of {view.limit:g} on test rows ({figure_text(value)}): choose with a lower limit "
-        "to keep it more surely."
-    )
+    figures = [] if value <= view.limit else [figure_text(value)]
+    if view.limit_confidence is not None:
+        share = min(max(round(100 * view.limit_confidence), 1), 99)
+        figures.append(f"about {share}% confidence that the population is within it")
+    verb, remedy = "keeps", ""
+    if value > view.limit:
+        verb, remedy = "misses", ": choose with a confidence of 0.9, or a lower limit, to keep it more surely"
+    found = f" ({'; '.join(figures)})" if figures else ""
+    return f"It {verb} the {gap} limit of {view.limit:g} on test rows{found}{remedy}."
 
 
 def summary(view: FrontierView) -> tuple[str, ...]:

@@ -70,6 +70,8 @@ class FrontierView:
         Unfairness that chance alone would show on the test rows.
     limit
         The unfairness limit of the choice, on the validation rows.
+    limit_confidence
+        Approximate confidence that the chosen model keeps the limit in the population.
     utility
         What makes a model good: the figure that is drawn against unfairness.
     constant, constant_value
@@ -107,6 +109,7 @@ class FrontierView:
     labels: Mapping[str, str] = field(default_factory=dict)
     floor: float | None = None
     limit: float | None = None
+    limit_confidence: float | None = None
     utility: Utility = UTILITIES["accuracy"]
     constant: Point | None = None
     constant_value: Any = None
