@@ -32,7 +32,7 @@ from .metrics.distances import (
 from .metrics.witness import witness
 from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
-from .tradeoff.search import SearchOptions
+from .tradeoff.sweep import SearchOptions
 
 __all__ = [
     "Audit",

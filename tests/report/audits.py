@@ -12,7 +12,7 @@ from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import GroupRates, RatioRule, compare_rates
 
 GRID = [step / 120 for step in range(121)]
-SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "y=1", 0.12))
+SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "label=1", 0.12))
 
 
 def bells_of(groups, shift=0.0):
@@ -160,7 +160,7 @@ def many_findings(count, *, attribute="region"):
         yield Finding(
             attribute,
             "equalized_odds",
-            f"y={number % 2},county={number // 60}",
+            f"label={number % 2},county={number // 60}",
             (f"district number {number % 29}", f"district number {(number + 7) % 30}"),
             (100 + number, 1000 + number),
             metrics[number % 3],

@@ -17,7 +17,7 @@ from metrifair.auditing.source import MemorySource, audit_source
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, in_groups
 from metrifair.problem.predictions import favorable_decisions
-from metrifair.problem.tables import Table, library_of
+from metrifair.problem.tables import Columns, Table, library_of
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import call_text
 
@@ -31,12 +31,12 @@ class _RowArguments(AuditArguments, total=False):
 
 
 @overload
-def audit(y_true: Table | None, y_pred: Mapping[str, Table], **others: Unpack[_RowArguments]) -> AuditDifference: ...
+def audit(y_true: Table | None, y_pred: Mapping[str, Columns], **others: Unpack[_RowArguments]) -> AuditDifference: ...
 @overload
-def audit(y_true: Table | None, y_pred: Table, **others: Unpack[_RowArguments]) -> Audit: ...
+def audit(y_true: Table | None, y_pred: Columns, **others: Unpack[_RowArguments]) -> Audit: ...
 def audit(
     y_true: Table | None,
-    y_pred: Table | Mapping[str, Table],
+    y_pred: Columns | Mapping[str, Columns],
     *,
     sensitive_features: Table,
     control_features: Table | None = None,
@@ -137,7 +137,7 @@ def audit(
     return compare_named(audits, same_rows=True) if isinstance(y_pred, Mapping) else audits[""]
 
 
-def _models(y_pred: Table | Mapping[str, Table]) -> dict[str, Table]:
+def _models(y_pred: Columns | Mapping[str, Columns]) -> dict[str, Columns]:
     """Predictions by model; those of a single model have no name."""
     if isinstance(y_pred, str | os.PathLike):
         raise DataError(

@@ -14,6 +14,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.api.group_metrics import GroupMetrics
+from metrifair.api.pages import PrintedPage
 from metrifair.auditing.group_metrics import Metric, PredictionKind, audited_by_group, metrics_by_group
 from metrifair.auditing.ranking import headline_finding, worst_finding
 from metrifair.auditing.record import record_of_rates
@@ -25,7 +26,6 @@ from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, Standard
 from metrifair.problem.tables import Backend, frame_of
 from metrifair.report.audit.charts import AuditChartKind, audit_chart
 from metrifair.report.html import framed, write_html
-from metrifair.report.pdf import print_pdf
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import TESTS, Description, describe, significance_text
@@ -117,7 +117,7 @@ def _view_of(frontier: Viewable | FrontierView) -> FrontierView:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit:
+class Audit(PrintedPage):
     """The result of an audit: findings, decisions, notes and a summary.
 
     Parameters
@@ -478,25 +478,6 @@ compute them.
         tables = () if by_group is None else by_group.record
         write_html(path, audit_html(record, title=title, frontier=view, group_metrics=tables))
 
-    def to_pdf(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the page of ``to_html`` as a PDF file, printed by Chromium or Google Chrome without a network.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        **options : object
-            Further options, as in ``to_html``.
-
-        Raises
-        ------
-        MissingBrowser
-            If neither browser is installed.
-        DataError
-            Where nothing can be written there.
-        """
-        print_pdf(partial(self.to_html, **options), path)
-
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
         tables = f"{count_text(len(self.decisions), 'table')} of decisions"
@@ -547,7 +528,7 @@ compute them.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RateTable:
+class RateTable(PrintedPage):
     """Selection rates and impact ratios by group; ``Audit.rates`` returns it.
 
     Parameters
@@ -665,25 +646,6 @@ class RateTable:
         record = replace(self.audit.record, provenance=self.audit.provenance.described(title, about))
         write_html(path, _rates_page(record, None if frontier is None else _view_of(frontier)))
         return None
-
-    def to_pdf(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the page of ``to_html`` as a PDF file, printed by Chromium or Google Chrome without a network.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        **options : object
-            Further options, as in ``to_html``.
-
-        Raises
-        ------
-        MissingBrowser
-            If neither browser is installed.
-        DataError
-            Where nothing can be written there.
-        """
-        print_pdf(partial(self.to_html, **options), path)
 
     def __repr__(self) -> str:
         lines = []

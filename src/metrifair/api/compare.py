@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 import narwhals.stable.v2 as nw
 
 from metrifair.api.audit_result import JSON_VERSION, Audit, FrameColumns, field_columns, interval_columns
+from metrifair.api.pages import ComparedAudits
 from metrifair.auditing.compare import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame_of
 from metrifair.report.audit.difference import difference_html
-from metrifair.report.html import framed, write_html
-from metrifair.support.files import reason_of, write_json
+from metrifair.support.files import reason_of
 from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.compare import difference_sentences
 
@@ -34,64 +33,8 @@ _COLUMNS: FrameColumns = {
 }
 
 
-class ReportShell(ABC):
-    """What comparisons and series of audits have in common: their record as sentences, JSON and one page."""
-
-    record: Any
-    kind: ClassVar[str]
-    title: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def summary(self) -> Sequence[str]:
-        """The record in sentences."""
-
-    @abstractmethod
-    def _page(self, record: Any, title: str) -> str:
-        """The page of a record."""
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The record as JSON text: ``kind`` (such as "metrifair comparison"), ``version``, ``summary`` and all values.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            The file, if the text is to be written too.
-
-        Returns
-        -------
-        str
-            The text.
-        """
-        content = {"kind": f"metrifair {self.kind}", "version": 1, "summary": self.summary, **asdict(self.record)}
-        return write_json(content, path)
-
-    def to_html(
-        self, path: str | os.PathLike[str], *, title: str | None = None, about: Mapping[str, str] | None = None
-    ) -> None:
-        """Write one page: audits and their differences, or a chart for each distance.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        title : str, default=None
-            Title of the page; by default "Audits compared" or "Audits over time".
-        about : dict of str, default=None
-            Metadata shown in the report, such as the reason of the comparison.
-        """
-        record = replace(self.record, origin=self.record.origin.described(title, about))
-        write_html(path, self._page(record, record.origin.title or self.title))
-
-    def __repr__(self) -> str:
-        return "\n".join(self.summary)
-
-    def _repr_html_(self) -> str:
-        return framed(self._page(self.record, self.record.origin.title or self.title), height=640, title=self.title)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class AuditDifference(ReportShell):
+class AuditDifference(ComparedAudits):
     """A comparison of audits: each figure with the same figure of the first audit, the baseline.
 
     Parameters
@@ -111,10 +54,10 @@ class AuditDifference(ReportShell):
     ('better', ['old', 'new'])
     """
 
+    kind = "comparison"
+
     audits: Mapping[str, Audit]
     record: DifferenceRecord
-    kind = "comparison"
-    title = "Audits compared"
 
     @property
     def differences(self) -> Sequence[Difference]:
@@ -143,8 +86,10 @@ class AuditDifference(ReportShell):
         chosen = backend or next((one for one in known if one), None)
         return frame_of(self.differences, _COLUMNS, chosen)
 
-    def _page(self, record: DifferenceRecord, title: str) -> str:
-        return difference_html(record, {name: one.record for name, one in self.audits.items()}, title=title)
+    def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
+        record = replace(self.record, origin=self.record.origin.described(title, about))
+        audits = {name: one.record for name, one in self.audits.items()}
+        return difference_html(record, audits, title=record.origin.title or "Audits compared")
 
 
 def compare(

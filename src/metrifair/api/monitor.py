@@ -12,7 +12,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.api.audit_result import Audit, FrameColumns, field_columns, interval_columns
-from metrifair.api.compare import ReportShell, read_audit
+from metrifair.api.compare import read_audit
+from metrifair.api.pages import ComparedAudits
 from metrifair.api.state import AuditState
 from metrifair.auditing.monitor import Pool, series_record
 from metrifair.auditing.records import AuditRecord, Look, SeriesRecord
@@ -37,7 +38,7 @@ _COLUMNS: FrameColumns = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AuditSeries(ReportShell):
+class AuditSeries(ComparedAudits):
     """Distances over time, and which of them have changed significantly since their baselines.
 
     Parameters
@@ -53,9 +54,9 @@ class AuditSeries(ReportShell):
     []
     """
 
-    record: SeriesRecord
     kind = "series"
-    title = "Audits over time"
+
+    record: SeriesRecord
 
     @property
     def alarms(self) -> list[Look]:
@@ -82,8 +83,9 @@ class AuditSeries(ReportShell):
         """
         return frame_of(self.record.series, _COLUMNS, backend)
 
-    def _page(self, record: SeriesRecord, title: str) -> str:
-        return series_html(record, title=title)
+    def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
+        record = replace(self.record, origin=self.record.origin.described(title, about))
+        return series_html(record, title=record.origin.title or "Audits over time")
 
 
 @as_in(AuditState.audit)

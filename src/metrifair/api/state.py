@@ -169,18 +169,12 @@ class AuditState(StateParts):
             )
         groups = columns("sensitive_features", sensitive_features)
         controls = {} if control_features is None else columns("control_features", control_features)
-        keys = {**groups, **controls}
-        if len(keys) < len(groups) + len(controls):
-            raise DataError("sensitive_features and control_features must name different columns")
-        if y_true is not None:
-            (keys["y_true"],) = columns("y_true", y_true).values()
-        shape = Shape(
-            groups=tuple(groups),
-            controls=tuple(controls),
-            label=None if y_true is None else "y_true",
-            weighted=problem.weight is not None,
-            of_last=len(columns("y_pred", y_pred)) == 2,
-        )
+        labels = {} if y_true is None else columns("y_true", y_true)
+        keys = {**groups, **controls, **labels}
+        if len(keys) < len(groups) + len(controls) + len(labels):
+            raise DataError("y_true, sensitive_features and control_features must name different columns")
+        names = tuple(groups), tuple(controls), next(iter(labels), None)
+        shape = Shape(*names, problem.weight is not None, of_last=len(columns("y_pred", y_pred)) == 2)
         coded = []
         for name, column in keys.items():
             known = levels(name, column)

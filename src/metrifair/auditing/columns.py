@@ -345,7 +345,7 @@ def decoded(
     return {
         "sensitive_features": in_groups(found["group"], roles.cuts),
         "control_features": found["control"] or None,
-        "y_true": found["label"][roles.label] if roles.label is not None else None,
+        "y_true": found["label"] or None,
     }
 
 

@@ -17,6 +17,7 @@ from metrifair.errors import DataError, Remedy
 from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, compare_rates, headline_groups
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
+from metrifair.problem.values import canonical
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import shortlist
 
@@ -264,6 +265,7 @@ def _decisions(
         unknown=_unknown(sample, selection, missing, everyone),
         selected_by=selection.by,
         favorable=request.favorable,
+        favorable_decision=canonical(request.favorable_decision),
         standard=request.standard or "",
         conditions=audited.conditions,
     )

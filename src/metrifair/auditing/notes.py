@@ -98,7 +98,8 @@ def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[
         return [Note("same_decision", {"threshold": decisions[0].threshold, "selected": rates == {1.0}})]
     if rates and min(rates) >= _NEARLY_ALL:
         table = decisions[0]
-        chosen = {"threshold": table.threshold, "selected_by": table.selected_by, "favorable": table.favorable}
+        names = "threshold", "selected_by", "favorable", "favorable_decision"
+        chosen = {name: getattr(table, name) for name in names}
         return [Note("nearly_all_selected", {**chosen, "share": _NEARLY_ALL, "low": low, "high": high})]
     return []
 

@@ -42,7 +42,7 @@ class Finding:
 
     attribute: str
     criterion: str
-    within: str  # the set: "everyone", "y=1", a stratum
+    within: str  # the set: "everyone", "label=1", a stratum
     groups: tuple[str, str]
     sizes: tuple[int, int]  # samples of either group in the set
     metric: str
@@ -102,6 +102,7 @@ class Decisions:
     unknown: GroupRates | None = None  # rows whose group is not known: in no ratio
     selected_by: SelectedBy = "threshold"
     favorable: Favorable = "high"  # whether high scores are selected, or low ones
+    favorable_decision: Value = None  # the value that is selected; None: scores, or decisions of 0 and 1
     standard: str = ""  # that the audit is by
     conditions: Conditions = ()
 

@@ -322,7 +322,7 @@ def _interpreted(given: Given, request: Request, cells: CellTable | None = None)
     return problem, _crossed_problem(problem, given.sensitive_features, request)
 
 
-def _crossed_problem(problem: Problem, sensitive_features: Table, request: Request) -> Problem | None:
+def _crossed_problem(problem: Problem, sensitive_features: Any, request: Request) -> Problem | None:
     """The same rows by each attribute and by the intersection of those that are not numeric; None of one attribute."""
     given = columns("sensitive_features", sensitive_features)
     if len(given) < 2:
