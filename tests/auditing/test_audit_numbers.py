@@ -16,7 +16,7 @@ from metrifair import (
     kolmogorov_distance,
     wasserstein_distance,
 )
-from metrifair.auditing.band_table import BandTable
+from metrifair.auditing.numbers import BandTable
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.bands import cuts_of
 from metrifair.wording.findings import finding_meaning, finding_sentence

@@ -19,16 +19,14 @@ from metrifair import (
     load,
     unfairness,
 )
-from metrifair.batches.samples import Batch, Samples
-from metrifair.batches.stratified import layout
+from metrifair.batches.samples import Batch, Samples, layout
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import trainable
 from metrifair.metrics.dependence import dependence_of
 from metrifair.problem.bands import cuts_of
 from metrifair.problem.cells import Dependence, Sides
 from metrifair.problem.problem import Given, problem_of
-from metrifair.training.losses import regression
-from metrifair.training.objective import Objective
+from metrifair.training.objective import Objective, regression
 from tests.one_split import frontier
 
 

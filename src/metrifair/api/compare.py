@@ -14,7 +14,6 @@ from metrifair.api.audit_result import JSON_VERSION, Audit, FrameColumns, field_
 from metrifair.api.pages import ComparedAudits
 from metrifair.auditing.compare import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
-from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame_of
 from metrifair.report.audit.difference import difference_html
@@ -144,8 +143,7 @@ def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
 
 def compare_named(audits: Mapping[str, Audit], **options: Any) -> AuditDifference:
     """Compare each audit with the first; ``options`` are those of ``compare_audits``."""
-    results = {name: AuditResult(one.record, one.rows) for name, one in audits.items()}
-    return AuditDifference(audits, compare_audits(results, **options))
+    return AuditDifference(audits, compare_audits(audits, **options))
 
 
 def read_audit(audit: Audit | str | os.PathLike[str]) -> Audit:

@@ -291,7 +291,7 @@ def _settings(model: Any) -> tuple[type, dict[str, str]]:
     }
 
 
-def _knobs(model: Any) -> list[Any]:
+def _parameters(model: Any) -> list[Any]:
     return [getattr(_last(model), name, None) for name in ("strength", "tolerance")]
 
 
@@ -301,7 +301,7 @@ def _own_outcome(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, s
     own = next((one for one in kept if one.model is model or one.model is inner), None)
     if own is None:  # it may have been in a file meanwhile
         files = {type(one): _file(one) for one in (model, inner)}
-        near = (one for one in kept if _knobs(one.model) == _knobs(inner))  # making a file takes time
+        near = (one for one in kept if _parameters(one.model) == _parameters(inner))  # making a file takes time
         own = next((one for one in near if (file := files.get(type(one.model))) and file == _file(one.model)), None)
     if own is not None:
         moved = isinstance(model, TableModel) and model.threshold is not None
@@ -318,7 +318,7 @@ def _own_outcome(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, s
 
 def _choice(view: FrontierView, outcome: Outcome, apart: str) -> Iterable[str]:
     point, utility = outcome.test, view.label(view.key).lower()
-    parameter = "" if view.knobs else f"{view.label('strength').lower()} "  # several families name it themselves
+    parameter = "" if view.parameters else f"{view.label('strength').lower()} "  # several families name it themselves
     named = f"{markdown_text(parameter + view.strength_text(point))} and seed {point.seed}"
     rows = "used neither for training nor for choosing" if outcome.training is not None else "not used for choosing"
     if apart:

@@ -143,7 +143,8 @@ def monitor(
     >>> {(one.look, one.alarm) for one in monitor(days, random_state=0).alarms}
     {('day 2', 'worse')}
     """
-    origin = Provenance(call=call_text(monitor, dict(locals())), **made_now())
+    arguments = dict(locals())
+    origin = Provenance(call=call_text(monitor, arguments), **made_now())
     if not isinstance(states, Iterable) or isinstance(states, str):
         raise DataError(f"states must be a sequence or dict of audits or counts, one for each look, got {states!r}")
     looks = [] if isinstance(states, Mapping) else list(states)
@@ -152,7 +153,7 @@ def monitor(
         raise DataError(f"monitor needs at least two looks, got {len(named)}")
     seed = seed_of(random_state)
     generator = np.random.default_rng(seed)
-    request = Request.of(options, confidence=confidence, criteria=criteria, metrics=metrics)
+    request = Request.of(arguments)
     measured = replace(options or AuditOptions(), confidence=request.confidence, permutations=0)
     look = partial(AuditState.audit, criteria=criteria, metrics=metrics, random_state=generator, options=measured)
     audits = {name: look(one) if isinstance(one, AuditState) else read_audit(one) for name, one in named.items()}

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import Selection
 from metrifair.auditing.distribution import stand_ins
-from metrifair.auditing.out_of_core.formats import LIKE_MISSING
-from metrifair.auditing.out_of_core.rows import WITHHELD
+from metrifair.auditing.formats import LIKE_MISSING
 from metrifair.auditing.records import Decisions, Favorable, Finding, Note
 from metrifair.auditing.request import Plan, Threshold
 from metrifair.auditing.resampling import spread_of
-from metrifair.auditing.sample import AuditSample, Part, members_of
+from metrifair.auditing.sample import WITHHELD, AuditSample, Part, members_of
 from metrifair.figures.certificates import generalization_bounds
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap

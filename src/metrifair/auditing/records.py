@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import FEW, Interval
@@ -342,3 +342,31 @@ class SeriesRecord:
     baselines: Sequence[Baseline]  # one for each distance, in the order of their first looks
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each look
     origin: Provenance = field(default_factory=Provenance, compare=False)  # of the series
+
+
+DECISIONS, BY_GROUP = "decisions", "by_group"
+"""What a comparison states in place of a criterion, for ratios of selection rates and for figures of one group."""
+
+Names: TypeAlias = tuple[str, str, str, tuple[str, ...], str]
+"""What one audit calls a figure: attribute, criterion, set, groups and metric."""
+
+
+class ComparedFigure(NamedTuple):
+    """A figure of an audit that other audits may have as well."""
+
+    attribute: str
+    criterion: str
+    within: str
+    groups: tuple[str, ...]
+    metric: str
+    value: float
+    interval: Interval | None
+    larger_is_better: bool = False
+    group_values: tuple[Value, ...] = ()
+    conditions: Conditions = ()
+    sizes: tuple[int, int] = (0, 0)  # rows of both groups of a distance
+
+    @property
+    def names(self) -> Names:
+        """What its own audit calls it."""
+        return self.attribute, self.criterion, self.within, self.groups, self.metric

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
-from metrifair.auditing.out_of_core.files import matching, opened
-from metrifair.auditing.out_of_core.formats import is_utf8
+from metrifair.auditing.connections import Connected, connected, is_address
+from metrifair.auditing.files import matching, opened
+from metrifair.auditing.formats import is_utf8
 from metrifair.cli import options, rules
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.option_names import OPTION_NAMES
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from metrifair.api.audit_result import Audit
     from metrifair.api.compare import AuditDifference
     from metrifair.api.monitor import AuditSeries
-    from metrifair.auditing.out_of_core.formats import ReadOptions
+    from metrifair.auditing.formats import ReadOptions
 
 _UNFAIR = 1  # the exit code
 
@@ -95,8 +95,7 @@ def audit_command(
         )
     place = table_at(file, table, query, reading, [*written, rates])
     check_columns(file, reading, score=score, **asked)
-    from metrifair.api.audit_file import audit_file
-    from metrifair.api.audit_table import audit_table
+    from metrifair.api.audit_columns import audit_file, audit_table
     from metrifair.cli.console import console, working_with_notes
     from metrifair.cli.show import write_rates
 

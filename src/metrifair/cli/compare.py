@@ -73,7 +73,7 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     """The audits that were written as JSON, and the counts, by the names that counts have or those of their files."""
     from metrifair.api.compare import read_audit
     from metrifair.api.state import AuditState
-    from metrifair.auditing.out_of_core.formats import SUFFIXES
+    from metrifair.auditing.formats import SUFFIXES
     from metrifair.errors import DataError, ModelFileError
     from metrifair.support.provenance import names_of_files
 

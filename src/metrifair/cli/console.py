@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from metrifair.auditing.out_of_core.connections import is_address
+from metrifair.auditing.connections import is_address
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import STANDARD_OUTPUT, cuts_text
 from metrifair.cli.rules import limits_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from metrifair.auditing.out_of_core.formats import ReadOptions
+from metrifair.auditing.formats import ReadOptions
 from metrifair.cli import options
 from metrifair.cli.audit import (
     WRITTEN,
@@ -51,9 +51,8 @@ def count_command(
     """
     place = table_at(file, table, query, reading, [output])
     check_columns(file, reading, **columns)
-    from metrifair.api.audit_table import count_file, count_table
-    from metrifair.api.state import AuditState
-    from metrifair.auditing.out_of_core.columns import Roles
+    from metrifair.api.state import AuditState, count_file, count_table
+    from metrifair.auditing.columns import Roles
     from metrifair.cli.console import console, say, working_with_notes
 
     state = AuditState(

@@ -13,7 +13,7 @@ from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
-    from metrifair.auditing.out_of_core.formats import ReadOptions
+    from metrifair.auditing.formats import ReadOptions
     from metrifair.cli.tables import PredictionTable
     from metrifair.estimators.table_model import TableModel
     from metrifair.support.provenance import ScoredRows, SourceFile

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import click
 
-from metrifair.auditing.out_of_core.files import matching
-from metrifair.auditing.out_of_core.formats import ReadOptions
+from metrifair.auditing.files import matching
+from metrifair.auditing.formats import ReadOptions
 from metrifair.cli.option_table import command_entries
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known, share_hint

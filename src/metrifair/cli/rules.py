@@ -147,6 +147,8 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
 
 def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
     """The figures that a limit is about, values or bounds, each with what it is of."""
+    from metrifair.auditing.ranking import lowest_rate
+
     found: list[tuple[float | None, str]] = []
     if limit.metric in METRIC_NAMES:
         for one in (one for one in record.findings if one.metric == limit.metric):
@@ -160,8 +162,7 @@ def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
             high = None if interval is None else interval.high
             value = high if limit.certain else getattr(decisions, limit.metric)
             where = f"{decisions.attribute}, {decisions.within}"
-            if limit.metric in RATIOS and decisions.selection_ratio is not None:
-                least = next(one for one in decisions.rates if one.ratio == decisions.selection_ratio)
+            if limit.metric in RATIOS and (least := lowest_rate(decisions)) is not None:
                 few = "; too few rows" if least.few else ""
                 where = f"{least.group} against {decisions.reference} ({where}{few})"
             found.append((value, where))

@@ -19,8 +19,8 @@ import click
 import numpy as np
 import polars as pl
 
-from metrifair.auditing.out_of_core.files import opened
-from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, ReadOptions
+from metrifair.auditing.files import opened
+from metrifair.auditing.formats import AS_USUAL, COMMA, MISSING, ReadOptions
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError, Remedy
 from metrifair.support.files import write_file

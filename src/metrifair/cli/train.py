@@ -142,7 +142,7 @@ def frontier_command(
     from metrifair.cli.console import command_text, console, say, write_json, write_pages
     from metrifair.cli.training import provenance_of, selected, show_frontier
     from metrifair.cli.training_file import training_file
-    from metrifair.tradeoff.search import SearchOptions
+    from metrifair.tradeoff.sweep import SearchOptions
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, files, strength=1.0)

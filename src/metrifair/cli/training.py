@@ -413,7 +413,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
     shown = [
         row
         for place, row in enumerate(view.rows)
-        if row.place == chosen or (row.on_front if view.knobs else place % step == 0)
+        if row.place == chosen or (row.on_front if view.parameters else place % step == 0)
     ]
     worth = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
     gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
@@ -423,7 +423,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
     rows = [
         [
             f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if wording.row_note(row) else ''}",
-            *(["needed" if row.needs_group else ""] if view.knobs else []),
+            *(["needed" if row.needs_group else ""] if view.parameters else []),
             *(row.figures[key].text for key in (*worth, "unfairness")),
             *(row.parts[name].text for name in parts),
             *(row.figures[key].text for key in gaps),
@@ -433,9 +433,9 @@ def show_strengths(out: Console, front: Frontier) -> None:
     if view.baseline is not None:
         texts = figure_texts(view, replace(view.baseline, intervals={}))
         own = [*(texts[key] for key in (*worth, "unfairness")), *("" for _ in parts), *(texts[key] for key in gaps)]
-        rows.append(["constant", *([""] if view.knobs else []), *own])
+        rows.append(["constant", *([""] if view.parameters else []), *own])
     headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
-    first = ["on the Pareto front", "group"] if view.knobs else [front.parameter]
+    first = ["on the Pareto front", "group"] if view.parameters else [front.parameter]
     show_table(out, [*first, *headings], rows, left=len(first))
     say(out, *wording.row_notes(view, shown))
     say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes, str(front))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -18,8 +19,8 @@ from sklearn.pipeline import Pipeline
 
 import metrifair
 from metrifair.api.frontier import Frontier
+from metrifair.auditing.formats import DAY_OR_MONTH
 from metrifair.auditing.notes import naming_notes
-from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.cli.console import collected_warnings, working
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import FAMILIES, continuous_asked, cuts_asked
@@ -32,8 +33,7 @@ from metrifair.cli.tables import (
     without_missing_words,
 )
 from metrifair.cli.training_options import TrainingOptions
-from metrifair.encoding.column_types import level_name, strays_in, typed
-from metrifair.encoding.encoder import TableEncoder
+from metrifair.encoding.encoder import TableEncoder, level_name, strays_in, typed
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
@@ -47,9 +47,8 @@ from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, 
 from metrifair.support.checks import check_known, last_step
 from metrifair.support.provenance import SourceFile
 from metrifair.tradeoff.points import FrontierNote, Job
-from metrifair.tradeoff.search import SearchOptions
 from metrifair.tradeoff.split import DataSet, data_set
-from metrifair.tradeoff.sweep import Family, estimator_at
+from metrifair.tradeoff.sweep import Family, SearchOptions, estimator_at
 from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import positive_text
@@ -338,8 +337,9 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
         return None
     place = positive_by_name(list(classes))
     if place is None:
+        counts = value_counts(Counter(map(str, labels)).items())
         raise DataError(
-            f"the label {options.label!r} does not show which value is positive: {value_counts(labels)}",
+            f"the label {options.label!r} does not show which value is positive: {counts}",
             remedy=Remedy("pos_label"),
         )
     return None if place else next(iter(classes))

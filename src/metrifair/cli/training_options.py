@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from metrifair.auditing.out_of_core.formats import ReadOptions
+from metrifair.auditing.formats import ReadOptions
 from metrifair.cli import options
 from metrifair.errors import DataError
 

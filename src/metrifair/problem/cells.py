@@ -240,8 +240,7 @@ class Cells:
         if strata is None and self.has_strata:
             raise DataError(f"{self.criterion.name} was compiled with strata; pass the stratum of each sample")
         stratum = np.zeros(len(groups), dtype=np.int64) if strata is None else strata
-        cell: Integers = self.table[pattern, stratum, *groups.T]
-        return cell
+        return np.asarray(self.table[pattern, stratum, *groups.T])
 
 
 def _label_pattern(criterion: Criterion, labels: NDArray[Any]) -> Integers:

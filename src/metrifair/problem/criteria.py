@@ -180,8 +180,7 @@ def overlapping_strata(names: Sequence[str]) -> Strata:
 
 def stratum_of(membership: Booleans) -> Integers:
     """The number of the combination of overlapping sets that each row (n, sets) belongs to."""
-    code: Integers = membership.astype(np.int64) @ (2 ** np.arange(membership.shape[1]))
-    return code
+    return np.asarray(membership.astype(np.int64) @ (2 ** np.arange(membership.shape[1])))
 
 
 EVERYONE = separate_strata(["everyone"], conditions=[()])

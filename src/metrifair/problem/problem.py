@@ -120,16 +120,14 @@ class Problem:
         """True where the outcome is the positive class; None where there are no classes."""
         if self.labels is None or not self.scheme.classes:
             return None
-        found: NDArray[np.bool_] = self.labels == self.scheme.positive
-        return found
+        return np.asarray(self.labels == self.scheme.positive)
 
     @property
     def values(self) -> NDArray[Any] | None:
         """The outcomes as the user knows them: labels themselves, not their codes."""
         if self.labels is None or not self.scheme.classes:
             return self.labels
-        found: NDArray[Any] = np.asarray(self.scheme.classes)[self.labels]
-        return found
+        return np.asarray(np.asarray(self.scheme.classes)[self.labels])
 
     @cached_property
     def cell(self) -> Integers:
@@ -328,7 +326,7 @@ def weights_of(name: str, sample_weight: Table | None, count: int) -> Floats | N
     if sample_weight is None:
         return None
     if is_number(sample_weight):
-        weight = np.full(count, float(sample_weight))
+        weight = np.full(count, sample_weight, dtype=np.float64)
     else:
         weight = np.array(array_of(name, one_column(name, sample_weight)), dtype=np.float64)
     if not (np.isfinite(weight) & (weight >= 0)).all():

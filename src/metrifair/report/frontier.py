@@ -240,7 +240,7 @@ def _table(view: FrontierView) -> Json:
     parts = view.rows[0].parts
     # The unfairness of training and validation rows stands beside that of test rows.
     order = [own for key in view.keys for own in (key, *(parts if key == view.gap_key else ()))]
-    families = bool(view.knobs)
+    families = bool(view.parameters)
     names = [
         view.label("strength"),
         *(["Group"] if families else []),

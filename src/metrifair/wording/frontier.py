@@ -332,12 +332,15 @@ def _verdict(view: FrontierView, point: Point) -> str:
     if view.limit is None:
         return f"Of {len(view.usable)} models it suits best on validation rows." if len(view.points) > 1 else ""
     gap, value = noun(view.label(view.gap_key)), view.gap(point)
-    if value <= view.limit:
-        return f"It keeps the {gap} limit of {view.limit:g} on test rows."
-    return (
-        f"It misses the {gap} limit of {view.limit:g} on test rows ({figure_text(value)}): choose with a lower limit "
-        "to keep it more surely."
-    )
+    figures = [] if value <= view.limit else [figure_text(value)]
+    if view.limit_confidence is not None:
+        share = min(max(round(100 * view.limit_confidence), 1), 99)
+        figures.append(f"about {share}% confidence that the population is within it")
+    verb, remedy = "keeps", ""
+    if value > view.limit:
+        verb, remedy = "misses", ": choose with a confidence of 0.9, or a lower limit, to keep it more surely"
+    found = f" ({'; '.join(figures)})" if figures else ""
+    return f"It {verb} the {gap} limit of {view.limit:g} on test rows{found}{remedy}."
 
 
 def summary(view: FrontierView) -> tuple[str, ...]:
@@ -414,7 +417,7 @@ def overfit_sentence(view: FrontierView, row: FrontierRow) -> str:
         return ""
     return (
         f"The {noun(view.label(view.gap_key))} is significantly smaller on training rows than on others. "
-        f"{overfit_remedy(view.knobs.get(row.family, 'strength'))}"
+        f"{overfit_remedy(view.parameters.get(row.family, 'strength'))}"
     )
 
 
@@ -422,11 +425,11 @@ def families_sentence(view: FrontierView) -> str:
     """Which families need the group at prediction, and which do not; empty where there is one family.
 
     >>> points = [Point(0, 0, 0.9, 0.4, family="linear"), Point(0, 0, 0.9, 0.1, family="moved", needs_group=True)]
-    >>> families_sentence(FrontierView(points, knobs={"linear": "strength", "moved": "tolerance"}))
+    >>> families_sentence(FrontierView(points, parameters={"linear": "strength", "moved": "tolerance"}))
     'Families: linear (1 model), moved (1 model; needs the group of each row at prediction).'
     """
     parts = []
-    for family in view.knobs:
+    for family in view.parameters:
         own = [point for point in view.points if point.family == family]
         needs = "; needs the group of each row at prediction" if any(point.needs_group for point in own) else ""
         parts.append(f"{family} ({count_text(len(own), 'model')}{needs})")
@@ -445,8 +448,8 @@ def row_notes(view: FrontierView, rows: Sequence[FrontierRow]) -> tuple[str, ...
     for row in rows:
         if note := row_note(row):
             found.setdefault(note, []).append(row.text)
-    name = "" if view.knobs else f"{noun(view.label('strength'))} "
-    return tuple(f"* {name}{('; ' if view.knobs else ', ').join(texts)}: {note}." for note, texts in found.items())
+    name = "" if view.parameters else f"{noun(view.label('strength'))} "
+    return tuple(f"* {name}{('; ' if view.parameters else ', ').join(texts)}: {note}." for note, texts in found.items())
 
 
 def shown_note(view: FrontierView, shown: int) -> str:
@@ -459,7 +462,7 @@ difference between the groups' shares below any score."
     seeds = len({point.seed for point in view.points})
     means = f", means of {seeds} seeds" if seeds > 1 else ""
     parts = ", and in brackets on training and validation rows" if view.rows[0].parts else ""
-    kinds = "models" if view.knobs else "strengths"
+    kinds = "models" if view.parameters else "strengths"
     return f"Shown: {shown} of {len(view.rows)} {kinds}{means}, on test rows{parts}. Unfairness is {_KOLMOGOROV}."
 
 
@@ -518,7 +521,7 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Share below', 'Density']
     """
     explained = [
-        (view.label("strength"), _FAMILIES if view.knobs else _STRENGTH),
+        (view.label("strength"), _FAMILIES if view.parameters else _STRENGTH),
         (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
         *([(view.label(view.key), _UTILITY.get(view.key, "How good a model is."))] if view.key != "accuracy" else []),
         (view.label("unfairness"), _UNFAIRNESS),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from metrifair.auditing.ranking import compares_few, is_inconclusive, worst_ratio
+from metrifair.auditing.ranking import compares_few, is_inconclusive, lowest_rate, worst_ratio
 from metrifair.auditing.records import AuditSettings, Decisions, Favorable, SelectedBy
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.wording.numbers import (
@@ -164,8 +164,8 @@ def ratio_text(table: Decisions, settings: AuditSettings) -> str:
         return f"{'Nobody of the reference group' if some else 'Nobody'} is selected, so there is no impact ratio."
     shown = f"{number_text(ratio)}{'' if interval is None else f' ({interval_text(interval)})'}"
     if compares_few(table):
-        lowest = min(table.rates, key=lambda rate: 2.0 if rate.ratio is None else rate.ratio)
-        pair = f"{quoted(lowest.group)} to {quoted(table.reference or '')}"
+        lowest = lowest_rate(table)
+        pair = f"{quoted('' if lowest is None else lowest.group)} to {quoted(table.reference or '')}"
         return f"Impact ratio {shown} of {pair}, one with fewer than {settings.min_group_size} rows."
     verdict = four_fifths_text(table)
     return f"Four-fifths ratio {shown}: {verdict}." if verdict else f"Smallest impact ratio {shown}."

@@ -19,7 +19,7 @@ from metrifair.auditing.records import (
 )
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.curves import Curves
-from metrifair.figures.selection_rates import STANDARDS, GroupRates, headline_rates
+from metrifair.figures.selection_rates import STANDARDS, GroupRates
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.audit.by_group import reliability_chart, roc_chart
 from metrifair.report.charts import (
@@ -231,7 +231,7 @@ def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumbe
                 ("False positive rates", found.false_positive_difference),
                 ("Accuracies", found.accuracy_difference),
             )
-            if gap is not None and headline_rates(found.rates)
+            if gap is not None and sum(not rate.few for rate in found.rates) > 1
         ],
         "ratio": {
             "value": shown_number(found.selection_ratio) if STANDARDS[found.standard].four_fifths else None,

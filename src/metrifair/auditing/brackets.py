@@ -34,9 +34,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from metrifair.auditing.bins import BinnedScores, Bins, Scale, Steps, joined
 from metrifair.auditing.distribution import LargestGap
-from metrifair.auditing.out_of_core.bins import Bins, Scale, Steps, joined
-from metrifair.auditing.out_of_core.rows import BinnedScores
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS, Convex, Integral, facts
 from metrifair.support.arrays import Floats, Integers
@@ -270,8 +269,8 @@ def bracket_distances(
     """
     base, scale, refiner = binned.bins, binned.scale, binned.refiner
     check_brackets("metric", metrics)
-    held = 0 if refiner is None else refiner.most_held if exact_rows is None else exact_rows
-    most_held = min(held, _MOST_STEPS // max(1, len(sides)))
+    allowed = 0 if refiner is None else refiner.most_in_memory if exact_rows is None else exact_rows
+    most_in_memory = min(allowed, _MOST_STEPS // max(1, len(sides)))
     rounding = _SHARES + (int(base.rows.sum()) if base.weighted else 0)
     found = tuple(Bracketing(one._replace(rounding=rounding, position=binned.position_error)) for one in sides)
     ends = scale.positions(np.array([base.low[0], base.high[-1]]))
@@ -282,9 +281,9 @@ def bracket_distances(
             break
         # The most urgent bins, as long as they hold at most so many rows together.
         order = np.argsort(-urgent, kind="stable")
-        few = np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most_held])
+        few = np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most_in_memory])
         if few.all() or (few.any() and len(bins) > refiner.most):
-            _settle(refiner.held(bins[few]), found, scale, goal)
+            _settle(refiner.steps(bins[few]), found, scale, goal)
             bins = bins[~few]
         else:
             worst = np.isin(np.arange(len(bins)), order[: max(1, refiner.most // 4)])

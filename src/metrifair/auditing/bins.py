@@ -118,8 +118,7 @@ class Steps:
 
     @cached_property
     def _everyone(self) -> NDArray[Any]:
-        found: NDArray[Any] = self.outside.sum(1)
-        return found
+        return np.asarray(self.outside.sum(1))
 
 
 def joined(first: Bins, second: Bins) -> Bins:
@@ -200,8 +199,7 @@ def _gaps(
 
 def _outside(parents: Bins) -> NDArray[Any]:
     """What lies below each bin but in none of the bins before it."""
-    outside: NDArray[Any] = parents.before - (np.cumsum(parents.counts, axis=0) - parents.counts)
-    return outside
+    return np.asarray(parents.before - (np.cumsum(parents.counts, axis=0) - parents.counts))
 
 
 def steps_of(scores: Floats, cell: Integers, amount: NDArray[Any] | None, parents: Bins, scale: Scale) -> Steps:
@@ -226,14 +224,25 @@ class Refiner(Protocol):
         """How many bins there may be."""
 
     @property
-    def most_held(self) -> int:
+    def most_in_memory(self) -> int:
         """How many rows may be held in memory at the end."""
 
     def recount(self, parents: Bins, most: int) -> Bins:
         """The rows of some bins in about ``most`` finer ones."""
 
-    def held(self, parents: Bins) -> Steps:
+    def steps(self, parents: Bins) -> Steps:
         """The rows of some bins, each at its own score."""
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedScores:
+    """All rows in bins, and who can refine some of them; None: nobody can."""
+
+    bins: Bins
+    scale: Scale
+    refiner: Refiner | None = None
+    position_error: float = 0.0  # by which positions were rounded before they were added up
+    precision: float = 1e-5  # width of brackets, as a share of the range of the scores
 
 
 BINS = 2**16  # at most, and one more for the end of the range

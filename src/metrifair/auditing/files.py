@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metrifair.auditing.out_of_core.formats import (
+from metrifair.auditing.formats import (
     AS_USUAL,
     TEXT,
     ReadOptions,
@@ -58,15 +58,15 @@ def reading(name: str) -> Iterator[None]:
     try:
         yield
     except (errors.PolarsError, OSError, UnicodeDecodeError) as error:
-        said = str(error)
-        if "utf-8" in said.lower():
+        message = str(error)
+        if "utf-8" in message.lower():
             remedy = Remedy("encoding", "cp1252", " (Windows), or the encoding in which the file was saved")
             raise DataError(f"{name} is not UTF-8 text", remedy=remedy) from None
-        if "empty CSV" in said:
+        if "empty CSV" in message:
             raise DataError(f"{name} is empty") from None
-        if "more fields than" in said:
+        if "more fields than" in message:
             raise DataError(f"{name} has a row with more fields than its header; check quotes and separator") from None
-        first = said.strip().split("\n")[0][:200]
+        first = message.strip().split("\n")[0][:200]
         raise DataError(f"{name} cannot be read: {first or type(error).__name__}") from None
 
 
@@ -106,7 +106,7 @@ class FileTable:
     options: ReadOptions = AS_USUAL
     paths: tuple[str, ...] = ()  # on the disk
     is_copy: bool = False  # of standard input or a pipe
-    held: dict[str, bool] = field(default_factory=dict)  # what is to be replaced: whether a cell read so far holds it
+    replaced: dict[str, bool] = field(default_factory=dict)  # what is to be replaced: whether a cell so far holds it
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         """Raise a DataError that lists the columns, unless each of those that play these roles is one."""
@@ -156,15 +156,15 @@ class FileTable:
 
     def _rewritten(self, batch: pl.DataFrame) -> pl.DataFrame:
         pl = polars()
-        if unseen := [old for old in replaced_words(self.options.replace) if not self.held.get(old)]:
+        if unseen := [old for old in replaced_words(self.options.replace) if not self.replaced.get(old)]:
             texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
             cells = batch.select(texts.str.strip_chars())  # once, not for each of the words
-            self.held.update({old: any((own == old).any() for own in cells) for old in unseen})
+            self.replaced.update({old: any((own == old).any() for own in cells) for old in unseen})
         return rewritten(self.options, batch)
 
     def precision(self, column: str) -> np.dtype[Any]:
         """The precision of the numbers in a column."""
-        from metrifair.auditing.out_of_core.columns import precision_of  # noqa: PLC0415  # imports torch
+        from metrifair.auditing.columns import precision_of  # noqa: PLC0415  # imports torch
 
         return precision_of(frame.collect_schema()[column] for frame in self.frames)
 
@@ -220,10 +220,10 @@ def opened(path: str | os.PathLike[str], options: ReadOptions = AS_USUAL) -> Ite
         source = replace(_source(name, files, options, stack), is_copy=is_stream)
         weakref.finalize(source, stack.pop_all().close)
         yield source
-        if unheld := [old for old, held in source.held.items() if not held]:
+        if unseen := [old for old, seen in source.replaced.items() if not seen]:
             warnings.warn(
                 MetrifairWarning(
-                    f"names {', '.join(map(repr, unheld))}, which no cell of the columns that were read holds",
+                    f"names {', '.join(map(repr, unseen))}, which no cell of the columns that were read holds",
                     argument="replace",
                     remedy="look for another spelling",
                 ),

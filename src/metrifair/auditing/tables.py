@@ -2,21 +2,23 @@
 
 Any frame that narwhals knows, lazy or eager: polars, pandas, DuckDB, Dask, Spark, and all that Ibis speaks to. The
 first query asks for the cells and the range of the scores, the second for counts by cell and bin, and further ones cut
-up the bins that matter, found by a filter.
+up the bins that matter, found by a filter. The number of a bin is an expression that every engine knows: the largest
+integer below (score - base) x a power of two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial, reduce
+from math import frexp
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from metrifair.auditing.decisions import at_or_above
-from metrifair.auditing.out_of_core.columns import (
+from metrifair.auditing.bins import BinnedScores, Bins, Counter, Entries, Scale, Steps, bins_for, joined, steps_of
+from metrifair.auditing.columns import (
     ColumnLevels,
     Roles,
     check_range,
@@ -26,28 +28,30 @@ from metrifair.auditing.out_of_core.columns import (
     precision_of,
     used_codes,
 )
-from metrifair.auditing.out_of_core.connections import answer_of
-from metrifair.auditing.out_of_core.files import check_columns
-from metrifair.auditing.out_of_core.formats import absent_words, polars
-from metrifair.auditing.out_of_core.rows import (
-    MOST_CELLS,
-    UNUSABLE,
-    BinnedScores,
-    CellRows,
-    CellTable,
-    too_many_cells,
-)
-from metrifair.auditing.out_of_core.table_bins import TableBins, first_upto
+from metrifair.auditing.connections import Connected, answer_of
+from metrifair.auditing.decisions import at_or_above
+from metrifair.auditing.files import check_columns
+from metrifair.auditing.formats import absent_words, polars
 from metrifair.auditing.request import MOST_LEVELS
+from metrifair.auditing.sample import UNUSABLE
+from metrifair.auditing.source import MOST_CELLS, CellTable, ColumnCells
 from metrifair.errors import DataError, Remedy
+from metrifair.problem.predictions import value_counts
 from metrifair.problem.values import canonical
 from metrifair.support.arrays import Booleans, Floats, Integers
-from metrifair.support.checks import shortlist
 
 if TYPE_CHECKING:
     import polars as pl
 
-_LISTED = 4  # values in a message
+_LISTED = 11  # values: a message shows ten, and that there are more
+_MOST_BINS = 2**14  # engines group by few keys faster than by many, and few bins have to be looked into
+_MANY_ROWS = 2**24  # beyond, there are twice as many: too many rows to hold would lie in those that matter
+_MOST_RANGES = 512  # stretches of scores that one query looks into
+_MOST_CUT = 1024  # bins that are cut at a time
+_HEAVY = 2**-10  # of the rows: a bin with more of them shows too little of a distribution, and is cut at once
+_HEAVY_PASSES = 4
+_LARGEST_POWER = 1000  # of two, that numbers bins
+_LARGEST_NUMBER = 62  # of a bin, as a power of two
 _MOST_VALUES = 2**21  # of a number that are looked at to cut it
 
 
@@ -83,14 +87,12 @@ def _scores(roles: Roles, schema: Mapping[str, Any], known: Callable[[str], nw.E
 def _value_counts(name: str, frame: Any, column: str, secrets: Sequence[str]) -> str:
     """The most frequent values of a column with their counts."""
     counted = frame.lazy().select(value=nw.col(column)).drop_nulls().group_by("value").agg(rows=nw.len())
-    ordered = counted.sort("rows", "value", descending=[True, False]).head(_LISTED + 1)
-    found = answer_of(name, lambda: ordered.collect().rows(), secrets)
-    pairs = [f"{value!r} ({rows:,})" for value, rows in found]
-    return shortlist(pairs, _LISTED)
+    ordered = counted.sort("rows", "value", descending=[True, False]).head(_LISTED)
+    return value_counts(answer_of(name, lambda: ordered.collect().rows(), secrets))
 
 
 @dataclass
-class TableRows(CellRows):
+class TableRows(ColumnCells):
     """The rows of a table that can be used, as cells and bins, which the table's engine counts."""
 
     name: str
@@ -105,26 +107,26 @@ class TableRows(CellRows):
     secrets: tuple[str, ...] = ()  # that no message may show
     kinds: Mapping[str, Any] = field(default_factory=dict)  # types of the columns of scores, which count as float64
     beside: tuple[str, ...] = ()  # scores of other models, which all_rows() has too: beside_0, beside_1, ...
+    most_in_memory: ClassVar[int] = 2**22  # engines find few rows faster than they count many of them once more
 
     @classmethod
     def of(
         cls,
-        table: Any,
+        place: Connected,
         roles: Roles,
         *,
-        name: str = "the table",
         max_groups: int = MOST_LEVELS,
-        secrets: tuple[str, ...] = (),
         beside: tuple[str, ...] = (),
         missing: str | Sequence[str] = (),
     ) -> TableRows:
         """The rows of whatever narwhals knows; a DataError for anything else, and for columns that are not there."""
+        name, secrets = place.name, place.secrets
         try:
-            frame = nw.from_native(table)
+            frame = nw.from_native(place.table)
         except TypeError:
             raise DataError(
-                f"table must be a data frame, or a table of DuckDB, Ibis, Dask or Spark, got {type(table).__name__}; "
-                "for a file use audit_file"
+                "table must be a data frame, or a table of DuckDB, Ibis, Dask or Spark, got "
+                f"{type(place.table).__name__}; for a file use audit_file"
             ) from None
         scores = roles.score, *beside
         check_columns(name, answer_of(name, lambda: frame.columns, secrets), roles.by_role | {"score": scores})
@@ -243,19 +245,18 @@ class TableRows(CellRows):
         found, codes = found.filter(polars().Series(used)), [code[used] for code in codes]
         # Values of one level, such as 0.0 and -0.0, are one cell.
         distinct, cell = np.unique(np.array(codes).T, axis=0, return_inverse=True)
-        if len(distinct) > MOST_CELLS:
-            raise too_many_cells(self.roles)
+        self.check_few(len(distinct))
         self.cells = [tuple(codes_of) for codes_of in distinct.tolist()]
-        held = [
+        sums = [
             np.bincount(cell.ravel(), found[name].to_numpy(), len(distinct)).astype(np.float64)
             for name in ("rows", "weight" if self.weighted else "rows", "chosen")
         ]
-        self.used = int(held[0].sum())
+        self.used = int(sums[0].sum())
         if len(found):
             self.ends = float(found["low"].to_numpy().min()), float(found["high"].to_numpy().max())
             # Scores of rows that do not count may lie anywhere.
             self.beyond = bool(((seen["low"] < self.ends[0]) | (seen["high"] > self.ends[1])).any())
-        return self.cell_table(self.name, held, self.ends, {UNUSABLE: left_out})
+        return self.cell_table(self.name, sums, self.ends, {UNUSABLE: left_out})
 
     @property
     def counting(self) -> nw.LazyFrame[Any]:
@@ -267,8 +268,102 @@ class TableRows(CellRows):
 
     def count(self) -> BinnedScores:
         """Ask for counts by cell and bin; the same bins can be looked into later."""
-        bins = TableBins(self)
-        return BinnedScores(bins.counted(), bins.scale, bins)
+        return BinnedScores(self.counted(), self.scale, self)
+
+    @property
+    def most(self) -> int:
+        """How many bins there may be."""
+        return min(_MOST_BINS << (self.used > _MANY_ROWS), bins_for(len(self.cells)))
+
+    @property
+    def scale(self) -> Scale:
+        """On which positions are."""
+        return Scale.between(*self.ends)
+
+    def counted(self) -> Bins:
+        """All rows in bins of equal width; those that hold a large share of the rows are cut until none does."""
+        low, high = self.ends
+        width, rows = np.array([high - low]), np.array([self.used])
+        bins = self._bins(self.counting, low, _power(self.most, width, rows, high - low))
+        for _ in range(_HEAVY_PASSES):
+            heavy = ~bins.single & (bins.rows > _HEAVY * bins.rows.sum())
+            if not heavy.any():
+                break
+            bins = joined(bins[~heavy], self.recount(bins[heavy], self.most))
+        return bins
+
+    def recount(self, parents: Bins, most: int) -> Bins:
+        """The rows of some bins in about ``most`` finer ones of equal width: bins that are too narrow for it stay."""
+        heaviest = np.argsort(-parents.rows * ~parents.single, kind="stable")[: min(_MOST_CUT, max(1, most // 2))]
+        chosen = np.sort(heaviest)
+        lowest = float(parents.low[chosen[0]])
+        width = parents.high[chosen] - parents.low[chosen]
+        power = _power(most, width, parents.rows[chosen], float(parents.high[chosen[-1]]) - lowest)
+        cut = np.zeros(len(parents), np.bool_)
+        cut[chosen[np.ldexp(width, power) >= 0.5]] = True
+        if not cut.any():
+            return parents
+        some = np.array_split(np.flatnonzero(cut), -(-int(cut.sum()) // _MOST_RANGES))
+        parts = [self._bins(self._under(parents[own]), lowest, power, parents[own]) for own in some]
+        return reduce(joined, parts, parents[~cut])
+
+    def steps(self, parents: Bins) -> Steps:
+        """The rows of some bins, counted at each of their distinct scores."""
+        found = [
+            self.by_cell(self._under(parents[some]), ["score"], self._sums(moments=False))
+            for some in np.array_split(np.arange(len(parents)), -(-len(parents) // _MOST_RANGES))
+        ]
+        scores, amount = (
+            np.concatenate([table[name].to_numpy() for table, _ in found])
+            for name in ("score", "total" if self.weighted else "rows")
+        )
+        rows = sum(int(table["rows"].sum()) for table, _ in found)
+        if rows != int(parents.rows.sum()):
+            raise self.changed()
+        cell = np.concatenate([own for _, own in found])
+        return steps_of(scores + 0.0, cell, amount, parents, self.scale)
+
+    def _bins(self, frame: nw.LazyFrame[Any], base: float, power: int, parents: Bins | None = None) -> Bins:
+        """The rows of a frame by number; with parents, those of each of them apart."""
+        scaled = (nw.col("score") - base) * float(np.ldexp(1.0, power))
+        # Cut off before it is cast: casting rounds in some engines.
+        position = nw.col("score") * self.scale.inverse - self.scale.low * self.scale.inverse
+        position = position * nw.col("weight") if self.weighted else position
+        frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), position=position)
+        by = ["number"]
+        if parents is not None:
+            leaves = [nw.lit(own) for own in range(len(parents))]
+            frame = frame.with_columns(parent=first_upto(nw.col("score"), parents.high, leaves))
+            by.append("parent")
+        found, cell = self.by_cell(frame, by, self._sums(moments=True))
+        keys = np.array([found[name].to_numpy().astype(np.int64) for name in reversed(by)])
+        distinct, number = np.unique(keys, axis=1, return_inverse=True)
+        number = number.ravel()
+        rows, low, high, moment, *weight = (found[name].to_numpy() for name in self._sums(moments=True))
+        counter = Counter(distinct.shape[1], len(self.cells), weighted=self.weighted)
+        counter.add_counted(number, cell, Entries(rows.astype(np.int64), low + 0.0, high + 0.0, moment, *weight))
+        if parents is None:
+            return counter.bins(self.scale)
+        parent: Integers = distinct[0]
+        if not np.array_equal(np.bincount(parent[number], rows, len(parents)), parents.rows):
+            raise self.changed()
+        return counter.bins(self.scale, parents, parent)
+
+    def _sums(self, *, moments: bool) -> dict[str, nw.Expr]:
+        found = {"rows": nw.len()}
+        if moments:
+            score = nw.col("score")
+            found |= {"low": score.min(), "high": score.max(), "moment": nw.col("position").sum()}
+        return found | ({"total": nw.col("weight").sum()} if self.weighted else {})
+
+    def _under(self, parents: Bins) -> nw.LazyFrame[Any]:
+        """The rows that lie in some bins. Neighbors are one stretch."""
+        apart = ~_is_next(parents, self.scale)
+        low, high = parents.low[np.append(True, apart)], parents.high[np.append(apart, True)]
+        score = nw.col("score")
+        # First from end to end: most rows need no closer look.
+        between = self.counting.filter((score >= float(low[0])) & (score <= float(high[-1])))
+        return between.filter(first_upto(score, high, [score >= float(one) for one in low]))
 
     def by_cell(
         self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr]
@@ -339,3 +434,40 @@ class TableRows(CellRows):
         kinds = {name: kind for name, kind in found.schema.items() if name.startswith("key_")}
         texts = [name for name, kind in kinds.items() if not (kind.is_numeric() or kind == library.Boolean)]
         return found.cast(dict.fromkeys(texts, library.String))
+
+
+def first_upto(value: nw.Expr, high: Floats, leaves: Sequence[nw.Expr]) -> nw.Expr:
+    """The leaf of the first stretch that ends at the value or above it.
+
+    A tree of questions: an engine asks few of them of each row, and follows no expression down very far.
+    """
+    middle = len(leaves) // 2
+    if middle == 0:
+        return leaves[0]
+    upper, lower = (first_upto(value, high[part], leaves[part]) for part in (slice(middle, None), slice(middle)))
+    return nw.when(value > float(high[middle - 1])).then(upper).otherwise(lower)
+
+
+def _is_next(parents: Bins, scale: Scale) -> Booleans:
+    """Whether no row lies between a bin and the one that follows: (bins - 1,)."""
+    if not parents.weighted:
+        upto = parents.before[:-1] + parents.counts[:-1]
+        return np.asarray((upto == parents.before[1:]).all(1))
+    between: Floats = scale.positions(parents.low[1:]) - scale.positions(parents.high[:-1])
+    return np.equal(between, parents.gap[:-1])
+
+
+def _power(most: int, width: Floats, rows: Integers, span: float) -> int:
+    """The largest power of two that cuts bins of these widths into at most so many that hold rows.
+
+    All of them lie in a stretch of length ``span``: numbers of bins must remain integers of 64 bits.
+    """
+    largest = min(_LARGEST_POWER, _LARGEST_NUMBER - frexp(span)[1])
+    low, high = -_LARGEST_POWER - 100, largest
+    while low < high:
+        middle = (low + high + 1) // 2
+        if np.minimum(np.ldexp(width, middle), rows).sum() <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -15,19 +15,12 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.auditing.bins import BinnedScores, Bins, Counter, Scale, Steps, bins_for, steps_of
+from metrifair.auditing.columns import ColumnLevels, Roles, UsedRows, levels_for, numbers, used_rows
 from metrifair.auditing.decisions import at_or_above
-from metrifair.auditing.out_of_core.bins import Bins, Counter, Scale, Steps, bins_for, steps_of
-from metrifair.auditing.out_of_core.columns import (
-    ColumnLevels,
-    Roles,
-    UsedRows,
-    levels_for,
-    numbers,
-    used_rows,
-)
-from metrifair.auditing.out_of_core.files import FileTable
-from metrifair.auditing.out_of_core.rows import MOST_CELLS, BinnedScores, CellRows, CellTable, too_many_cells
+from metrifair.auditing.files import FileTable
 from metrifair.auditing.request import MOST_LEVELS
+from metrifair.auditing.source import CellTable, ColumnCells
 from metrifair.support.arrays import Booleans, Floats, Integers
 
 Keys: TypeAlias = NDArray[np.uint64]
@@ -154,7 +147,7 @@ class FilePasses:
 
     read: Pass
     grid: Grid
-    most_held: ClassVar[int] = 2**20
+    most_in_memory: ClassVar[int] = 2**20
 
     @property
     def most(self) -> int:
@@ -184,7 +177,7 @@ class FilePasses:
             counter.add(number, self.grid.scale.positions(block.scores), *block)
         return counter.bins(self.grid.scale, parents, parent)
 
-    def held(self, parents: Bins) -> Steps:
+    def steps(self, parents: Bins) -> Steps:
         """The rows of some bins, held in memory."""
         kept = [block for block, _ in self._rows_under(parents.high, parents.low)]
         scores, cell = np.concatenate([part.scores for part in kept]), np.concatenate([part.cell for part in kept])
@@ -244,7 +237,7 @@ def _sums(place: NDArray[Any], selected: Booleans, weight: Floats | None) -> Flo
 
 
 @dataclass
-class FileRows(CellRows):
+class FileRows(ColumnCells):
     """The rows of a file that can be used, as scores and cells."""
 
     source: FileTable
@@ -269,7 +262,7 @@ class FileRows(CellRows):
         """Read all rows once, and keep a sample of the scores."""
         tally, left_out = dict[tuple[int, ...], Floats](), collections.Counter[str]()
         precision = self.source.precision(self.roles.score)
-        for scores, codes, weight, not_used in self._batches():
+        for scores, codes, weight, not_used in self.batches():
             left_out += not_used
             if len(scores) == 0:
                 continue
@@ -285,8 +278,7 @@ class FileRows(CellRows):
             keys = zip(*(code.tolist() for code in np.unravel_index(numbers_met[met], sizes)), strict=True)
             for key, new in zip(keys, sums[:, met].T, strict=True):
                 tally[key] = tally.get(key, 0.0) + new
-            if len(tally) > MOST_CELLS:
-                raise too_many_cells(self.roles)
+            self.check_few(len(tally))
         self.cells = sorted(tally)
         sums = np.array([tally[key] for key in self.cells]).reshape(-1, 3).T
         ends = self.seen.low, self.seen.high
@@ -302,7 +294,7 @@ class FileRows(CellRows):
     def _sizes(self) -> list[int]:
         sizes = [len(level.values) + 1 for level in self.levels]
         if prod(sizes) > _MOST_COMBINATIONS:
-            raise too_many_cells(self.roles)
+            self.check_few(prod(sizes))
         return sizes
 
     def read(self) -> Iterator[Block]:
@@ -311,11 +303,11 @@ class FileRows(CellRows):
         known = np.ravel_multi_index(tuple(np.array(self.cells).T), sizes)  # ascending, as the cells are
         combinations = prod(sizes)
         cell_at = np.searchsorted(known, np.arange(combinations)) if combinations <= _TABLE else None
-        for scores, codes, weight, _ in self._batches():
+        for scores, codes, weight, _ in self.batches():
             number = _radix(codes, sizes)
             yield Block(scores, np.searchsorted(known, number) if cell_at is None else cell_at.take(number), weight)
 
-    def _batches(self) -> Iterator[UsedRows]:
+    def batches(self) -> Iterator[UsedRows]:
         """The rows that can be used and count."""
         for batch in self.source.batches(self.roles.columns):
             used = used_rows(self.roles, self.levels, batch)

@@ -10,22 +10,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.out_of_core.formats import COMMA, MISSING, polars
+from metrifair.auditing.formats import COMMA, MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, Request, too_many_groups
 from metrifair.errors import DataError, Remedies, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
-from metrifair.problem.predictions import ROUNDING, are_probabilities, check_one_spelling
+from metrifair.problem.predictions import ROUNDING, are_probabilities, check_one_spelling, value_counts
 from metrifair.problem.tables import EXACT, MOST_CLASSES, check_exact
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Booleans, Floats
-from metrifair.support.checks import names_of, shortlist
+from metrifair.support.checks import names_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -125,8 +124,7 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
     if given.dtype.is_integer():
         long = given.filter((column.abs() >= EXACT).fill_null(value=False))
         check_exact(f"the {role} column {name!r}", np.array(long.to_list(), dtype=object))
-    values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
-    return values
+    return np.asarray(column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy())
 
 
 def precision_of(kinds: Iterable[object]) -> np.dtype[Any]:
@@ -150,16 +148,10 @@ def _as_numbers(role: str, strange: pl.Series) -> Remedies:
     if first.endswith("%"):
         return f"write shares, such as {first[:-1]}/100, without the sign"
     if role == "score":
-        return Remedy("favorable_decision", detail=f" with one of these values: {_value_counts(strange)}")
+        counts = value_counts(strange.value_counts().iter_rows())
+        return Remedy("favorable_decision", detail=f" with one of these values: {counts}")
     words = strange.unique(maintain_order=True).to_list()[:_WORDS]
     return Remedy("replace", dict.fromkeys(words, ...), " with the number that each stands for")
-
-
-def _value_counts(column: pl.Series) -> str:
-    """The most frequent values with their counts."""
-    counted = sorted(column.drop_nulls().value_counts().iter_rows(), key=lambda row: (-row[1], str(row[0])))
-    pairs = [f"{value!r} ({count:,})" for value, count in islice(counted, _WORDS + 1)]
-    return shortlist(pairs, _WORDS)
 
 
 def scores_in(roles: Roles, column: pl.Series) -> Floats:
@@ -184,19 +176,20 @@ def scores_in(roles: Roles, column: pl.Series) -> Floats:
 def check_favorable(roles: Roles, selected: float, decisions: pl.Series | None = None) -> None:
     """Raise a DataError where no row has the favorable decision."""
     if roles.favorable_decision is not None and selected == 0:
+        counts = None if decisions is None else decisions.drop_nulls().value_counts()
         raise DataError(
             f"is no value of the column {roles.score!r}",
             argument="favorable_decision",
             received=roles.favorable_decision,
-            remedy=None if decisions is None else f"its values are {_value_counts(decisions)}",
+            remedy=None if counts is None else f"its values are {value_counts(counts.iter_rows())}",
         )
 
 
-def named(values: Sequence[object]) -> list[Any]:
+def name_values(values: Sequence[object]) -> list[Any]:
     """Names read as text, which they stay; numbers only where that changes no name, so that 9 comes before 10.
 
-    >>> named(["10", "9"]), named(["02139", "10001"]), named(["18_25", "26_40"]), named(["1.50", "true"])
-    ([10, 9], ['02139', '10001'], ['18_25', '26_40'], ['1.50', 'true'])
+    >>> [name_values(text) for text in (["10", "9"], ["02139", "10001"], ["18_25", "26_40"], ["1.50", "true"])]
+    [[10, 9], ['02139', '10001'], ['18_25', '26_40'], ['1.50', 'true']]
     """
     text = [str(value) for value in values]
     for kind in (int, float):
@@ -209,16 +202,16 @@ def named(values: Sequence[object]) -> list[Any]:
     return text
 
 
-def meant(values: Sequence[object]) -> list[Any]:
+def label_values(values: Sequence[object]) -> list[Any]:
     """Labels read as text, as what they look like: all integers, all numbers, all true or false; else text.
 
-    >>> meant(["1", "0"]), meant(["1.50", "2"]), meant(["a", "1"]), meant(["007", "8"]), meant(["True", "false"])
-    ([1, 0], [1.5, 2.0], ['a', '1'], ['007', '8'], [True, False])
+    >>> [label_values(text) for text in (["1", "0"], ["1.50", "2"], ["a", "1"], ["007", "8"], ["True", "false"])]
+    [[1, 0], [1.5, 2.0], ['a', '1'], ['007', '8'], [True, False]]
     """
     text = [str(value).strip() for value in values]
     if {value.lower() for value in text} <= {"true", "false"}:
         return [value.lower() == "true" for value in text]
-    found = named(text)
+    found = name_values(text)
     if all(map(_NUMBER.fullmatch, text)) and isinstance(found[0], str):
         return [float(value) for value in text]
     return found
@@ -345,7 +338,7 @@ def decoded(
         values: Sequence[Any] = level.values
         if is_text and level.cuts is None:
             many = level.is_number or (level.is_number is None and len(values) > MOST_CLASSES)
-            values = (meant if level.role == "label" or is_set or many else named)(values)
+            values = (label_values if level.role == "label" or is_set or many else name_values)(values)
         place = np.asarray(code, dtype=np.int64)
         array = np.array([None, *values], dtype=object)[place] if (place == 0).any() else np.array(values)[place - 1]
         found[level.role][level.name] = array
@@ -400,6 +393,12 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
     return rows
 
 
+def check_some(name: str, roles: Roles, rows: int) -> None:
+    """Raise a DataError unless there are rows that can be used."""
+    if rows == 0:
+        raise DataError(f"no row of {name} has a score in {roles.score!r} and a value in every other column asked for")
+
+
 def check_range(name: str, kind: Any, scores: Iterable[Any]) -> None:
     """Raise a DataError for integer scores between these ends that were cast to floating-point numbers and rounded."""
     if kind.is_integer() and max((abs(end) for end in scores if end is not None), default=0.0) >= EXACT:
@@ -422,21 +421,16 @@ def used_codes(roles: Roles, codes: Sequence[NDArray[Any]]) -> Booleans:
     return np.ones(len(codes[0]), np.bool_) if roles.label is None else codes[-1] > 0
 
 
-def roles_by_score(score: str | Sequence[str], request: Request, **columns: Any) -> dict[str, Roles]:
+def roles_by_score(request: Request, arguments: Mapping[str, Any]) -> dict[str, Roles]:
     """What columns are, by that of the scores; several are those of several models. Checked."""
-    names = names_of("score", score)
+    names = names_of("score", arguments["score"])
     if not names or len(set(names)) < len(names):
-        raise DataError("must name one column, or several different ones", argument="score", received=score)
-    return {
-        one: Roles.named(
-            score=one,
-            **columns,
-            cuts=request.cuts,
-            continuous=request.numbers,
-            favorable_decision=request.favorable_decision,
+        raise DataError(
+            "must name one column, or several different ones", argument="score", received=arguments["score"]
         )
-        for one in names
-    }
+    columns = {role: arguments[role] for role in ("group", "label", "control", "weight")}
+    columns |= {"cuts": request.cuts, "continuous": request.numbers, "favorable_decision": request.favorable_decision}
+    return {name: Roles.named(score=name, **columns) for name in names}
 
 
 def check_models(table: pl.DataFrame, scores: Sequence[str]) -> None:

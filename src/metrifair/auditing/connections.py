@@ -50,11 +50,11 @@ def answer_of(name: str, ask: Callable[[], T], secrets: Sequence[str] = ()) -> T
         raise
     except Exception as error:
         lines = str(error).strip().splitlines()
-        said = ": ".join([type(error).__name__, *lines[:1]])
+        message = ": ".join([type(error).__name__, *lines[:1]])
         missing = isinstance(error, ImportError)
     for secret in secrets:
-        said = said.replace(secret, "***")
-    raise (MissingExtra if missing else DataError)(f"{name} cannot be read: {said[:300]}")
+        message = message.replace(secret, "***")
+    raise (MissingExtra if missing else DataError)(f"{name} cannot be read: {message[:300]}")
 
 
 def connected(address: str, table: str | None, query: str | None = None) -> Connected:

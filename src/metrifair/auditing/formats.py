@@ -187,12 +187,12 @@ def is_utf8(options: ReadOptions) -> bool:
 
 def check_kind(options: ReadOptions, name: str, kind: str) -> None:
     """Raise a DataError for what a file of this kind does not have."""
-    asked = (
+    options_by_kind = (
         ("header", not options.header, ("csv", "tsv", "excel"), "always names its columns"),
         ("encoding", not is_utf8(options), TEXT, "has no encoding of its own"),
         ("sheet", options.sheet is not None, ("excel",), "has no sheets"),
     )
-    for argument, passed, kinds, why in asked:
+    for argument, passed, kinds, why in options_by_kind:
         if passed and kind not in kinds:
             raise DataError(f"{name} is {kind}, which {why}", remedy=Remedy(argument, leave_out=True))
 
@@ -236,10 +236,10 @@ def _check_untouched(options: ReadOptions, column: pl.Series) -> None:
     """Raise a DataError where a column that is not text holds what is to be replaced: csv would replace it."""
     words, values = absent_words(list(replaced_words(options.replace)))
     is_number, pl = column.dtype.is_numeric(), polars()
-    held = column.filter(column.cast(pl.Float64).is_in(values) if is_number else column.cast(pl.String).is_in(words))
-    if len(held):
+    strange = column.filter(column.cast(pl.Float64).is_in(values) if is_number else column.cast(pl.String).is_in(words))
+    if len(strange):
         raise DataError(
-            f"is for text, and names {held[0]!r}, which the column {column.name!r} holds as {column.dtype}",
+            f"is for text, and names {strange[0]!r}, which the column {column.name!r} holds as {column.dtype}",
             argument="replace",
             remedy="change it where the file is written, or write the file as csv",
         )
