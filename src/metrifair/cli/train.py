@@ -154,7 +154,8 @@ def frontier_command(
     say(out, *source.description(encoder))
     try:
         if choice.max_unfairness is not None:
-            limits = {"max_unfairness": choice.max_unfairness, "certified": choice.certified}
+            names = ("max_unfairness", "confidence", "certified")
+            limits = {name: getattr(choice, name) for name in names}
             best = selected(front, **limits, needs_group=False if choice.without_group else None)
             chosen = source.model(*(step for _, step in best.steps))
     finally:  # where no model keeps the limit, the report still shows what is possible
@@ -178,7 +179,7 @@ def _check_choice(choice: Choice, test_folds: int | None) -> None:
         raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
     if choice.certified and test_folds is not None:
         raise click.UsageError("--certified needs one split; leave --test-folds out")
-    for name in ("output", "held_out", "without_group", "certified"):
+    for name in ("output", "held_out", "without_group", "confidence", "certified"):
         if choice.max_unfairness is None and getattr(choice, name):
             raise click.UsageError(f"--{name.replace('_', '-')} needs --max-unfairness, by which a model is chosen")
 
@@ -195,6 +196,7 @@ def _frontier_figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
         "notes": list(front.view().notes),
         "chosen": None if front.chosen is None else asdict(front.chosen),
         "certified": front.certified and not refitted,
+        "limit_confidence": front.limit_confidence,
         "refitted": refitted and front.chosen is not None,
         "provenance": asdict(front.provenance),
     }

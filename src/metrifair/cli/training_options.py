@@ -95,6 +95,7 @@ class Choice(NamedTuple):
 
     max_unfairness: float | None
     without_group: bool
+    confidence: float | None
     certified: bool
     output: Path | None
     held_out: Path | None
