@@ -328,14 +328,15 @@ _CALLBACKS = {
 
 def _type(entry: Mapping[str, str]) -> Any:
     """The type of an option by its entry in the table; None: text."""
-    kind, ends = entry.get("type", "text"), entry.get("range", "").strip("()").split()
+    kind, span = entry.get("type", "text"), entry.get("range", "")
+    ends: dict[str, Any] = dict(zip(("min", "max"), map(int, span.strip("()").split()), strict=False))
     if "choices" in entry:
         return click.Choice(entry["choices"].split(), case_sensitive=False)
     if kind == "integer":
-        return click.IntRange(*map(int, ends))
+        return click.IntRange(**ends)
     if kind in ("number", "number or median"):
-        opened = {"min_open": entry.get("range", "").startswith("("), "max_open": entry.get("range", "").endswith(")")}
-        return (Number if kind == "number" else NumberOrMedian)(*map(int, ends), **opened)
+        ends |= {"min_open": span.startswith("("), "max_open": span.endswith(")")}
+        return (Number if kind == "number" else NumberOrMedian)(**ends)
     if kind in ("output", "pdf", "table"):
         endings = TABLES if kind == "table" else entry.get("endings", "").split()
         return Output(*endings, stdout="stdout" in entry)

@@ -83,8 +83,9 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     measured, warned, chosen = _fitted(source, asked, parts)
     evaluation = None
     if apart:
-        scored = [predictions(measured, part) for part in apart]
-        evaluation = evaluation_of(*scored, *apart, job=Job(source.estimator.strength, seed), utility=_utility(chosen))
+        outside, inside = (predictions(measured, part) for part in apart)
+        job = Job(source.estimator.strength, seed)
+        evaluation = evaluation_of(outside, inside, apart[0], apart[1], job=job, utility=_utility(chosen))
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)
