@@ -1,7 +1,7 @@
 """Every figure in the prose of README and of a guide is printed by its page's code, recorded in a file, or a setting.
 
-A measured figure that no file records fails here: record it, or remove it. Pages under docs/results are the record; each
-of them is listed with the test that rebuilds or checks it, or with the command that writes it.
+A measured figure that no file records fails here: record it, or remove it. Pages under docs/results are the record:
+each is listed with the test that rebuilds or checks it, or with the command that writes it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SETTINGS = {
     "docs/tutorials/first-fair-model.md": "0.05 0.02",
     "docs/tutorials/reading-a-report.md": "95 0.7",
 }
-"""Confidence levels, defaults, versions, sizes of installs, examples, and differences or shares of figures beside them."""
+"""Confidence levels, defaults, versions, sizes of installs, examples, and what follows from figures beside them."""
 
 PAGES = [
     path.relative_to(ROOT).as_posix()
