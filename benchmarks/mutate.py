@@ -2,7 +2,7 @@
 
 Each mutant changes one expression of one file, in a copy of the package. A mutant that the tests pass has survived: it
 is equivalent to the original, or a test is missing. Only tests that run the changed line see the mutant, the quickest
-first, until they have taken 20 seconds; tests longer than 5 seconds are left out. Processes are forked after slow imports.
+first, until they have taken 20 seconds; tests longer than 5 seconds are left out. Processes are forked, after imports.
 """
 
 from __future__ import annotations
@@ -186,12 +186,12 @@ class Reached:
 
     @contextlib.contextmanager
     def _traced(self, lines: set[tuple[str, int]]) -> Iterator[None]:
-        def inside(frame: FrameType, event: str, argument: object) -> Callable:
+        def inside(frame: FrameType, *_: object) -> Callable:
             lines.add((frame.f_code.co_filename, frame.f_lineno))
             return inside
 
-        def entered(frame: FrameType, event: str, argument: object) -> Callable | None:
-            return inside(frame, event, argument) if frame.f_code.co_filename.startswith(self.folder) else None
+        def entered(frame: FrameType, *_: object) -> Callable | None:
+            return inside(frame) if frame.f_code.co_filename.startswith(self.folder) else None
 
         sys.settrace(entered)
         threading.settrace(entered)
