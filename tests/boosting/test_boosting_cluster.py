@@ -148,11 +148,10 @@ def test_the_example_runs() -> None:
 def test_a_worker_that_is_killed_is_named_without_a_trace_of_c() -> None:
     cluster = pytest.importorskip("cluster")
     callback = pytest.importorskip("xgboost.callback").TrainingCallback
+    collective = pytest.importorskip("xgboost.collective")
 
     class KilledAtThree(callback):  # within a function, so that workers receive it by value
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-            from xgboost import collective
-
             if epoch == 3 and collective.get_rank() == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             return False
@@ -165,5 +164,5 @@ def test_a_worker_that_is_killed_is_named_without_a_trace_of_c() -> None:
         assert "0x" not in str(raised.value)
         assert raised.value.__suppress_context__
         model.set_params(callbacks=None, learning_rate=-1.0)  # a fault of the caller's keeps its own error
-        with pytest.raises(ValueError, match="learning_rate|eta"):
+        with pytest.raises(ValueError, match=r"learning_rate|eta"):
             model.fit(x, y, sensitive_features=a)

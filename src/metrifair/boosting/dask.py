@@ -212,8 +212,8 @@ def _explained_losses(client: Any) -> Iterator[None]:
     except Exception:
         if lost := workers - set(client.nthreads()):
             raise DataError(
-                f"{len(lost)} of {len(workers)} workers of the Dask cluster stopped during training; check their memory "
-                "and logs, then call fit again"
+                f"{len(lost)} of {len(workers)} workers of the Dask cluster stopped during training; check their "
+                "memory and logs, then call fit again"
             ) from None
         raise
 
