@@ -2,7 +2,7 @@
 
 Each mutant changes one expression of one file, in a copy of the package. A mutant that the tests pass has survived: it
 is equivalent to the original, or a test is missing. Only tests that run the changed line see the mutant, the quickest
-first, until they have taken 20 seconds; tests longer than 5 seconds are left out. Processes are forked, after imports.
+first, until they have taken 20 seconds; longer tests than --longest are left out. Processes are forked, after imports.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = "src/metrifair"
 ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "selection_rates": (["figures/selection_rates.py"], ["tests/figures"]),
-    "objective": (["training/objective.py"], ["tests/training"]),
+    "selection_rates": (
+        ["figures/selection_rates.py"],
+        ["tests/figures/test_selection_rates.py", "tests/figures/test_rate_oracles.py"],
+    ),
+    "objective": (["training/objective.py"], ["tests/training/test_objective.py"]),
 }
 """Files and tests of parts that are no folder; a folder has the tests of its name."""
 
@@ -60,7 +63,6 @@ _SWAPPED = {
 }
 _SLOW_IMPORTS = ("hypothesis", "numpy", "pandas", "polars", "scipy.stats", "sklearn.linear_model", "torch")
 _FIRST = 12  # quickest tests, which run before the others are imported
-_LONGEST = 5.0  # seconds of processor time that a test may take
 _TOGETHER = 20.0  # seconds that the tests of a mutant may take
 _SYMMETRIC = {"allclose", "array_equal", "gcd", "hypot", "isclose", "max", "maximum", "min", "minimum"}
 _NO_VALUES = {"annotation", "returns", "decorator_list", "bases", "exc"}  # parts of a statement that compute nothing
@@ -177,8 +179,8 @@ def sampled(files: Sequence[Path], root: Path, most: int, seed: int) -> list[Mut
 class Reached:
     """A pytest plugin that records which lines each test runs, and how long it takes."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = str(folder)
+    def __init__(self, folder: Path, longest: float) -> None:
+        self.folder, self.longest = str(folder), longest
         self.lines: dict[str, set[tuple[str, int]]] = defaultdict(set)
         self.setup: dict[str, set[tuple[str, int]]] = defaultdict(set)
         self.seconds: dict[str, float] = {}
@@ -217,7 +219,7 @@ class Reached:
 
         start = time.process_time()
         signal.signal(signal.SIGPROF, end)
-        signal.setitimer(signal.ITIMER_PROF, _LONGEST)
+        signal.setitimer(signal.ITIMER_PROF, self.longest)
         try:
             with self._traced(self.lines[item.nodeid]):
                 yield
@@ -268,7 +270,7 @@ def _run(root: Path, tests: Sequence[Sequence[str]], limit: float | None, **give
             (copied / mutant.file).write_text(mutant.source)
         context = multiprocessing.get_context("fork")
         receiver, sender = context.Pipe(duplex=False)
-        reached = None if mutant else Reached(copied / "src")
+        reached = None if mutant else Reached(copied / "src", given["longest"])
         process = context.Process(target=_child, args=(copied, root, tests, sender, reached))
         process.start()
         sender.close()
@@ -284,12 +286,14 @@ def _run(root: Path, tests: Sequence[Sequence[str]], limit: float | None, **give
         return answer
 
 
-def survivors(chosen: Sequence[Mutant], root: Path, tests: Sequence[str], jobs: int = 1) -> list[Mutant]:
-    """The mutants that the tests do not catch."""
+def survivors(
+    chosen: Sequence[Mutant], root: Path, tests: Sequence[str], *, jobs: int = 1, longest: float = 5.0
+) -> list[Mutant]:
+    """The mutants that the tests do not catch; ``longest`` is the processor time that a test may take."""
     for name in _SLOW_IMPORTS:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    status, reached = _run(root, [tests], None)
+    status, reached = _run(root, [tests], None, longest=longest)
     if status:
         raise SystemExit("the tests fail without a mutant")
     print(f"{len(reached.seconds)} tests, of which {len(reached.too_long)} take too long", flush=True)
@@ -318,6 +322,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tests", nargs="+", help="tests to run; by default those of the room")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time (default: 1)")
+    parser.add_argument("--longest", type=float, default=5.0, help="seconds that a test may take (default: 5)")
     given = parser.parse_args()
     parts, tests = ROOMS.get(given.room, ([given.room], [f"tests/{given.room.split('/')[0]}"]))
     files = [
@@ -326,7 +331,7 @@ def main() -> None:
         for file in ([ROOT / PACKAGE / part] if part.endswith(".py") else sorted((ROOT / PACKAGE / part).rglob("*.py")))
     ]
     chosen = sampled(files, ROOT, given.mutants, given.seed)
-    alive = survivors(chosen, ROOT, given.tests or tests, given.jobs)
+    alive = survivors(chosen, ROOT, given.tests or tests, jobs=given.jobs, longest=given.longest)
     caught = len(chosen) - len(alive)
     print(f"{given.room}: {caught} of {len(chosen)} mutants caught ({caught / len(chosen):.0%}); survivors:")
     print("\n".join(f"- {mutant}" for mutant in alive))

@@ -14,10 +14,10 @@ from stratified_pass import stratified
 from torch import Tensor
 
 from metrifair.batches import whole
-from metrifair.batches.samples import Batch, Samples
+from metrifair.batches.samples import Batch, Samples, tensor_sides
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Attribute, Comparison, compiled
+from metrifair.problem.cells import Attribute, Comparison, Dependence, compiled
 from metrifair.problem.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion, separate_strata
 from metrifair.training.losses import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
 from metrifair.training.objective import Objective
@@ -187,6 +187,31 @@ def test_many_slices_are_close_to_the_energy_of_vectors() -> None:
     ).unfairness
     expected = summed(special.softmax(output.numpy(), -1), lambda u, v: energy(u, v, unbiased=True))
     assert found.item() == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize(("slices", "calls", "rel"), [(20_000, 1, 0.03), (2, 2_000, 0.05)])
+def test_sliced_dependence_is_the_distance_covariance_of_vectors(slices: int, calls: int, rel: float) -> None:
+    """By its definition: the mean product of doubly centered Euclidean distances."""
+    output, number = OUTPUT["multiclass"][0], 1.0 * CELL + torch.as_tensor(np.random.default_rng(5).normal(size=N))
+    dependence = Dependence((0, 1, 2, 3), attribute="age", scale=1.0)
+    objective = Objective(
+        MULTICLASS,
+        (dependence,),
+        estimate="batch",
+        combine="sum",
+        slices=slices,
+        generator=torch.Generator().manual_seed(3),
+    )
+    batch = whole(Samples(torch.zeros(N, 0), Y["multiclass"], CELL, WEIGHT, number[:, None]), (dependence,))
+    found = np.mean([objective.unfairness(output, batch).item() for _ in range(calls)])
+
+    def centered(points: np.ndarray) -> np.ndarray:
+        apart = np.linalg.norm(points[:, None] - points, axis=-1)
+        return apart - apart.mean(0) - apart.mean(1)[:, None] + apart.mean()
+
+    score = special.softmax(output.numpy(), -1)
+    expected = (centered(score) * centered(number.numpy()[:, None])).mean()
+    assert found == pytest.approx(expected, rel=rel)
 
 
 RHO = [lambda z: z.square(), lambda z: torch.sqrt(z.clamp_min(0) + 0.1), lambda z: 3 * z]
@@ -395,3 +420,5 @@ def test_slopes_are_counted_for_the_usual_objective_only() -> None:
         Objective(regression("huber"), COMPARISONS),
     ]
     assert [objective.slopes(output, batch, 1.0) for objective in others] == [None] * 5
+    weighted = Batch(batch.samples, tensor_sides(COMPARISONS, CELL, WEIGHT))
+    assert Objective(BINARY, COMPARISONS).slopes(output, weighted, 1.0) is None
