@@ -409,6 +409,23 @@ def test_slopes_by_counting_are_those_of_autograd(name: str, penalize: str, esti
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.parametrize("class_weight", [(), (0.5, 3.0)])
+@pytest.mark.parametrize("estimate", ["rows", "batch"])
+def test_slopes_of_dependences_are_those_of_autograd(estimate: str, class_weight: tuple[float, ...]) -> None:
+    number = torch.as_tensor(np.random.default_rng(5).normal(size=(N, 2)))
+    parts = Dependence((0, 1), attribute="age"), Dependence((2, 3), attribute="age"), Dependence((0, 3), column=1)
+    objective = Objective(BINARY, parts, estimate=estimate, class_weight=class_weight)
+    assert min(objective.weights) != 1
+    batch = whole(Samples(torch.zeros(N, 0), Y["binary"], CELL, WEIGHT, number), parts)
+    output = OUTPUT["binary"][0].clone().requires_grad_()
+    terms = objective(output, batch)
+    (expected,) = torch.autograd.grad(terms.risk + 3 * terms.unfairness, output)
+    np.testing.assert_allclose(objective.slopes(output.detach().numpy(), batch, 3.0), expected, rtol=1e-9, atol=1e-13)
+    y, loss = Y["binary"].numpy(), losses("binary", output.detach().numpy(), Y["binary"].numpy())
+    weight = WEIGHT.numpy() * (np.array(class_weight)[y.astype(int)] if class_weight else 1.0)
+    assert terms.risk.item() == pytest.approx((weight * loss).mean())
+
+
 def test_slopes_are_counted_for_the_usual_objective_only() -> None:
     batch, output = batch_for(BINARY), OUTPUT["binary"][0].numpy()
     assert Objective(BINARY, COMPARISONS).slopes(output, batch, 1.0) is not None
