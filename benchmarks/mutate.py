@@ -40,6 +40,7 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["tests/figures/test_selection_rates.py", "tests/figures/test_rate_oracles.py"],
     ),
     "objective": (["training/objective.py"], ["tests/training/test_objective.py"]),
+    "postprocessing": (["postprocessing"], ["tests/postprocessing", "tests/saving/test_postprocessors_saved.py"]),
 }
 """Files and tests of parts that are no folder; a folder has the tests of its name."""
 
