@@ -18,9 +18,8 @@ from metrifair.batches.samples import Samples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective
 
 
 def pairwise_energy(u: Tensor, v: Tensor) -> Tensor:

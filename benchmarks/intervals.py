@@ -19,8 +19,8 @@ import torch
 from scipy import stats
 
 from metrifair import __version__
-from metrifair.auditing.distribution import TwoSamples, distances_of
-from metrifair.auditing.resampling import RESOLUTION, Rows, bootstrap, thinned
+from metrifair.auditing.distribution import RESOLUTION, TwoSamples, distances_of
+from metrifair.auditing.resampling import Rows, bootstrap, thinned
 from metrifair.figures.intervals import FEWEST, Interval
 from metrifair.support.arrays import Floats
 from metrifair.support.files import replace_file

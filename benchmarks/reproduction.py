@@ -9,12 +9,10 @@ import torch
 
 from benchmarks.stack import GROUPS, data
 from benchmarks.timing import Claim, print_table, shrunk
-from metrifair.batches.samples import Samples, rows_by_cell
-from metrifair.batches.stratified import StratifiedPasses, layout
+from metrifair.batches.samples import Samples, StratifiedPasses, layout, rows_by_cell
 from metrifair.training import Schedule, train
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective
 
 STRENGTHS = [10 ** (-5 + 7 * k / 24) for k in range(25)]
 SEEDS = range(10)

@@ -13,9 +13,8 @@ from benchmarks.timing import Claim, print_table, shrunk
 from metrifair.batches.samples import Samples
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective
 
 GROUPS = (Comparison((0,), (1,)),)
 

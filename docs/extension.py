@@ -12,7 +12,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 INK, SOFT, GRID = "#1b1b1f", "#5a5a63", "#e3e3e0"  # as in report/page.css; dark pages invert pictures (site.css)
-SERIES = ("#0072b2", "#d55e00", "#009e73", "#b3578c", "#b07700")  # Okabe and Ito's: told apart by everybody
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#b3578c", "#b07700")  # Okabe and Ito's: distinct with any color vision
 
 
 def drawing_style(_gallery: dict[str, Any], _name: str) -> None:

@@ -23,8 +23,8 @@ NAMES = (
     "boosting",
     "continuous",
 )
-ALONE = ("duel",)
-"""Not part of ``"all"``: it installs other libraries, in an environment of their own."""
+ALONE = ("choice", "duel")
+"""Not part of ``"all"``: one has splits of its own, one installs other libraries in an environment of their own."""
 
 
 def reproduce(
@@ -42,7 +42,7 @@ def reproduce(
     metrifair.errors.DataError: name must be one of ..., got 'clasification'; did you mean 'classification'?
     """
     # Imported here: listing the names must not import torch.
-    from experiments import boosting, comparisons, continuous, convergence, duel, online, theory  # noqa: PLC0415
+    from experiments import boosting, choice, comparisons, continuous, convergence, duel, online, theory  # noqa: PLC0415
     from experiments.settings import PROTOCOLS, Effort  # noqa: PLC0415
     from metrifair.support.checks import check_integer, check_known  # noqa: PLC0415
 
@@ -59,6 +59,7 @@ def reproduce(
         "theory": theory.run,
         "boosting": partial(boosting.run, n_jobs=n_jobs),
         "continuous": partial(continuous.run, n_jobs=n_jobs),
+        "choice": partial(choice.run, n_jobs=n_jobs),
         "duel": partial(duel.run, n_jobs=n_jobs),
     }
     for one in NAMES if name == "all" else (name,):

@@ -22,6 +22,7 @@ from experiments.mfl import schedule
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import PUBLISHED, Case, Effort
+from experiments.stacks import fit_stack
 from metrifair.baselines import (
     BerkRegressor,
     FairBatchClassifier,
@@ -34,7 +35,6 @@ from metrifair.baselines import (
     ZafarClassifier,
 )
 from metrifair.baselines.berk import Penalty
-from metrifair.baselines.stacked import fit_stack
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.settings import device_of
 

@@ -32,8 +32,7 @@ from metrifair.estimators.settings import model_for, schedule_for
 from metrifair.problem.bands import cuts_of, quantile_cuts
 from metrifair.problem.problem import Given, problem_of
 from metrifair.training import train
-from metrifair.training.losses import BINARY, regression
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective, regression
 
 AGE = {"adult": "age", "drug": "Age"}  # the column that is the number; of Communities the share is in none
 SETS = ("communities", "communities-regression", "adult", "drug")

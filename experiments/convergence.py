@@ -1,6 +1,6 @@
 """The theorem on the rate: mean squared gradient norm along T steps of size 1/sqrt(T), unbiased and biased.
 
-The problem is the offset regression of ``datasets.synthetic``, whose objective and gradient are known exactly.
+The problem is the offset regression of ``experiments.populations``, whose objective and gradient are known exactly.
 """
 
 from __future__ import annotations

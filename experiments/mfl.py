@@ -18,16 +18,14 @@ from experiments.data import Source, Splits
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import Case, Effort, Protocol, cases
-from metrifair.batches.samples import Samples
-from metrifair.batches.stratified import Layout, StratifiedPasses
+from metrifair.batches.samples import Layout, Samples, StratifiedPasses
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.problem.cells import Attribute, Comparison, compiled
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
 from metrifair.training import Schedule, Trained, train
-from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective, regression
 from metrifair.training.solver import solved
 from metrifair.training.stack import Epoch, EpochSource, Outputs, cells_of_seeds
 

@@ -19,17 +19,17 @@ import torch
 from experiments import streams
 from experiments.data import Splits, load
 from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
-from experiments.populations import reference_slopes
+from experiments.populations import OnlineRegression, reference_slopes
+from experiments.populations.synthetic import Sample
 from experiments.results import measured, write_csv
 from experiments.runs import Records, remembered
 from experiments.settings import Effort, Protocol
 from experiments.streams import Learners
 from experiments.tables import Mean
 from metrifair.batches.samples import Samples
-from metrifair.datasets.synthetic import OnlineRegression, Sample
 from metrifair.metrics.distances import energy_distance
-from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Network
+from metrifair.training.objective import BINARY, regression
 
 KINDS = ("no penalty", "biased", "unbiased")
 REGRESSION_KINDS = ("unbiased", "biased, covering", "biased, fixed size")

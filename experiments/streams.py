@@ -15,9 +15,9 @@ from torch import Tensor
 
 from metrifair.batches.samples import Samples
 from metrifair.problem.criteria import Penalize
-from metrifair.training.adam import Adam
-from metrifair.training.losses import Task
 from metrifair.training.models import Network, stacked
+from metrifair.training.objective import Task
+from metrifair.training.stack import Adam
 
 Integers = NDArray[np.int64]
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
 from experiments.populations import (
+    BiasedClassification,
     BiasedRegression,
     Example1,
     FiniteSpace,
@@ -24,7 +25,6 @@ from experiments.populations import (
 from experiments.results import write_csv
 from experiments.runs import Records
 from experiments.settings import Effort, Protocol
-from metrifair.datasets.synthetic import BiasedClassification
 
 _NOTES = (
     "Example 1: parity costs p0 p1 / 12. The printed formula exceeds even the risk 1/12 of a constant.",

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from metrifair.batches.samples import Batch, Samples, rows_by_cell
-from metrifair.batches.stratified import StratifiedPasses, layout, odds_of
+from metrifair.batches.samples import Batch, Samples, StratifiedPasses, layout, odds_of, rows_by_cell
 from metrifair.problem.cells import Comparison
 
 

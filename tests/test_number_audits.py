@@ -11,7 +11,7 @@ import pytest
 from benchmarks import number_audits
 from benchmarks.number_audits import POPULATIONS, Tally, normal_dependence, table, tally, truth_of
 from metrifair import energy_dependence
-from metrifair.auditing import band_table
+from metrifair.auditing import numbers
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "numeric-audits.md"
 
@@ -35,8 +35,8 @@ def test_intervals_hold_the_truth_and_p_values_find_what_is_there() -> None:
 def test_intervals_that_are_too_narrow_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with a fault: half of the reach."""
     assert tally("normal, correlation 0.5", 100, 0, sets=24).held >= 21
-    right = band_table.stdtrit
-    monkeypatch.setattr(band_table, "stdtrit", lambda *of: 0.5 * right(*of))
+    right = numbers.student_quantile
+    monkeypatch.setattr(numbers, "student_quantile", lambda *of: 0.5 * right(*of))
     assert tally("normal, correlation 0.5", 100, 0, sets=24).held < 19
 
 

@@ -1,9 +1,15 @@
 """The paper's populations, whose optima, risks and distances are known exactly.
 
-Those that users need are in ``metrifair.datasets.synthetic``; here is what only the paper's theory and tests use.
+synthetic: offset regression, and what all populations share; the others hold what the paper's theory and tests use.
 """
 
-from experiments.populations.biased import BiasedRegression, ShiftedTarget, fair_by_sorting, table_distances
+from experiments.populations.biased import (
+    BiasedClassification,
+    BiasedRegression,
+    ShiftedTarget,
+    fair_by_sorting,
+    table_distances,
+)
 from experiments.populations.closed_forms import (
     Distances,
     Normal,
@@ -12,20 +18,23 @@ from experiments.populations.closed_forms import (
     normal_mmd_squared,
     uniform_distances,
 )
-from experiments.populations.examples import Example1, IndependentLabels
+from experiments.populations.examples import Example1, HiddenExperience, IndependentLabels
 from experiments.populations.finite_space import FiniteSpace
 from experiments.populations.offset import ExactOffset, SlopeRegression
-from experiments.populations.online import reference_slopes, regime_estimate, regime_tradeoff
+from experiments.populations.online import OnlineRegression, reference_slopes, regime_estimate, regime_tradeoff
 from experiments.populations.tradeoff import unrestricted_tradeoff
 
 __all__ = [
+    "BiasedClassification",
     "BiasedRegression",
     "Distances",
     "ExactOffset",
     "Example1",
     "FiniteSpace",
+    "HiddenExperience",
     "IndependentLabels",
     "Normal",
+    "OnlineRegression",
     "ShiftedTarget",
     "SlopeRegression",
     "atomic_distances",

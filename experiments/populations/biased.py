@@ -8,9 +8,124 @@ from typing import Literal
 import numpy as np
 
 from experiments.populations.closed_forms import Distances, Normal, atomic_distances
-from metrifair.datasets.synthetic import Sample, Seed, check_probability, generator, table_features, table_values
+from experiments.populations.synthetic import Sample, Seed, check_probability, generator, last_column_as_group
+from metrifair.errors import DataError
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer, check_known, check_number
+
+
+@dataclass(frozen=True)
+class BiasedClassification:
+    """Labels of which a share delta of the positives of group 1 goes unrecorded (the paper's health care example).
+
+    X1 uniform on 0..m-1, A ~ Bernoulli(p1) independent, features (X1, A). P[Y0=1|X] = 0.1 + 0.8 X1/(m-1); the recorded
+    label is (1 - A) Y0 with probability delta, else Y0. Cross entropy. ``true`` risks are those with respect to Y0.
+
+    Parameters
+    ----------
+    delta
+        Share of the positives of group 1 that goes unrecorded, from 0 to 1.
+    m
+        Number of values of X1, at least 2.
+    p1
+        Share of group 1.
+
+    Examples
+    --------
+    >>> population = BiasedClassification(delta=0.3)
+    >>> round(population.optimal_true_risk, 6), round(population.fair_true_risk, 6)
+    (0.548639, 0.533499)
+    """
+
+    delta: float = 0.1
+    m: int = 5
+    p1: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_number("delta", self.delta, low=0, high=1)
+        check_integer("m", self.m, least=2)
+        check_probability("p1", self.p1)
+
+    def sample(self, n: int, seed: Seed = 0) -> Sample:
+        """n rows (X, y, a) with the recorded labels; the columns of X are X1 and the group."""
+        rng = generator(seed)
+        X = table_features(rng, n, self.m, self.p1)
+        uniform = rng.random((n, 2))
+        group = X[:, 1].astype(np.int64)
+        positive = uniform[:, 0] < table_values(self.truth().optimal_table, X)
+        unrecorded = (uniform[:, 1] < self.delta) & (group == 1)
+        return Sample(X, (positive & ~unrecorded).astype(np.int64), group)
+
+    def truth(self) -> "BiasedClassification":
+        """The same population without bias; for one seed it has the same rows, with the true labels."""
+        return replace(self, delta=0.0)
+
+    @property
+    def optimal_table(self) -> Floats:
+        """Probability of a recorded positive: row = group, column = X1."""
+        probability = 0.1 + 0.8 * np.arange(self.m) / (self.m - 1)
+        return np.array([probability, probability * (1 - self.delta)])
+
+    @property
+    def fair_table(self) -> Floats:
+        """The best prediction with statistical parity: row = group, column = X1. Both groups have the order of X1."""
+        return np.array([np.array([1 - self.p1, self.p1]) @ self.optimal_table] * 2)
+
+    def optimal_prediction(self, X: Floats) -> Floats:
+        """The probability of a recorded positive for each row."""
+        return table_values(self.optimal_table, X)
+
+    def fair_prediction(self, X: Floats) -> Floats:
+        """The best prediction with statistical parity for each row."""
+        return table_values(self.fair_table, X)
+
+    @property
+    def optimal_risk(self) -> float:
+        """Cross entropy of the optimal prediction with respect to the recorded labels."""
+        return self._cross_entropy(self.optimal_table, self.optimal_table)
+
+    @property
+    def fair_risk(self) -> float:
+        """Cross entropy of the best prediction with parity with respect to the recorded labels."""
+        return self._cross_entropy(self.optimal_table, self.fair_table)
+
+    @property
+    def optimal_true_risk(self) -> float:
+        """Cross entropy of the optimal prediction with respect to the true labels; infinite at delta = 1."""
+        return self._cross_entropy(self.truth().optimal_table, self.optimal_table)
+
+    @property
+    def fair_true_risk(self) -> float:
+        """Cross entropy of the best prediction with parity with respect to the true labels."""
+        return self._cross_entropy(self.truth().optimal_table, self.fair_table)
+
+    def _cross_entropy(self, probability: Floats, prediction: Floats) -> float:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            positive = np.where(probability > 0, -probability * np.log(prediction), 0.0)
+        entropy = positive - (1 - probability) * np.log1p(-prediction)
+        return float(np.array([1 - self.p1, self.p1]) @ entropy.mean(axis=1))
+
+
+def table_features(rng: np.random.Generator, n: int, m: int, p1: float) -> Floats:
+    """n rows (x1, a): x1 uniform on 0..m-1 and the group, independent."""
+    check_integer("n", n, least=1)
+    group = rng.random(n) < p1
+    return np.column_stack([rng.integers(m, size=n), group]).astype(np.float64)
+
+
+def table_values(table: Floats, X: Floats) -> Floats:
+    """The entries of a hypothesis on rows (x1, a) of integers, given as a table: row = group, column = x1.
+
+    Examples
+    --------
+    >>> table_values(np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    array([0.2, 0.3])
+    """
+    group, m = last_column_as_group(X, width=2), table.shape[1]
+    if not np.isin(X[:, 0], np.arange(m)).all():
+        found = np.unique(X[:, 0])
+        raise DataError(f"the first column of X must hold 0 to {m - 1}, got {found}; pass rows as sample() returns")
+    return np.asarray(table[group, X[:, 0].astype(np.int64)], dtype=np.float64)
 
 
 def fair_by_sorting(optimum: Floats, p1: float) -> Floats:

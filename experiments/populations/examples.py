@@ -8,21 +8,80 @@ from typing import Literal
 
 import numpy as np
 
+from experiments.populations.biased import table_values
 from experiments.populations.closed_forms import Distances, atomic_distances, uniform_distances
-from experiments.populations.tradeoff import unrestricted_tradeoff
-from metrifair.datasets.synthetic import (
-    HiddenExperience,
+from experiments.populations.synthetic import (
     Sample,
     Seed,
     TradeOffPoint,
     check_probability,
     check_strength,
     generator,
+    last_column_as_group,
     root,
-    table_values,
 )
+from experiments.populations.tradeoff import unrestricted_tradeoff
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer, check_known, check_number
+
+
+@dataclass(frozen=True)
+class HiddenExperience:
+    """Skill that shows in the grades of the young only (the paper's Example 1).
+
+    A ~ Bernoulli(p1); grade X1 and experience S uniform on [0, 1]; all independent. Skill Y = A X1 + (1 - A) S;
+    features (X1, A), squared loss. Y is independent of A, and still the optimum is unfair. Parity makes the
+    predictions for group 0 a lottery.
+
+    Parameters
+    ----------
+    p1
+        Share of group 1, strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> population = HiddenExperience(p1=0.5)
+    >>> X, y, a = population.sample(1000, seed=0)
+    >>> bool((y[a == 1] == X[a == 1, 0]).all())
+    True
+    >>> population.optimal_risk.__round__(4), population.fair_risk
+    (0.0417, 0.0625)
+    """
+
+    p1: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_probability("p1", self.p1)
+
+    def sample(self, n: int, seed: Seed = 0) -> Sample:
+        """n rows (X, y, a); the columns of X are the grade and the group."""
+        check_integer("n", n, least=1)
+        uniform = generator(seed).random((n, 3))
+        group = (uniform[:, 0] < self.p1).astype(np.int64)
+        skill = np.where(group == 1, uniform[:, 1], uniform[:, 2])
+        return Sample(np.column_stack([uniform[:, 1], group]), skill, group)
+
+    def optimal_prediction(self, X: Floats) -> Floats:
+        """E[Y|X]: the grade in group 1, one half in group 0."""
+        return self.linear_prediction(X, s0=0.0, s1=1.0)
+
+    def fair_prediction(self, X: Floats) -> Floats:
+        """The best prediction with statistical parity, 1/2 + p1 (x1 - 1/2) in both groups."""
+        return self.linear_prediction(X, s0=self.p1, s1=self.p1)
+
+    def linear_prediction(self, X: Floats, s0: float, s1: float) -> Floats:
+        """1/2 + s_a (x1 - 1/2), a linear model of the features (x1, a, a x1)."""
+        return 0.5 + np.array([s0, s1])[last_column_as_group(X, width=2)] * (X[:, 0] - 0.5)
+
+    @property
+    def optimal_risk(self) -> float:
+        """Risk of the optimal prediction, p0 / 12."""
+        return (1 - self.p1) / 12
+
+    @property
+    def fair_risk(self) -> float:
+        """Risk of the best prediction with statistical parity, (1 - p1^2) / 12."""
+        return (1 - self.p1) * (1 + self.p1) / 12
 
 
 class Example1(HiddenExperience):

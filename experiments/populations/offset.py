@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from experiments.populations.closed_forms import Distances, Normal, normal_distances
-from metrifair.datasets.synthetic import (
+from experiments.populations.synthetic import (
     OffsetRegression,
     Seed,
     TradeOffPoint,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from metrifair.datasets.synthetic import TradeOffPoint, check_probability, check_strength
+from experiments.populations.synthetic import TradeOffPoint, check_probability, check_strength
 from metrifair.support.arrays import Floats
 
 _HALVINGS = 100  # beyond the 53 bits of a float, whatever the width of the bracket

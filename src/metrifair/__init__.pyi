@@ -2,16 +2,15 @@ __version__: str
 
 from . import baselines, criteria, datasets, nn
 from .api.audit import audit
-from .api.audit_file import audit_file
+from .api.audit_columns import audit_file, audit_table
 from .api.audit_result import Audit
-from .api.audit_table import audit_table
 from .api.compare import AuditDifference, compare
 from .api.frontier import Frontier, frontier
 from .api.loading import load, save
 from .api.model_card import to_card
 from .api.monitor import AuditSeries, monitor
 from .api.state import AuditState
-from .auditing.out_of_core.formats import ReadOptions
+from .auditing.formats import ReadOptions
 from .auditing.request import AuditOptions
 from .auditing.unfairness import unfairness
 from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor
@@ -33,7 +32,7 @@ from .metrics.distances import (
 from .metrics.witness import witness
 from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
-from .tradeoff.search import SearchOptions
+from .tradeoff.sweep import SearchOptions
 
 __all__ = [
     "Audit",

@@ -169,10 +169,12 @@ def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
         )
         assert "model-index" not in head_of(card)
         assert "it reaches" not in card
-        assert "The chosen one is" not in card
+        assert "unfairness limit" not in card
         assert f"with {family}, strength {again.strength:g} and seed 0." in card
     encoder = TableEncoder().fit({"a": X[:, 0], "b": X[:, 1]})
-    assert "it reaches" in to_card(TableModel(encoder, chosen), frontier=front)
+    card = to_card(TableModel(encoder, chosen), frontier=front)
+    assert "it reaches" in card
+    assert "It keeps the unfairness limit of 1 on test rows." in card
     moved = to_card(TableModel(encoder, chosen, threshold=0.9), frontier=front)
     assert "with the same settings that decides by its own threshold" in moved
     assert "model-index" not in head_of(moved)
@@ -289,7 +291,7 @@ def test_every_kind_of_model_has_one() -> None:
             assert "metrifair.load" not in card  # its base is not ours, so that no file holds it
             assert "model.predict(rows, sensitive_features=groups)" in card
             assert facts["Needs the group to predict"] == "yes"
-            assert "asks for each person's group" in card
+            assert "needs each person's group" in card
         elif name == "FairRegressor":
             assert len([one for one in facts if one.startswith("Sensitive attribute")]) == 1
         else:

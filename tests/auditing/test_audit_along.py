@@ -68,7 +68,7 @@ def test_each_set_has_its_own_and_groups_have_none() -> None:
     found = audit(
         y, score, sensitive_features={"age": age, "sex": y}, continuous=["age"], threshold=None, **flat(**FAST)
     )
-    assert [one.within for one in found.record.along] == ["everyone", "y=1", "y=0"]
+    assert [one.within for one in found.record.along] == ["everyone", "label=1", "label=0"]
     assert not any(one.selection_rates for one in found.record.along)
     assert not audit(None, score, sensitive_features=y, **flat(**FAST)).record.along
     few = audit(None, score[:40], sensitive_features={"age": age[:40]}, continuous=True, **flat(**FAST)).record.along

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, audit, audit_file, audit_table, energy_dependence, kolmogorov_distance
-from metrifair.api.audit_table import count_file
-from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.api.state import count_file
+from metrifair.auditing.columns import Roles
 from metrifair.errors import DataError
 from metrifair.problem.attributes import in_groups
 from tests.flat_options import flat

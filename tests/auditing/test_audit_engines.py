@@ -18,7 +18,7 @@ from test_audit_file import check_equal
 from test_audit_table import QUICKER, incomplete
 
 from metrifair import AuditState, DataError, audit_file, audit_table
-from metrifair.auditing.out_of_core.connections import connected
+from metrifair.auditing.connections import connected
 from tests.flat_options import flat
 
 pytestmark = pytest.mark.filterwarnings("ignore")

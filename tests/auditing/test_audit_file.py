@@ -18,10 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import DataError, audit, audit_file
-from metrifair.auditing import record
-from metrifair.auditing.out_of_core import bins, brackets, counting, files
-from metrifair.auditing.out_of_core.columns import Roles
-from metrifair.auditing.out_of_core.counting import FilePasses, FileRows
+from metrifair.auditing import bins, brackets, counting, files, record
+from metrifair.auditing.columns import Roles
+from metrifair.auditing.counting import FilePasses, FileRows
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.criteria import EQUALIZED_ODDS
 from metrifair.wording.findings import finding_sentence
@@ -376,7 +375,7 @@ def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path
     frame.write_parquet(tmp_path / "many.parquet")
     with files.opened(tmp_path / "many.parquet") as source:
         found = FileRows(source, Roles("p", tuple("abc")))
-        tally = found.survey(0.5).tally
+        tally = found.survey(0.5)
         (block,) = found.read()
     met = frame.group_by("a", "b", "c").len()
     assert (found.seen.rows, len(found.cells), int(tally.rows.max())) == (3000, len(met), met["len"].max())
@@ -445,7 +444,7 @@ def test_notes_say_how_exact_the_figures_are(scores, monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 4)
     monkeypatch.setattr(bins, "_FEWEST_BINS", 4)
     monkeypatch.setattr(brackets, "_MOST_PASSES", 1)
-    monkeypatch.setattr(FilePasses, "most_held", 1)
+    monkeypatch.setattr(FilePasses, "most_in_memory", 1)
     coarse = audit_file(scores, **flat(**options, **STREAMED))
     assert any("wider than the tolerance" in text for text in coarse.note_texts())
 

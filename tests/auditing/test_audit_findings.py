@@ -51,8 +51,8 @@ def test_every_comparison_has_scipys_numbers(weighted: bool) -> None:
     found = by_key(audit(LABEL, SCORE, sensitive_features=GROUP, metrics=metrics, **flat(**options, **QUICK)))
     sets = {
         ("statistical_parity", "everyone"): np.ones(N, dtype=bool),
-        ("equal_opportunity", "y=1"): LABEL == 1,
-        ("predictive_equality", "y=0"): LABEL == 0,
+        ("equal_opportunity", "label=1"): LABEL == 1,
+        ("predictive_equality", "label=0"): LABEL == 0,
     }
     assert len(found) == len(sets) * 6 * len(metrics)
     for (criterion, within), inside in sets.items():
@@ -127,7 +127,7 @@ def test_regression_targets_can_be_cut_into_bins() -> None:
     kind = Criterion(EQUALIZED_ODDS.name, labels="every", bins=(0.0,))
     target = rng.normal(size=N)
     found = audit(target, SCORE * 9 - 4, sensitive_features=GROUP > 1, criteria=kind, **flat(**QUICK))
-    assert {one.within for one in found.findings} == {"y<0", "y≥0"}
+    assert {one.within for one in found.findings} == {"label<0", "label≥0"}
 
 
 def test_many_groups_are_compared_with_the_rest_and_far_too_many_refused() -> None:
@@ -181,8 +181,8 @@ def test_a_group_without_samples_in_a_set_is_named_and_not_compared() -> None:
         metrics="kolmogorov",
         **flat(**QUICK),
     )
-    assert [one.groups for one in found.findings if one.within == "y=1"] == [("a", "b")]
-    assert "“c” of sensitive_features in y=1" in found.note_texts()[0]
+    assert [one.groups for one in found.findings if one.within == "label=1"] == [("a", "b")]
+    assert "“c” of sensitive_features in label=1" in found.note_texts()[0]
 
 
 def test_a_sample_of_weight_zero_is_as_if_it_were_not_there() -> None:
@@ -255,7 +255,7 @@ def test_all_named_criteria_can_be_asked_for() -> None:
 
 def test_distributions_are_those_of_the_groups() -> None:
     found = audit(LABEL, SCORE, sensitive_features=GROUP > 1, metrics="kolmogorov", **flat(**QUICK))
-    assert [one.within for one in found.record.distributions] == ["everyone", "y=1", "y=0"]
+    assert [one.within for one in found.record.distributions] == ["everyone", "label=1", "label=0"]
     curves = found.record.distributions[1].curves
     own = SCORE[(GROUP > 1) & (LABEL == 1)]
     below = [(own <= score + 1e-9).mean() for score in curves.grid]

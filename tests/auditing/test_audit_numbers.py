@@ -17,7 +17,7 @@ from metrifair import (
     wasserstein_distance,
 )
 from metrifair.auditing import record
-from metrifair.auditing.band_table import BandTable
+from metrifair.auditing.numbers import BandTable
 from metrifair.auditing.records import Finding
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.intervals import Interval

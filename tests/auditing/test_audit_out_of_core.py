@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditOptions, AuditState, distances
-from metrifair.auditing.out_of_core import bins
-from metrifair.auditing.out_of_core.bins import Scale, bins_for
-from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances
-from metrifair.auditing.out_of_core.counting import (
+from metrifair.auditing import bins
+from metrifair.auditing.bins import BinnedScores, Scale, bins_for
+from metrifair.auditing.brackets import CellSides, bracket_distances
+from metrifair.auditing.counting import (
     Block,
     FilePasses,
     Survey,
@@ -20,7 +20,6 @@ from metrifair.auditing.out_of_core.counting import (
     ordered_keys,
     scores_of_keys,
 )
-from metrifair.auditing.out_of_core.rows import BinnedScores
 from metrifair.metrics.registry import METRICS as ALL
 
 LARGEST = 4e307  # the energy distance, up to twice the span of the scores, is still a float

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditOptions, audit, distances, energy_distance
-from metrifair.auditing import rest
-from metrifair.auditing.distribution import TwoSamples, counted_rows, largest_gap
-from metrifair.auditing.rest import Everyone
+from metrifair.auditing import distribution
+from metrifair.auditing.distribution import Everyone, TwoSamples, counted_rows, largest_gap
 
 METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
 
@@ -43,7 +42,7 @@ def test_every_distance_and_the_largest_gap_are_those_of_the_scores(seed, digits
 def test_few_scores_stand_for_many_and_nothing_is_lost(monkeypatch):
     """What is drawn from takes few of them, while distances, sizes and the gap take all."""
     rng = np.random.default_rng(3)
-    monkeypatch.setattr(rest, "SCORES", 4_096)  # still more than are resampled
+    monkeypatch.setattr(distribution, "SCORES", 4_096)  # still more than are resampled
     codes = rng.permutation(np.arange(20_000) % 50)
     scores = rng.normal(0.002 * codes, 1.0)
     found = audit(
@@ -70,7 +69,7 @@ def test_few_scores_stand_for_many_and_nothing_is_lost(monkeypatch):
 
 def test_a_small_group_costs_its_own_rows_only(monkeypatch):
     """No pass over everyone's scores for a group of few: the time of all groups is linear in rows and groups."""
-    monkeypatch.setattr(rest, "SCORES", 64)
+    monkeypatch.setattr(distribution, "SCORES", 64)
     rng = np.random.default_rng(4)
     codes, scores = rng.permutation(np.arange(40_000) % 400), rng.random(40_000)
     everyone = Everyone(counted_rows(scores), np.arange(40_000), codes)

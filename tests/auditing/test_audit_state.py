@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from test_audit_file import same, table
 
 from metrifair import AuditState, DataError, audit, load
-from metrifair.api.audit_table import count_file
-from metrifair.auditing import state_file
-from metrifair.auditing.out_of_core import bins
-from metrifair.auditing.out_of_core.bins import StateGrid
-from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.api.state import count_file
+from metrifair.auditing import bins, state_file
+from metrifair.auditing.bins import StateGrid
+from metrifair.auditing.columns import Roles
 from metrifair.errors import ModelFileError
 from metrifair.saving.modelfile import from_bytes, to_bytes
 from tests.flat_options import flat, flat_audit
@@ -33,7 +32,7 @@ def added(state, frame, *, weight=False, keys=("sensitive_features", "y_true", "
 
 
 def bytes_of(state):
-    return to_bytes(state_file.content_of(state._parts))
+    return to_bytes(state_file.content_of(state))
 
 
 def splits(frame, data):

@@ -17,14 +17,14 @@ from test_audit_file import CASES, check_equal, table
 from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memory
 
 from metrifair import AuditState, DataError, audit_file, audit_table, compare
-from metrifair.api import audit_table as counting_tables
-from metrifair.api.audit_table import count_file, count_table
-from metrifair.auditing.out_of_core import bins, table_bins
-from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances
-from metrifair.auditing.out_of_core.columns import Roles
-from metrifair.auditing.out_of_core.connections import Connected
-from metrifair.auditing.out_of_core.formats import ReadOptions
-from metrifair.auditing.out_of_core.tables import TableRows
+from metrifair.api import state as counting_tables
+from metrifair.api.state import count_file, count_table
+from metrifair.auditing import bins, tables
+from metrifair.auditing.brackets import CellSides, bracket_distances
+from metrifair.auditing.columns import Roles
+from metrifair.auditing.connections import Connected
+from metrifair.auditing.formats import ReadOptions
+from metrifair.auditing.tables import TableRows
 from tests.flat_options import flat
 
 COUNTED = {"in_memory_rows": 10}
@@ -183,12 +183,13 @@ def test_counting_in_the_engine_agrees_with_counting_a_file(case, tmp_path, monk
 
 def table_rows(scores, cell, weight=None):
     columns = {"p": scores, "g": cell} | ({} if weight is None else {"w": weight})
-    return TableRows.of(pl.LazyFrame(columns), Roles("p", ("g",), weight=None if weight is None else "w"))
+    roles = Roles("p", ("g",), weight=None if weight is None else "w")
+    return TableRows.of(Connected("the table", pl.LazyFrame(columns)), roles)
 
 
 def by_table(scores, cell, weight=None, **limits):
     rows = table_rows(scores, cell, weight)
-    tally = rows.survey(0.5).tally
+    tally = rows.survey(0.5)
     binned = rows.count()
     sides = CellSides(np.array([0]), np.array([1]), (tally.weight[0], tally.weight[1]))
     return bracket_distances(binned, [sides], METRICS, **limits), binned.bins
@@ -199,7 +200,7 @@ def by_table(scores, cell, weight=None, **limits):
 def test_adversarial_scores_are_measured_to_the_tolerance(name, limits, monkeypatch):
     if limits:
         monkeypatch.setattr(bins, "_MOST_BINS", 256)
-        monkeypatch.setattr(table_bins, "_MOST_RANGES", 16)
+        monkeypatch.setattr(tables, "_MOST_RANGES", 16)
     scores, cell = adversarial()[name]
     found, _ = by_table(scores, cell, **limits)
     check_brackets(found, scores, in_memory(scores, cell), precision=1e-5 if found.complete else None)
@@ -254,7 +255,7 @@ def test_no_row_leaves_the_engine(monkeypatch):
     answers, answer = [], TableRows.answer
     monkeypatch.setattr(TableRows, "answer", lambda self, query: answers.append(answer(self, query)) or answers[-1])
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
-    monkeypatch.setattr(table_bins.TableBins, "most_held", 100)
+    monkeypatch.setattr(TableRows, "most_in_memory", 100)
     frame = pl.LazyFrame({"p": np.random.default_rng(0).random(5000), "g": ["a", "b"] * 2500})
     audit_table(frame, score="p", group="g", **flat(**QUICKER, **COUNTED))
     assert len(answers) > 3
@@ -264,17 +265,17 @@ def test_no_row_leaves_the_engine(monkeypatch):
 def test_a_table_that_changes_while_it_is_counted_is_refused(monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
     frame = table(500)
-    rows = TableRows.of(frame, Roles("p", ("sex",)))
+    rows = TableRows.of(Connected("the table", frame), Roles("p", ("sex",)))
     rows.survey(0.5)
     binned = rows.count()
     base = binned.bins
-    changed = TableRows.of(frame[1:], Roles("p", ("sex",)))
+    changed = TableRows.of(Connected("the table", frame[1:]), Roles("p", ("sex",)))
     changed.survey(0.5)
     other = changed.count().refiner
-    for look in (other.held, lambda parents: other.recount(parents, 256)):
+    for look in (other.steps, lambda parents: other.recount(parents, 256)):
         with pytest.raises(DataError, match="the table changed while it was counted; audit a copy or a snapshot of it"):
             look(base)
-    assert len(binned.refiner.held(base)) == frame["p"].n_unique()
+    assert len(binned.refiner.steps(base)) == frame["p"].n_unique()
 
 
 @pytest.mark.parametrize("how", [{}, COUNTED])

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.populations import HiddenExperience
+from experiments.populations.synthetic import OffsetRegression
 from metrifair import AuditOptions, AuditState, audit
-from metrifair.datasets.synthetic import HiddenExperience, OffsetRegression
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_meaning, finding_sentence
 from metrifair.wording.notes import note_text, note_topic

@@ -30,9 +30,8 @@ from metrifair import (
     audit_table,
     compare,
 )
-from metrifair.auditing.compare import compared_figures
-from metrifair.auditing.differences import ComparedFigure, change
-from metrifair.auditing.records import Difference
+from metrifair.auditing.compare import change, compared_figures
+from metrifair.auditing.records import ComparedFigure, Difference
 from metrifair.auditing.request import AuditArguments, Request
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import ratio_intervals

@@ -9,10 +9,9 @@ import pytest
 from scipy.special import expit
 
 from metrifair import Audit, AuditOptions, AuditState, DataError, audit, compare, monitor
-from metrifair.auditing.compare import compared_figures
-from metrifair.auditing.differences import ComparedFigure, change
+from metrifair.auditing.compare import change, compared_figures
 from metrifair.auditing.paired import correlations
-from metrifair.auditing.source import AuditResult
+from metrifair.auditing.records import ComparedFigure
 from metrifair.figures.intervals import Interval
 from tests.flat_options import flat, flat_audit
 
@@ -73,8 +72,7 @@ def test_the_same_rows_are_pairs_where_text_sorts_otherwise_than_numbers(weighte
         assert others.keys() == figures.keys()
         matches.append([(figure, others[key]) for key, figure in figures.items()])
     assert {one.groups for one in audits[1].findings} >= {("10", "2")}
-    results = [AuditResult(one.record, one.rows) for one in (before, *audits)]
-    by_names = [correlations(results[0], one, pairs) for one, pairs in zip(results[1:], matches, strict=True)]
+    by_names = [correlations(before, one, pairs) for one, pairs in zip(audits, matches, strict=True)]
     assert by_names[0] is not None
     assert len(by_names[0]) == len(figures)
     assert by_names[1] == pytest.approx(by_names[0], abs=1e-9)

@@ -13,7 +13,7 @@ import pytest
 from test_audit_file import table
 
 from metrifair import DataError, audit_table
-from metrifair.auditing.out_of_core.connections import Connected, connected
+from metrifair.auditing.connections import Connected, connected
 from metrifair.errors import MissingExtra
 from tests.flat_options import flat
 

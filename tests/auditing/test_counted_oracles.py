@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, audit_file, audit_table
-from metrifair.api.audit_table import count_file, count_table
-from metrifair.auditing.out_of_core import bins, table_bins
-from metrifair.auditing.out_of_core.columns import Roles
-from metrifair.auditing.out_of_core.connections import Connected
-from metrifair.auditing.out_of_core.tables import TableRows
+from metrifair.api.state import count_file, count_table
+from metrifair.auditing import bins
+from metrifair.auditing.columns import Roles
+from metrifair.auditing.connections import Connected
+from metrifair.auditing.tables import TableRows
 
 ROLES = Roles.named(score="p", group="g", label="y", weight="w")
 
@@ -75,10 +75,10 @@ def test_sums_of_an_engine_are_those_of_its_rows(weighted: bool, monkeypatch: py
     data, roles = frame(3), ROLES if weighted else Roles.named(score="p", group="g", label="y")
     with duckdb.connect() as connection:
         table = connection.register("rows", data.to_arrow()).table("rows")
-        rows = TableRows.of(table, roles)
+        rows = TableRows.of(Connected("the table", table), roles)
         rows.survey(0.5)
         binned = rows.count()
-        finer = table_bins.TableBins(rows).recount(binned.bins, 200)
+        finer = rows.recount(binned.bins, 200)
     assert len(data) > len(finer) > len(binned.bins)
     names = [level.values for level in rows.levels]
     for found in (binned.bins, finer):
@@ -102,7 +102,7 @@ def test_weighted_sums_of_a_state_are_those_of_its_rows(
     way: str, atoms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exact scores, and bins of the grid: the moment is the sum of weight x position in both."""
-    for module in (bins, __import__("metrifair.api.audit_table", fromlist=["MOST_ATOMS"])):
+    for module in (bins, __import__("metrifair.api.state", fromlist=["MOST_ATOMS"])):
         monkeypatch.setattr(module, "MOST_ATOMS", atoms)
     data = frame(3)
     counts = (state := counted_by(way, data, AuditState(), tmp_path, ROLES)).counts

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from metrifair.auditing.differences import ComparedFigure, change
+from metrifair.auditing.compare import change
 from metrifair.auditing.paired import _correlation, _Influences, _share_below
+from metrifair.auditing.records import ComparedFigure
 from metrifair.figures.intervals import Interval
 
 CONFIDENCE = 0.95

@@ -460,7 +460,7 @@ LACKING = [
     ),
     (
         {"y_true": [1, 1, 0, 1, 0, 1], **ODDS},
-        "comparing sensitive_features 'a' against 'b', y=0: group 'a' has no sample there; leave it out",
+        "comparing sensitive_features 'a' against 'b', label=0: group 'a' has no sample there; leave it out",
     ),
 ]
 

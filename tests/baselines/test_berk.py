@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
+from experiments.stacks import fit_stack
 from metrifair import datasets, kolmogorov_distance
 from metrifair.baselines import berk
 from metrifair.baselines.berk import BerkRegressor, pair_moments, penalty_root
-from metrifair.baselines.stacked import fit_stack
-from metrifair.baselines.training_data import TrainingData
+from metrifair.baselines.stacked import TrainingData
 from metrifair.errors import DataError
 
 X = np.array([[0.0], [1.0], [1.0], [3.0], [2.0]])

@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression
 from metrifair import kolmogorov_distance
 from metrifair.baselines.chzhen import ChzhenPostprocessor
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.postprocessing.cross_fitting import assign_folds
+from metrifair.postprocessing.postprocessor import assign_folds
 
 
 class FirstColumn(RegressorMixin, BaseEstimator):

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_fairkde import gap, simulated
 
+from experiments.stacks import fit_stack
 from metrifair.baselines.fairbatch import FairBatchClassifier, Sampler, batch_counts, cell_losses, cyclic, moved_shares
-from metrifair.baselines.stacked import fit_stack
-from metrifair.baselines.training_data import TrainingData
+from metrifair.baselines.stacked import TrainingData
 from metrifair.errors import DataError
 
 SIZES = np.array([[20.0, 40.0], [30.0, 10.0]])  # (label, group)

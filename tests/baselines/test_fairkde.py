@@ -11,12 +11,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.stacks import fit_stack
 from metrifair.baselines.fairkde import FairKDEClassifier, SmoothedRates, compared_cells, members, smoothed_acceptance
-from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
+from metrifair.training.objective import BINARY
 
 SCORES, GROUPS = (0.2, 0.4, 0.6, 0.9), (0, 0, 1, 1)
 

@@ -14,8 +14,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from test_fairkde import simulated
 
+from experiments.stacks import fit_stack
 from metrifair.baselines.labelbias import LabelBiasClassifier, tilted_weights, violations
-from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 

@@ -13,8 +13,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from test_fairkde import simulated
 
+from experiments.stacks import fit_stack
 from metrifair.baselines.kamiran import MassagingClassifier, massaged
-from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 

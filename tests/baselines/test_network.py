@@ -10,16 +10,15 @@ import torch
 from test_fairkde import simulated
 from torch import Tensor
 
+from experiments.stacks import fit_stack
 from metrifair.baselines.fairkde import FairKDEClassifier
 from metrifair.baselines.network import weighted_epochs
-from metrifair.baselines.stacked import fit_stack
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective
 from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 PAIR = (Comparison((0,), (1,)),)

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from test_fairkde import simulated
 
+from experiments.stacks import fit_stack
 from metrifair.baselines.kamiran import ReweighingClassifier, independence_weights
-from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 

@@ -12,9 +12,9 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from test_fairkde import gap, simulated
 
+from experiments.stacks import fit_stack
 from metrifair.baselines import sinkhorn
 from metrifair.baselines.sinkhorn import SinkhornClassifier, forward
-from metrifair.baselines.stacked import fit_stack
 from metrifair.baselines.transport import Sinkhorn
 from metrifair.errors import DataError, Diverged
 from metrifair.training.models import Network

@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from metrifair.baselines.training_data import TrainingData, features_at_predict, groups_at_predict, training_data
+from metrifair.baselines.stacked import TrainingData, features_at_predict, groups_at_predict, training_data
 from metrifair.errors import DataError
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 5.0], [3.0, 3.0]])

@@ -14,10 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from metrifair.baselines import zafar
-from metrifair.baselines.logistic import ColumnScale, Logistic
-from metrifair.baselines.training_data import TrainingData
+from metrifair.baselines.stacked import TrainingData
 from metrifair.baselines.zafar import (
     MISTREATED,
+    ColumnScale,
+    Logistic,
     Mistreatment,
     ZafarClassifier,
     convex_round,
@@ -223,7 +224,7 @@ def test_a_feature_that_separates_a_few_rows_and_so_meets_any_bound_is_told() ->
 
 
 def test_a_fit_that_stops_too_early_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metrifair.baselines.logistic._STEPS", 1)
+    monkeypatch.setattr("metrifair.baselines.zafar._STEPS", 1)
     with pytest.warns(ConvergenceWarning, match="Newton"):
         fitted(*some_data(8), tau=1e9)
 

@@ -19,14 +19,13 @@ from torch import Tensor
 from experiments.theory import covering_bias
 from metrifair.batches import Coverage, covering, whole
 from metrifair.batches import cut as cut_one
-from metrifair.batches.covering import overshoot_weights
-from metrifair.batches.samples import Batch, Samples, joined
+from metrifair.batches.samples import Batch, Samples, joined, overshoot_weights
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import trained
 from metrifair.problem.cells import Attribute, Comparison, Dependence, Sides, compiled
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
-from metrifair.training.losses import BINARY
+from metrifair.training.objective import BINARY
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 

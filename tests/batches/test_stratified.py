@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from stratified_pass import stratified
 from torch import Tensor
 
-from metrifair.batches.samples import Batch, Samples, rows_by_cell
-from metrifair.batches.stratified import Layout, StratifiedPasses, layout
+from metrifair.batches.samples import Batch, Layout, Samples, StratifiedPasses, layout, rows_by_cell
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Comparison
-from metrifair.training.losses import regression
-from metrifair.training.objective import Objective, Terms
+from metrifair.training.objective import Objective, Terms, regression
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 PAIR = (Comparison((0,), (1,), "sex", "y=1", ("f", "m")),)

@@ -192,10 +192,11 @@ def test_labels_of_any_type_with_lightgbm() -> None:
     assert list(model.classes_) == ["no", "yes"]
 
 
-def test_labels_that_xgboost_does_not_take_are_refused_in_our_words() -> None:
+@pytest.mark.parametrize("strength", [0.0, 1.0])
+def test_labels_that_xgboost_does_not_take_are_refused_in_our_words(strength: float) -> None:
     X, y, _, a = data()
     with pytest.raises(DataError) as caught:
-        made(FairXGBClassifier).fit(X, np.array(["no", "yes"])[y], sensitive_features=a)
+        made(FairXGBClassifier, strength).fit(X, np.array(["no", "yes"])[y], sensitive_features=a)
     assert str(caught.value) == (
         "y must hold the labels 0 and 1, as XGBoost asks for, got 'no' and 'yes'; pass (y == positive).astype(int), or "
         "use FairLGBMClassifier, which takes any labels"

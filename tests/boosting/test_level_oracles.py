@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair.boosting.levels import LEVELS, LeveledDependence, leveled_dependence
+from metrifair.boosting.objective import LEVELS, LeveledDependence, leveled_dependence
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.cells import Dependence, Sides
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from metrifair import FairLGBMClassifier, FairXGBRegressor, energy_dependence
-from metrifair.boosting import levels
+from metrifair.boosting import objective
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics.dependence import dependence_of, dependence_slopes
 from metrifair.problem.cells import Dependence, Sides
@@ -31,7 +31,7 @@ def test_levels_are_exact_for_scores_on_the_grid(weighted: bool, names: int) -> 
     weights = torch.as_tensor(generator.random(602)) if weighted else None
     one = Dependence((0,), levels=names, scale=0.3)
     side = Sides(torch.arange(602), (602,), (), weights, torch.ones(1).double(), dependence=one)
-    value, slopes = levels.leveled_dependence(side, values, "rows").at(scores.numpy())
+    value, slopes = objective.leveled_dependence(side, values, "rows").at(scores.numpy())
     exact = {"values": values, "estimate": "rows"}
     assert value == pytest.approx(float(dependence_of(scores, side, **exact)), rel=1e-9)
     np.testing.assert_allclose(slopes, dependence_slopes(scores, side, **exact), atol=1e-12)
@@ -43,14 +43,14 @@ def test_many_values_are_cut_and_that_is_said() -> None:
     scores = torch.sigmoid(a[:, 0] + torch.randn(5000, generator=generator))
     side = Sides(torch.arange(5000), (5000,), (), None, torch.ones(1).double(), dependence=Dependence((0,), scale=1.0))
     with pytest.warns(MetrifairWarning, match="group is cut into 256 levels of about equal size: there are 5,000 rows"):
-        found = levels.leveled_dependence(side, a, "rows")
+        found = objective.leveled_dependence(side, a, "rows")
     exact = float(dependence_of(scores, side, values=a, estimate="rows"))
     assert found.at(scores.numpy())[0] == pytest.approx(exact, rel=1e-3)
 
 
 @pytest.mark.parametrize("many", [10**9, 1])
 def test_boosting_lowers_the_dependence(many: int, monkeypatch) -> None:
-    monkeypatch.setattr(levels, "MANY", many)
+    monkeypatch.setattr(objective, "MANY_ROWS", many)
     X, age, target = ages(500)
     found = []
     for strength in (0, 5):

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from metrifair.boosting.dask import LocalRows, SummedRisk, Together, check_summable
 from metrifair.boosting.problem import BoostingProblem, boosting_problem
-from metrifair.boosting.summed import LocalRows, SummedRisk, Together, check_summable
 from metrifair.boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from metrifair.errors import DataError
 from metrifair.problem.cells import Dependence

@@ -138,7 +138,7 @@ def test_choosers_keep_what_was_not_changed(opened):
     page.locator("#choose-metric").select_option(label="Energy distance")
     page.locator("#choose-attribute").select_option(label="age")
     assert page.locator("#choose-metric option:checked").inner_text() == "Energy distance"
-    assert page.locator("#choose-place option:checked").inner_text() == "y=1 (equal opportunity)"
+    assert page.locator("#choose-place option:checked").inner_text() == "label=1 (equal opportunity)"
     assert page.locator("#choose-pair option").count() == 3
     assert (
         page.locator("#choose-pair option:checked").inner_text() == "under 30 vs over 60"
@@ -156,7 +156,7 @@ def test_highlights_lead_to_what_they_are_about(opened):
     assert page.locator("#decided-title").inner_text().endswith("sex, everyone")
     assert page.evaluate("document.activeElement.id") == "decided"
     page.locator(".highlight").first.click()
-    assert page.locator("#showing").inner_text().startswith("“women” and “men” by sex, among y=1")
+    assert page.locator("#showing").inner_text().startswith("“women” and “men” by sex, among label=1")
     assert page.evaluate("document.activeElement.id") == "choosers"
 
 
@@ -436,7 +436,7 @@ def test_a_phone_needs_no_sideways_scrolling(opened, scheme):
     )
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
     page.locator("#findings .opener").first.tap()
-    assert page.locator("#findings .narrow").first.inner_text() == "sex, y=1"  # what stands in columns on wide screens
+    assert page.locator("#findings .narrow").first.inner_text() == "sex, label=1"
     inside = page.locator("#findings tr.details div").first
     assert inside.evaluate("e => e.getBoundingClientRect().right") <= PHONE["width"]
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]

@@ -481,8 +481,8 @@ def families_view():
     ]
     points = [*free, *asking]
     curves = {point.place: curves_of(point.strength, ("f", "m")) for point in points}
-    knobs = {"linear": "strength", "moved": "tolerance"}
-    return demo_view(points=points, curves=curves, chosen=asking[1], groups=("f", "m"), knobs=knobs)
+    parameters = {"linear": "strength", "moved": "tolerance"}
+    return demo_view(points=points, curves=curves, chosen=asking[1], groups=("f", "m"), parameters=parameters)
 
 
 def test_models_that_need_the_group_can_be_left_out(opened):

@@ -110,7 +110,7 @@ def test_every_option_reaches_the_audit(
         asked.update(given, path=path)
         return audit_file(path, **given)
 
-    monkeypatch.setattr("metrifair.api.audit_file.audit_file", noted)
+    monkeypatch.setattr("metrifair.api.audit_columns.audit_file", noted)
     arguments = [
         "audit", scores, *ASKED, "--group", "region", "--control", "race", "--weight", "w", "--threshold", "0.4",
         "--criterion", "equal_opportunity", "--criterion", "statistical_parity", "--metric", "energy",

@@ -171,7 +171,7 @@ def test_the_recipe_of_the_docs_audits_rows_that_the_model_never_saw(tmp_path: P
     assert values[1] > values[0] + 0.1
     said = " ".join(trained.stdout.split())
     assert "Warning: unfairness is 0." in said
-    assert "which is more than chance: it has learnt the fairness of single rows." in said
+    assert "which is more than chance: it has learned the fairness of single rows." in said
 
 
 def test_parts_have_the_same_mix_of_groups_and_labels(
@@ -214,9 +214,9 @@ def test_a_model_of_all_rows_without_figures(people: pl.DataFrame, csv: Path, tm
     done = call("train", csv, *TRAIN, "--test", "0", "--output", tmp_path / "m", "--json", tmp_path / "f.json")
     assert done.exit_code == 0, done.output
     assert (
-        "Trained on 240 rows with strength 1. No rows were kept apart (--test 0), so that nothing is known of what the "
-        "model reaches."
-    ) in done.stdout
+        "Trained on 240 rows with strength 1. No rows were held out (--test 0), so the model has no figures."
+        in done.stdout
+    )
     assert "on held-out rows" not in done.stdout
     figures = json.loads((tmp_path / "f.json").read_text())
     assert figures["rows"] == {"train": 240, "test": 0}
@@ -407,7 +407,7 @@ def test_a_threshold_can_be_chosen_where_no_row_is_measured(csv: Path, tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--test", "0", "--held-out", "h.csv"], "--held-out needs rows kept apart; leave --test 0 out"),
+        (["--test", "0", "--held-out", "h.csv"], "--held-out needs held-out rows; leave --test 0 out"),
         (["--refit"], "--refit trains the model that is kept: name a file with --output"),
         (
             ["--threshold", "0.4", "--choose-threshold", "parity"],

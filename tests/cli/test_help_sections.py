@@ -9,7 +9,8 @@ import click
 import pytest
 
 from metrifair.cli.app import main
-from metrifair.cli.help_sections import MAIN, MAIN_OPTIONS, SECTIONS, SectionedCommand, option_name
+from metrifair.cli.help_sections import MAIN, SectionedCommand, option_name
+from metrifair.cli.option_table import MAIN_OPTIONS, SECTIONS
 
 COMMANDS: dict[str, click.Command] = {
     name: command

@@ -11,9 +11,8 @@ from torch import Tensor
 from metrifair.batches.samples import Samples
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, fused, graphs, train
-from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective, regression
 
 pytestmark = pytest.mark.cuda
 

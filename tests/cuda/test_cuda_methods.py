@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.stacks import fit_stack
 from metrifair.baselines.fairbatch import FairBatchClassifier
 from metrifair.baselines.fairkde import FairKDEClassifier
 from metrifair.baselines.kamiran import MassagingClassifier, ReweighingClassifier
 from metrifair.baselines.labelbias import LabelBiasClassifier
 from metrifair.baselines.sinkhorn import SinkhornClassifier
-from metrifair.baselines.stacked import fit_stack
 from metrifair.estimators import FairClassifier
 
 pytestmark = pytest.mark.cuda

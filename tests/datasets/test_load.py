@@ -7,7 +7,6 @@ import io
 import subprocess
 import sys
 import zipfile
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,17 +17,14 @@ from numpy.testing import assert_array_equal
 from sklearn.model_selection import train_test_split
 
 from metrifair import datasets
-from metrifair.datasets import compas, registry, uci
+from metrifair.datasets.fetch import FILES
 from metrifair.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
     from conftest import Publisher
 
 NAMES = ("adult", "communities", "compas", "drug", "mortgage", "student-math", "student-portuguese")
-RAW_FILES = [
-    *(uci.ADULT_TRAIN, uci.ADULT_TEST, uci.COMMUNITIES_DATA, uci.COMMUNITIES_NAMES, compas.RAW, compas.RAW_VIOLENT),
-    *(uci.DRUG_DATA, uci.STUDENT_MATH, uci.STUDENT_PORTUGUESE),
-]
+RAW_FILES = list(FILES.values())
 
 
 def test_the_names_are_those_of_the_catalog() -> None:
@@ -149,8 +145,8 @@ def test_a_switch_is_true_or_false(name: str, option: str) -> None:
 def test_a_set_that_is_absent_offline_names_file_address_and_folder(
     cache: Path, unreachable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw = dataclasses.replace(uci.DRUG_DATA, url=f"{unreachable}/drug.zip")
-    monkeypatch.setattr(uci, "DRUG_DATA", raw)
+    raw = dataclasses.replace(FILES["drug_consumption.data"], url=f"{unreachable}/drug.zip")
+    monkeypatch.setitem(FILES, raw.name, raw)
     with pytest.raises(DataError) as caught:
         datasets.load("drug")
     message = str(caught.value)
@@ -162,15 +158,14 @@ def test_a_set_is_downloaded_out_of_its_nested_archive(
     raw_data: Path, cache: Path, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = (raw_data / "student-mat.csv").read_bytes()
-    for name in reversed(uci.STUDENT_MATH.member):
+    for name in reversed(FILES["student-mat.csv"].member):
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             archive.writestr(name, content)
         content = buffer.getvalue()
     publisher.content = content
-    raw = dataclasses.replace(uci.STUDENT_MATH, url=publisher.url("all.zip"))
-    entry = registry._ENTRIES["student-math"]._replace(load=partial(uci.load_student, raw))
-    monkeypatch.setitem(registry._ENTRIES, "student-math", entry)
+    raw = dataclasses.replace(FILES["student-mat.csv"], url=publisher.url("all.zip"))
+    monkeypatch.setitem(FILES, raw.name, raw)
     assert datasets.load("student-math").X.shape == (395, 40)
     assert datasets.load("student-math").X.shape == (395, 40)
     assert len(publisher.asked) == 1

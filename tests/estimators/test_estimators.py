@@ -23,8 +23,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from experiments.populations import Example1, Normal, normal_distances
+from experiments.populations.synthetic import OffsetRegression
 from metrifair import AuditOptions, audit, energy_distance, unfairness
-from metrifair.datasets.synthetic import OffsetRegression
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.metrics.registry import METRICS

@@ -212,10 +212,10 @@ def test_a_group_of_one_is_left_out_of_the_penalty_and_named(size: Any, estimate
     model = FairClassifier(criterion="equalized_odds", **settings)
     with pytest.warns(MetrifairWarning) as caught:
         model.fit(X, RARE, sensitive_features={"sex": SEX})
-    assert model.left_out_ == ("sex 'm', y=1 (1 row)",)
+    assert model.left_out_ == ("sex 'm', label=1 (1 row)",)
     (told,) = caught
     assert str(told.message) == (
-        "left out of the penalty, as too small to train on: sex 'm', y=1 (1 row); their rows still count for the "
+        "left out of the penalty, as too small to train on: sex 'm', label=1 (1 row); their rows still count for the "
         "risk. Merge small groups to have them count"
     )
     unknown = np.where(RARE == 1, None, SEX)  # the same rows, of groups that are not known where the label is 1
@@ -231,7 +231,7 @@ def test_a_group_of_one_is_refused_where_that_is_asked_for_or_nothing_is_left(cr
     model = FairClassifier(criterion=criterion, epochs=1, **asked)
     told = refusal(TooFewSamples, lambda: model.fit(X, RARE, sensitive_features={"sex": SEX}))
     more = ", or leave them out of the penalty with small_groups='leave_out'" if asked else ""
-    assert told == (f"too small to train on: sex 'm', y=1 (1 row); merge small groups, mark them as missing{more}")
+    assert told == (f"too small to train on: sex 'm', label=1 (1 row); merge small groups, mark them as missing{more}")
 
 
 @pytest.mark.parametrize("estimate", ["rows", "population", "batch"])

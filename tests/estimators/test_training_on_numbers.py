@@ -19,16 +19,14 @@ from metrifair import (
     load,
     unfairness,
 )
-from metrifair.batches.samples import Batch, Samples
-from metrifair.batches.stratified import layout
+from metrifair.batches.samples import Batch, Samples, layout
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import trainable
 from metrifair.metrics.dependence import dependence_of
 from metrifair.problem.bands import cuts_of
 from metrifair.problem.cells import Dependence, Sides
 from metrifair.problem.problem import Given, problem_of
-from metrifair.training.losses import regression
-from metrifair.training.objective import Objective
+from metrifair.training.objective import Objective, regression
 from tests.one_split import frontier
 
 
@@ -139,7 +137,7 @@ def test_a_stream_learns_from_numbers_however_it_is_cut_and_goes_on_from_a_file(
     one, many = learnt(300), learnt(7)
     assert one.n_updates_ == many.n_updates_ > 5
     np.testing.assert_allclose(one.predict_proba(X), many.predict_proba(X), atol=1e-12)
-    assert set(one.learner_.scales) == {"age, y=1"}
+    assert set(one.learner_.scales) == {"age, label=1"}
     half = learnt(7, slice(0, 140))
     half.save(tmp_path / "half")
     again = load(tmp_path / "half")

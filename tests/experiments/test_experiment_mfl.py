@@ -15,8 +15,7 @@ from experiments.data import Splits, load, read_arrays, source, write_arrays
 from experiments.mfl import DECAYING, LINEAR, NETWORK, floored_epochs, sweep, variants
 from experiments.settings import CORRECTED, DATA, PUBLISHED, Case, Effort, cases
 from metrifair import datasets
-from metrifair.batches.samples import Samples
-from metrifair.batches.stratified import Layout
+from metrifair.batches.samples import Layout, Samples
 from metrifair.problem.cells import Comparison
 from metrifair.training.models import Network
 

@@ -15,8 +15,8 @@ from metrifair import energy_distance
 from metrifair.batches import Coverage, covering
 from metrifair.batches.samples import Samples
 from metrifair.problem.cells import Comparison
-from metrifair.training.losses import regression
 from metrifair.training.models import Network
+from metrifair.training.objective import regression
 
 RULE = (Comparison((0,), (1,)),)
 

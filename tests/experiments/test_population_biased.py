@@ -8,8 +8,14 @@ from montecarlo import check_distances, space_of, z_score
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 
-from experiments.populations import BiasedRegression, FiniteSpace, ShiftedTarget, fair_by_sorting, table_distances
-from metrifair.datasets.synthetic import BiasedClassification
+from experiments.populations import (
+    BiasedClassification,
+    BiasedRegression,
+    FiniteSpace,
+    ShiftedTarget,
+    fair_by_sorting,
+    table_distances,
+)
 
 SHARES = (0.2, 0.5, 0.8)
 DELTAS = (0.1, 0.25, 0.4, 0.6, 0.9, 1.5)

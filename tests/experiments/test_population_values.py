@@ -9,18 +9,21 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from experiments.populations import (
+    BiasedClassification,
     BiasedRegression,
     ExactOffset,
     Example1,
     FiniteSpace,
+    HiddenExperience,
     IndependentLabels,
     Normal,
+    OnlineRegression,
     SlopeRegression,
     normal_mmd_squared,
     reference_slopes,
     unrestricted_tradeoff,
 )
-from metrifair.datasets.synthetic import BiasedClassification, HiddenExperience, OffsetRegression, OnlineRegression
+from experiments.populations.synthetic import OffsetRegression
 from metrifair.errors import DataError
 
 POPULATIONS = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, norm
 
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import GroupRates, RatioRule, effective_counts, rated, ratio_intervals
+from metrifair.figures.selection_rates import GroupRates, RatioRule, compare_rates, effective_counts, ratio_intervals
 
 CONFIDENCE = 0.95
 
@@ -93,7 +93,7 @@ def interval_of(selected: np.ndarray, sizes: np.ndarray, group: int, reference: 
     rows = zip(counts, sizes.tolist(), strict=True)
     rates = [GroupRates(str(at), n, yes / n) for at, ((_, yes), n) in enumerate(rows)]
     found = (
-        rated(rates, counts, everyone=int(sizes.sum()), rule=RatioRule(reference, min_group_share=0.0))
+        compare_rates(rates, counts, everyone=int(sizes.sum()), rule=RatioRule(reference, min_group_share=0.0))
         .rates[group]
         .ratio_interval
     )

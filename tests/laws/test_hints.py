@@ -42,11 +42,11 @@ class Hint(NamedTuple):
 
 
 HINTS = {
-    *(Hint("api/audit_table.py", "cuts", "placeholder"), Hint("api/state.py", "name", "leave out")),
+    *(Hint("api/state.py", "cuts", "placeholder"), Hint("api/state.py", "name", "leave out")),
     *(Hint("auditing/decisions.py", name, "placeholder") for name in ("threshold", "reference")),
     *(Hint("auditing/group_metrics.py", *rest) for rest in (("threshold", "placeholder"), ("y_pred", "'scores'"))),
     *(
-        Hint("auditing/out_of_core/columns.py", *rest)
+        Hint("auditing/columns.py", *rest)
         for rest in (
             ("replace", "placeholder"),
             ("favorable_decision", "placeholder"),
@@ -55,9 +55,9 @@ HINTS = {
             ("decimal", "placeholder"),
         )
     ),
-    Hint("auditing/out_of_core/connections.py", "table", "placeholder"),
+    Hint("auditing/connections.py", "table", "placeholder"),
     *(
-        Hint("auditing/out_of_core/files.py", *rest)
+        Hint("auditing/files.py", *rest)
         for rest in (
             ("separator", "found"),
             ("encoding", "'cp1252'"),
@@ -66,7 +66,7 @@ HINTS = {
         )
     ),
     *(
-        Hint("auditing/out_of_core/formats.py", *rest)
+        Hint("auditing/formats.py", *rest)
         for rest in (
             ("encoding", "placeholder"),
             ("sheet", "placeholder"),
@@ -76,7 +76,7 @@ HINTS = {
             ("argument", "leave out"),
         )
     ),
-    Hint("auditing/out_of_core/tables.py", "favorable_decision", "placeholder"),
+    Hint("auditing/tables.py", "favorable_decision", "placeholder"),
     *(
         Hint("auditing/request.py", *rest)
         for rest in (
@@ -127,15 +127,15 @@ SENTENCES = {
     ],
     "auditing/group_metrics.py": ["pass a function that takes weights, or audit without them"],
     "auditing/monitor.py": ["audit the same groups, criteria and metrics in all"],
-    "auditing/out_of_core/columns.py": [
+    "auditing/columns.py": [
         "audit each by itself and compare the audits if they are several models",
-        "its values are {_value_counts(decisions)}",
+        "its values are {value_counts(counts.iter_rows())}",
         "name two columns",
         "subtract a constant from all of them, or round them yourself",
         "write numbers without a sign between thousands",
         "write shares, such as {first[:-1]}/100, without the sign",
     ],
-    "auditing/out_of_core/connections.py": [
+    "auditing/connections.py": [
         (
             "download the file and pass its path; databases are duckdb:FILE and what Ibis connects to, such as "
             "postgres://user@host/database"
@@ -143,18 +143,18 @@ SENTENCES = {
         "leave one of them out",
         "pass its path, without file://",
     ],
-    "auditing/out_of_core/files.py": [
+    "auditing/files.py": [
         "did you mean {alike!r}?",
         "its columns are {listed}",
         "its only column is {listed}",
         "look for another spelling",
     ],
-    "auditing/out_of_core/formats.py": [
+    "auditing/formats.py": [
         "change it where the file is written, or write the file as csv",
         "name it in one of them",
         "name it once",
     ],
-    "auditing/out_of_core/tables.py": ["cast it in a query or a view"],
+    "auditing/tables.py": ["cast it in a query or a view"],
     "auditing/request.py": ["name another column", "name another column, or shorten the names"],
     "auditing/state_file.py": ["count the scores of the positive label as a single column"],
     "cli/options.py": ["name it once"],
@@ -169,7 +169,7 @@ SENTENCES = {
     "postprocessing/calibration.py": ["; XianPostprocessor takes more"],
     "problem/attributes.py": ["cut it into groups"],
     "problem/predictions.py": [
-        "its values are {value_counts(decisions)}",
+        "its values are {value_counts(Counter(map(str, decisions)).items())}",
         "leave these rows out",
         "pass an array or a data frame",
         "pass its probability as a single column",

@@ -19,7 +19,7 @@ from tests.one_split import frontier
 
 # Names of sets, bands and intersections join the user's names and values by these.
 JOINTS = {"x"}
-DATA = {"everyone", "sex", "region", "age", "y", "f", "m", "north", "south", "west"}
+DATA = {"everyone", "sex", "region", "age", "label", "y", "f", "m", "north", "south", "west"}
 TYPED = {"call", "time", "source"}  # code, a time stamp, and what was read
 
 RANDOM = np.random.default_rng(0)
@@ -133,4 +133,4 @@ def test_a_sentence_would_be_found() -> None:
         "probability of north",
     ]
     assert not any(map(is_name, sentences))
-    assert all(map(is_name, ["y=1,region=north", "sex x region", "f x north"]))
+    assert all(map(is_name, ["label=1,region=north", "sex x region", "f x north"]))

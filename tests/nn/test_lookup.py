@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from metrifair.batches.samples import tensor_sides
-from metrifair.nn.lookup import BatchRows, CellLookup, plain_sides
+from metrifair.nn.penalty import BatchRows, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, scheme_of
 from metrifair.problem.cells import Comparison
 from metrifair.problem.criteria import criterion_named

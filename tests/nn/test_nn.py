@@ -27,8 +27,7 @@ from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
 from metrifair.problem.cells import Attribute, compiled
 from metrifair.problem.criteria import criterion_named
-from metrifair.training.losses import regression
-from metrifair.training.objective import Objective
+from metrifair.training.objective import Objective, regression
 
 N = 60
 GENERATOR = torch.Generator().manual_seed(0)

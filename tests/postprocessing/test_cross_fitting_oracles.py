@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsClassifier
 
-from metrifair.postprocessing import cross_fitting
-from metrifair.postprocessing.cross_fitting import assign_folds, out_of_fold, overfits, with_ties
+from metrifair.postprocessing import postprocessor
 from metrifair.postprocessing.group_model import fitted_group_model
-from metrifair.postprocessing.postprocessor import GivenRows
+from metrifair.postprocessing.postprocessor import GivenRows, assign_folds, out_of_fold, overfits, with_ties
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 
@@ -53,7 +52,7 @@ def test_scores_overfit_from_a_share_of_the_variation_on(closer: float, weighted
     truth, unseen = generator.normal(3.0, 1.0, 40), generator.normal(size=40)
     weight = generator.integers(1, 5, 40).astype(float) if weighted else np.ones(40)
     mean = sum(w * t for w, t in zip(weight, truth, strict=True)) / sum(weight)
-    own = unseen + closer * cross_fitting._OVERFIT * (truth - mean)
+    own = unseen + closer * postprocessor._OVERFIT * (truth - mean)
     assert overfits(own, unseen, truth, weight) == (closer > 1)
 
 

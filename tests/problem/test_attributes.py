@@ -46,12 +46,12 @@ def test_a_number_makes_one_dependence_in_every_set_and_no_groups() -> None:
     y = AGES % 3 == 0
     problem = problem_of(Given(y, TABLE), criterion="equalized_odds", continuous=["age", "region"])
     assert [str(one) for one in problem.comparisons] == [
-        "age, y=False",
-        "age, y=True",
-        "sex 'f' against 'm', y=False",
-        "sex 'f' against 'm', y=True",
-        "region, y=False",
-        "region, y=True",
+        "age, label=False",
+        "age, label=True",
+        "sex 'f' against 'm', label=False",
+        "sex 'f' against 'm', label=True",
+        "region, label=False",
+        "region, label=True",
     ]
     assert len(np.unique(problem.cell)) == 4  # by label and sex
     assert problem.attribute_values[:3].tolist() == [[20, 1, 20], [21, 0, 0], [22, 1, 1]]

@@ -175,20 +175,20 @@ def test_the_cell_of_a_sample_does_not_depend_on_the_others(case: Case) -> None:
     [
         (STATISTICAL_PARITY, {}, ["everyone"]),
         (RISK_PARITY, {}, ["everyone"]),
-        (EQUAL_OPPORTUNITY, {}, ["y=yes"]),
-        (EQUAL_OPPORTUNITY, {"positive": 0}, ["y=no"]),
-        (EQUAL_OPPORTUNITY, {"classes": "xyz", "positive": 2}, ["y=z"]),
-        (PREDICTIVE_EQUALITY, {}, ["y=no"]),
-        (PREDICTIVE_EQUALITY, {"classes": "xyz"}, ["y≠y"]),
-        (EQUALIZED_ODDS, {}, ["y=no", "y=yes"]),
-        (EQUALIZED_ODDS, {"classes": "xyz"}, ["y=x", "y=y", "y=z"]),
-        (BINNED, {"classes": ()}, ["y<0.5", "0.5≤y<1.5", "y≥1.5"]),
-        (replace(BINNED, bins=(3.0,), labels="positive"), {"classes": ()}, ["y≥3"]),
-        (replace(BINNED, bins=(3.0,), labels="negative"), {"classes": ()}, ["y<3"]),
+        (EQUAL_OPPORTUNITY, {}, ["label=yes"]),
+        (EQUAL_OPPORTUNITY, {"positive": 0}, ["label=no"]),
+        (EQUAL_OPPORTUNITY, {"classes": "xyz", "positive": 2}, ["label=z"]),
+        (PREDICTIVE_EQUALITY, {}, ["label=no"]),
+        (PREDICTIVE_EQUALITY, {"classes": "xyz"}, ["label≠y"]),
+        (EQUALIZED_ODDS, {}, ["label=no", "label=yes"]),
+        (EQUALIZED_ODDS, {"classes": "xyz"}, ["label=x", "label=y", "label=z"]),
+        (BINNED, {"classes": ()}, ["label<0.5", "0.5≤label<1.5", "label≥1.5"]),
+        (replace(BINNED, bins=(3.0,), labels="positive"), {"classes": ()}, ["label≥3"]),
+        (replace(BINNED, bins=(3.0,), labels="negative"), {"classes": ()}, ["label<3"]),
         (OVERLAPPING, {}, ["high", "low", "empty"]),
         (CONDITIONAL_STATISTICAL_PARITY, {"strata": separate_strata(["north", "south"])}, ["north", "south"]),
         (STATISTICAL_PARITY, {"strata": overlapping_strata(["old", "poor"])}, ["old", "poor"]),
-        (EQUAL_OPPORTUNITY, {"strata": separate_strata(["north"])}, ["y=yes,north"]),
+        (EQUAL_OPPORTUNITY, {"strata": separate_strata(["north"])}, ["label=yes,north"]),
     ],
 )
 def test_comparisons_say_where_they_compare(criterion: Criterion, options: dict, within: list[str]) -> None:
@@ -258,11 +258,11 @@ def test_targets_at_the_edge_of_a_bin_belong_to_the_upper_one() -> None:
     cells = compiled(BINNED, [SEX])
     found = cells.of(np.zeros((5, 1), dtype=int), labels=np.array([0.4, 0.5, 1.0, 1.5, 9.0]))
     assert [[one.within for one in cells.comparisons if cell in one.left] for cell in found] == [
-        ["y<0.5"],
-        ["0.5≤y<1.5"],
-        ["0.5≤y<1.5"],
-        ["y≥1.5"],
-        ["y≥1.5"],
+        ["label<0.5"],
+        ["0.5≤label<1.5"],
+        ["0.5≤label<1.5"],
+        ["label≥1.5"],
+        ["label≥1.5"],
     ]
 
 

@@ -23,7 +23,7 @@ from metrifair.problem.criteria import (
     Criterion,
     criterion_named,
 )
-from metrifair.training.losses import BINARY, MULTICLASS, Task, regression, scores
+from metrifair.training.objective import BINARY, MULTICLASS, Task, regression, scores
 
 # name, value, score, labels, strata, whether the sets depend on the label: method.md, section 2
 TABLE = [

@@ -17,7 +17,7 @@ from metrifair.problem.criteria import Criterion
 from metrifair.problem.losses import REGRESSION_LOSSES, log_losses, logits
 from metrifair.problem.predictions import scores_of
 from metrifair.problem.problem import Given, problem_of
-from metrifair.training.losses import BINARY, MULTICLASS, Task, regression
+from metrifair.training.objective import BINARY, MULTICLASS, Task, regression
 
 RANDOM = np.random.default_rng(5)
 OUTPUT = torch.as_tensor(RANDOM.normal(scale=2, size=(3, 40)))  # three models

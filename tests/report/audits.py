@@ -9,10 +9,10 @@ import numpy as np
 from metrifair.auditing.records import AuditRecord, Decisions, Distribution, Finding, Note, WitnessCurve
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import GroupRates, RatioRule, rated
+from metrifair.figures.selection_rates import GroupRates, RatioRule, compare_rates
 
 GRID = [step / 120 for step in range(121)]
-SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "y=1", 0.12))
+SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "label=1", 0.12))
 
 
 def bells_of(groups, shift=0.0):
@@ -99,7 +99,7 @@ def decisions_of(attribute, within, bells, size, scale):
         for number, (name, bell) in enumerate(bells.items())
     ]
     counts = np.array([[(1 - rate.selection_rate) * rate.size, rate.selection_rate * rate.size] for rate in rates])
-    told = rated(rates, counts, everyone=sum(rate.size for rate in rates), rule=RatioRule(min_group_share=0))
+    told = compare_rates(rates, counts, everyone=sum(rate.size for rate in rates), rule=RatioRule(min_group_share=0))
     selected = [rate.selection_rate for rate in rates]
     spread = max(selected) - min(selected)
     return Decisions(
@@ -160,7 +160,7 @@ def many_findings(count, *, attribute="region"):
         yield Finding(
             attribute,
             "equalized_odds",
-            f"y={number % 2},county={number // 60}",
+            f"label={number % 2},county={number // 60}",
             (f"district number {number % 29}", f"district number {(number + 7) % 30}"),
             (100 + number, 1000 + number),
             metrics[number % 3],

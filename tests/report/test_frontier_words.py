@@ -85,7 +85,7 @@ def test_one_model_is_shown_once():
 def test_the_headline_says_whether_the_limit_is_kept():
     verdicts = [headline(FrontierView(TWO, chosen=TWO[1], limit=limit))[1] for limit in (0.1, 0.0999)]
     assert verdicts[0] == "It keeps the unfairness limit of 0.1 on test rows."
-    assert verdicts[1].startswith("It misses the unfairness limit of 0.0999 on test rows (0.100): choose with a lower")
+    assert verdicts[1].startswith("It misses the unfairness limit of 0.0999 on test rows (0.100): choose with a")
 
 
 def test_the_headline_says_that_no_model_keeps_the_limit():

@@ -93,7 +93,7 @@ def test_curves_without_lines_are_thinned():
 
 def test_a_row_holds_the_numbers_of_its_finding():
     finding = Finding(
-        "sex", "equalized_odds", "y=1", ("f", "m"), (10, 20), "energy", 0.123456, Interval(0.1, 0.2), 0.11,
+        "sex", "equalized_odds", "label=1", ("f", "m"), (10, 20), "energy", 0.123456, Interval(0.1, 0.2), 0.11,
         Interval(0.05, 0.3), 0.4, 0.5, 0.9, 0.04, at=0.5, shares=(0.25, 0.75),
     )  # fmt: skip
     content = audit_content(demo_record(findings=[finding], distributions=[], decisions=[]))
@@ -108,7 +108,7 @@ def test_a_row_holds_the_numbers_of_its_finding():
     assert content["places"][0] == {
         "attribute": 0,
         "criterion": "Equalized odds",
-        "within": "y=1",
+        "within": "label=1",
         "distribution": None,
     }
 

@@ -14,7 +14,7 @@ from metrifair.figures.selection_rates import GroupRates
 from metrifair.wording.findings import finding_sentence
 from metrifair.wording.glossary import audit_glossary, highlights, overview
 from metrifair.wording.notes import notes_by_topic
-from metrifair.wording.rates import selected_text
+from metrifair.wording.rates import table_selected_text
 
 
 def kind_of(finding):
@@ -136,10 +136,14 @@ def test_a_ratio_of_few_rows_is_no_highlight():
         ({"favorable": "low"}, "Below threshold 0.5"),
         ({"selected_by": "median"}, "Above the median score 0.5"),
         ({"selected_by": "median", "favorable": "low"}, "Below the median score 0.5"),
+        ({"selected_by": "decisions"}, "With the decision “1”"),
+        ({"selected_by": "decisions", "favorable": "low"}, "With the decision “0”"),
+        ({"selected_by": "decisions", "favorable_decision": "Advanced"}, "With the decision “Advanced”"),
     ],
 )
 def test_it_is_said_who_is_selected(changes, said):
-    assert selected_text(0.5, changes.get("selected_by", "threshold"), changes.get("favorable", "high")) == said
+    table = Decisions("sex", "everyone", 0.5, [], 0.0, None, **changes)
+    assert table_selected_text(table) == said
 
 
 def test_the_largest_of_several_gaps_is_given_bounds_that_hold_for_all():

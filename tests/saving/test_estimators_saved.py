@@ -32,8 +32,7 @@ from metrifair.estimators import FairClassifier, FairEstimator, FairRegressor, f
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.saving.modelfile import Content, from_bytes, prefixed, to_bytes, under
 from metrifair.saving.models import content_of, model_of
-from metrifair.saving.records import Classes
-from metrifair.saving.scheme import classes_of, classes_record
+from metrifair.saving.records import Classes, classes_of, classes_record
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

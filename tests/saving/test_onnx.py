@@ -31,8 +31,7 @@ from metrifair import (
 )
 from metrifair.errors import DataError, MissingExtra
 from metrifair.estimators.table_model import TableModel
-from metrifair.saving.onnx import onnx_model
-from metrifair.saving.onnx_trees import forest_of
+from metrifair.saving.onnx import forest_of, onnx_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

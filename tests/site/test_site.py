@@ -12,7 +12,6 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 import pytest
 
 import metrifair
-from metrifair.datasets import synthetic
 
 SITE = Path(os.environ.get("METRIFAIR_SITE", ""))
 if "METRIFAIR_SITE" not in os.environ:
@@ -24,7 +23,7 @@ def public_names() -> list[str]:
     """Every name that users may write, as they write it."""
     names = [f"metrifair.{name}" for name in metrifair.__all__ if name not in {*MODULES, *dir_of("errors")}]
     names += [f"metrifair.{room}.{name}" for room in MODULES for name in dir_of(room) if not name.isupper()]
-    return names + [f"metrifair.datasets.synthetic.{name}" for name in synthetic.__all__]
+    return names
 
 
 def dir_of(room: str) -> list[str]:
@@ -74,7 +73,7 @@ def test_every_public_name_has_a_page_with_an_example(name: str) -> None:
 def eval_name(name: str) -> object:
     value: object = metrifair
     for part in name.split(".")[1:]:
-        value = synthetic if part == "synthetic" else getattr(value, part)
+        value = getattr(value, part)
     return value
 
 

@@ -173,7 +173,7 @@ def test_intervals_cover_the_distance_between_the_populations() -> None:
         )
         part = data.held_out(np.arange(400))
         found = Predictions(score, (score >= 0.5).astype(int), "probability")
-        resampled = Evaluator(part, part, part, 0, (), part, 0.0, test_fold=fold).resampled(found)
+        resampled = Evaluator(part, part, part, part, test_fold=fold).resampled(found)
         interval = resampled_interval(resampled, ks_2samp(score[group == 0], score[group == 1]).statistic)
         covered += interval.low <= truth <= interval.high
     assert covered >= 93

@@ -1,4 +1,4 @@
-"""Several families on one frontier: names, knobs, who needs the group, the choice, certificates, files and ledgers."""
+"""Several families on one frontier: parameters, who needs the group, the choice, certificates, files and ledgers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.report.frontier import page_content
 from metrifair.tradeoff.points import pareto
-from metrifair.tradeoff.selection import bound
+from metrifair.tradeoff.result import bound
 from tests.one_split import frontier
 
 RNG = np.random.default_rng(0)
@@ -72,7 +72,7 @@ def test_every_model_is_named_by_family_and_by_what_it_needs(front: Frontier) ->
 def test_families_reach_what_they_reach_alone(front: Frontier) -> None:
     alone = frontier(FAMILIES["moved"], X, Y, sensitive_features=A, strengths=[0.0, 0.5, 1.0], random_state=0)
     assert alone.parameter == "tolerance"
-    assert not alone.knobs
+    assert not alone.parameters
     for own, other in zip(alone.points, front.points[3:6], strict=True):
         assert (own.accuracy, own.unfairness) == (other.accuracy, other.unfairness)
     # The group makes the model's own unfairness vanish; the tolerance 1 is the model itself.
@@ -84,7 +84,7 @@ def test_families_reach_what_they_reach_alone(front: Frontier) -> None:
 def test_a_list_of_estimators_is_families_under_their_classes_names() -> None:
     moved = BarycenterPostprocessor(LINEAR, folds=1)
     found = made([LINEAR, moved, moved], strengths=[0.0], tolerances=[0.0])
-    assert list(found.knobs) == [
+    assert list(found.parameters) == [
         "FairClassifier (linear)",
         "BarycenterPostprocessor of FairClassifier (linear)",
         "BarycenterPostprocessor of FairClassifier (linear) #2",
@@ -128,7 +128,7 @@ def test_a_file_keeps_families(front: Frontier, tmp_path: Path) -> None:
     front.save(tmp_path / "front")
     again = load(tmp_path / "front")
     assert again.points == front.points
-    assert again.knobs == front.knobs
+    assert again.parameters == front.parameters
     assert again.chosen == front.chosen
     np.testing.assert_array_equal(
         again.models[3].predict(X, sensitive_features=A), front.models[3].predict(X, sensitive_features=A)

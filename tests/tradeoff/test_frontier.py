@@ -742,7 +742,7 @@ def test_small_groups_are_named_with_their_rows_and_what_to_do() -> None:
     )
     tribe[100:] = "others"
     assert said(tribe) == f"{first}{left_out}show them.{last}"
-    assert "“few” of tribe (2 in test rows, y=1)" in said(tribe, "equal_opportunity")
+    assert "“few” of tribe (2 in test rows, label=1)" in said(tribe, "equal_opportunity")
     assert said(np.arange(200) % 2) == ""
     assert "“1” of tribe (20 in test rows)" in said(np.arange(200) % 2, rows=40)
 

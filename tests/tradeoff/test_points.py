@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.populations import Example1
-from metrifair.datasets.synthetic import OffsetRegression
+from experiments.populations.synthetic import OffsetRegression
 from metrifair.tradeoff.points import Point, area, pareto
 
 On = Literal["scores", "decisions"]

@@ -17,9 +17,8 @@ from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
 from metrifair.training.loop import RowsObjective
-from metrifair.training.losses import BINARY, MULTICLASS, constant_output, regression
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, MULTICLASS, Objective, constant_output, regression
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from metrifair.training import lbfgs
-from metrifair.training.lbfgs import Preconditioner, minimum
+from metrifair.training import solver
+from metrifair.training.solver import Preconditioner, minimum
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ def test_a_start_that_is_the_minimum_is_returned() -> None:
 
 
 def test_running_out_of_iterations_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lbfgs, "MOST_ITERATIONS", 3)
+    monkeypatch.setattr(solver, "MOST_ITERATIONS", 3)
     found = minimum(rosenbrock, np.full(5, -0.5), same, tolerance=1e-14)
     assert (found.iterations, found.converged) == (3, False)
     assert found.value < rosenbrock(np.full(5, -0.5))[0]

@@ -20,9 +20,8 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, Trained, models, train, weighted_moments
-from metrifair.training.losses import BINARY, MULTICLASS, regression
 from metrifair.training.models import Network, StackedModule
-from metrifair.training.objective import Objective, Terms
+from metrifair.training.objective import BINARY, MULTICLASS, Objective, Terms, regression
 
 PAIR = (Comparison((0,), (1,)),)
 TRIPLE = (Comparison((0,), (1,)), Comparison((0,), (2,)), Comparison((1,), (2,)))

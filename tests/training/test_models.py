@@ -19,10 +19,9 @@ from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train, weighted_moments
-from metrifair.training.adam import Adam
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Model, Moments, Network, Scaling, StackedModule, member, stacked
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective
+from metrifair.training.stack import Adam
 from tests.one_split import frontier
 
 SEEDS, STRENGTHS, ROWS, FEATURES = (3, 4), 3, 7, 5

@@ -19,8 +19,7 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Attribute, Comparison, Dependence, compiled
 from metrifair.problem.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion, separate_strata
-from metrifair.training.losses import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, MULTICLASS, REGRESSION_LOSSES, Objective, Task, regression
 
 RANDOM = np.random.default_rng(11)
 N, CLASSES, MODELS = 30, 3, 4

@@ -16,20 +16,17 @@ from hypothesis import strategies as st
 from oracles import proven
 from torch import Tensor
 
-from experiments.populations import reference_slopes
+from experiments.populations import OnlineRegression, reference_slopes
 from metrifair import energy_distance
 from metrifair.batches import Coverage
-from metrifair.batches.covering import PATIENCE
-from metrifair.batches.samples import Samples
-from metrifair.datasets.synthetic import OnlineRegression
+from metrifair.batches.samples import PATIENCE, Samples
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.cells import Attribute, Comparison, compiled
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY
 from metrifair.training import weighted_moments
-from metrifair.training.losses import BINARY, regression
 from metrifair.training.models import Moments, Network, StackedModule
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective, regression
 from metrifair.training.online import Learner
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment

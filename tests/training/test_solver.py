@@ -17,7 +17,7 @@ from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.estimators.settings import is_solved, objective_for
-from metrifair.training import lbfgs, solver
+from metrifair.training import solver
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 from tests.one_split import frontier
@@ -425,7 +425,7 @@ def test_a_network_has_no_coefficients() -> None:
 
 
 def test_an_unfinished_search_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lbfgs, "MOST_ITERATIONS", 2)
+    monkeypatch.setattr(solver, "MOST_ITERATIONS", 2)
     with pytest.warns(ConvergenceWarning, match="iterations at strength 0, 2; scale X"):
         fit_stack(FairClassifier(model="linear"), X, Y, strengths=[0.0, 2.0], seeds=[0], sensitive_features=TWO)
 

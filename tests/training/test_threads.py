@@ -11,8 +11,8 @@ import torch
 
 from metrifair import FairClassifier
 from metrifair.training import loop
-from metrifair.training.adam import Adam
 from metrifair.training.loop import one_thread
+from metrifair.training.stack import Adam
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

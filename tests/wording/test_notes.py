@@ -18,7 +18,7 @@ TRAINED = (
     "These rows trained or selected the model. Confidence intervals and p-values describe these rows only; gaps on "
     "other rows may be larger. "
 )
-PAIRS = [["a", "b", "y=1"], ["a", "rest", "everyone"]]
+PAIRS = [["a", "b", "label=1"], ["a", "rest", "everyone"]]
 SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "constant_scores": (
         {"score": 0.62},
@@ -36,7 +36,15 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         ),
     ),
     "nearly_all_selected": (
-        {"threshold": 0.5, "selected_by": "threshold", "favorable": "high", "share": 0.99, "low": 0.25, "high": 100.0},
+        {
+            "threshold": 0.5,
+            "selected_by": "threshold",
+            "favorable": "high",
+            "favorable_decision": None,
+            "share": 0.99,
+            "low": 0.25,
+            "high": 100.0,
+        },
         (
             "At threshold 0.5, at least 99.0% of every group are selected, so impact ratios say little. Check the "
             "threshold: the scores range from 0.25 to 100."
@@ -66,8 +74,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         ),
     ),
     "absent_groups": (
-        {"groups": [["c", "team", "y=1"]]},
-        "Not compared, because they have no rows: “c” of team in y=1.",
+        {"groups": [["c", "team", "label=1"]]},
+        "Not compared, because they have no rows: “c” of team in label=1.",
     ),
     "small_groups": (
         {"groups": [["c", "team", "everyone", 4]], "min_group_size": 30, "fewest": 5},
@@ -86,7 +94,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "undetectable_gaps": (
         {"pairs": PAIRS, "gap": 0.2},
         (
-            "Too few rows to rule out a gap of 20 percentage points: “a” and “b” in y=1, “a” and the other groups in "
+            "Too few rows to rule out a gap of 20 percentage points: “a” and “b” in label=1, “a” and the other groups in "
             "everyone."
         ),
     ),
@@ -142,7 +150,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "few_effective_rows": (
         {"pairs": PAIRS[:1], "fewest": 5},
-        "No confidence interval, because the weights leave an effective sample size below 5: “a” and “b” in y=1.",
+        "No confidence interval, because the weights leave an effective sample size below 5: “a” and “b” in label=1.",
     ),
     "training_rows": (
         {"dimension": 3},

@@ -10,20 +10,30 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from metrifair import FairRegressor, energy_distance
-from metrifair.datasets.synthetic import OnlineRegression
 
-stream = OnlineRegression(period=2000, slopes_seed=3)
+
+def chunks():
+    """80 chunks of 100 samples. The outcome is the largest of five linear functions, which change."""
+    generator = np.random.default_rng(3)
+    for start in range(0, 8000, 100):
+        if start % 2000 == 0:
+            slopes = generator.uniform(-2, 2, (10, 5))
+        X = generator.random((100, 10))
+        X[:, -1] = X[:, -1] < 0.5  # the group
+        yield X, (X @ slopes).max(axis=1)
+
+
 figure, panels = plt.subplots(1, 2, figsize=(8.4, 3.6), sharex=True)
 for strength in (0, 1.0):
     model = FairRegressor(strength, batch_size=32, random_state=0)
     seen, errors, gaps = [], [], []
-    for chunk in stream.stream(8000, seed=0, size=100):
-        group = chunk.X[:, -1].astype(int)
+    for X, y in chunks():
+        group = X[:, -1].astype(int)
         if seen:
-            predicted = model.predict(chunk.X)  # before the model learns from these rows
-            errors.append(np.mean((predicted - chunk.y) ** 2))
+            predicted = model.predict(X)  # before the model learns from these rows
+            errors.append(np.mean((predicted - y) ** 2))
             gaps.append(energy_distance(predicted[group == 0], predicted[group == 1]))
-        model.partial_fit(chunk.X, chunk.y, sensitive_features=group, groups=[0, 1])
+        model.partial_fit(X, y, sensitive_features=group, groups=[0, 1])
         seen.append(100 * len(seen))
     for panel, values in zip(panels, (errors, gaps), strict=True):
         smooth = np.convolve(values, np.ones(5) / 5, mode="valid")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Required, Unpack, overload
 
 import numpy as np
@@ -16,8 +17,9 @@ from metrifair.auditing.source import MemorySource, audit_source
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, in_groups
 from metrifair.problem.predictions import favorable_decisions
-from metrifair.problem.tables import Table, library_of
+from metrifair.problem.tables import Columns, Table, library_of
 from metrifair.support.checks import seed_of
+from metrifair.support.provenance import call_text
 
 
 class _RowArguments(AuditArguments, total=False):
@@ -29,12 +31,12 @@ class _RowArguments(AuditArguments, total=False):
 
 
 @overload
-def audit(y_true: Table | None, y_pred: Mapping[str, Table], **others: Unpack[_RowArguments]) -> AuditDifference: ...
+def audit(y_true: Table | None, y_pred: Mapping[str, Columns], **others: Unpack[_RowArguments]) -> AuditDifference: ...
 @overload
-def audit(y_true: Table | None, y_pred: Table, **others: Unpack[_RowArguments]) -> Audit: ...
+def audit(y_true: Table | None, y_pred: Columns, **others: Unpack[_RowArguments]) -> Audit: ...
 def audit(
     y_true: Table | None,
-    y_pred: Table | Mapping[str, Table],
+    y_pred: Columns | Mapping[str, Columns],
     *,
     sensitive_features: Table,
     control_features: Table | None = None,
@@ -118,19 +120,7 @@ def audit(
     0.3333333333333333
     """
     arguments = dict(locals())
-    request = Request.of(
-        options,
-        confidence=confidence,
-        continuous=continuous,
-        criteria=criteria,
-        metrics=metrics,
-        threshold=threshold,
-        pos_label=pos_label,
-        favorable=favorable,
-        favorable_decision=favorable_decision,
-        intersectional=intersectional,
-    )
-    seed = seed_of(random_state)
+    request, seed = Request.of(arguments), seed_of(random_state)
     generator = np.random.default_rng(seed)
     models = _models(y_pred)
     groups = sensitive_features if request.cuts is None else in_groups(sensitive_features, request.cuts)
@@ -138,16 +128,16 @@ def audit(
     for name, prediction in models.items():
         scores = prediction if favorable_decision is None else favorable_decisions(prediction, favorable_decision)
         source = MemorySource(scores, groups, y_true, control_features, sample_weight)
-        result = audit_source(source, request, generator, origin)
-        attributes = () if result.rows is None else result.rows.sample.problem.scheme.attributes
-        columns = {"score": [name] if name else [], "group": [attribute.name for attribute in attributes]}
-        result = result.with_provenance(audit, arguments, seed=seed, columns=columns, source="rows in memory")
+        facts = {"call": call_text(audit, arguments), "seed": seed, "source": "rows in memory"}
+        record, rows = audit_source(source, request, generator, origin=origin, **facts)
+        attributes = [attribute.name for attribute in rows.sample.problem.scheme.attributes]
+        provenance = replace(record.provenance, columns={"score": [name] if name else [], "group": attributes})
         library = library_of(prediction, sensitive_features, y_true, control_features, sample_weight)
-        audits[name] = Audit(result.record, result.rows, library)
+        audits[name] = Audit(replace(record, provenance=provenance), rows, library)
     return compare_named(audits, same_rows=True) if isinstance(y_pred, Mapping) else audits[""]
 
 
-def _models(y_pred: Table | Mapping[str, Table]) -> dict[str, Table]:
+def _models(y_pred: Columns | Mapping[str, Columns]) -> dict[str, Columns]:
     """Predictions by model; those of a single model have no name."""
     if isinstance(y_pred, str | os.PathLike):
         raise DataError(

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.api.group_metrics import GroupMetrics
+from metrifair.api.pages import PrintedPage
 from metrifair.auditing.group_metrics import Metric, PredictionKind, audited_by_group, metrics_by_group
 from metrifair.auditing.ranking import headline_finding, worst_finding
 from metrifair.auditing.record import record_of_rates
@@ -20,11 +22,10 @@ from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
 from metrifair.auditing.request import Reference
 from metrifair.auditing.source import AuditedRows
 from metrifair.errors import PYTHON, ArgumentNames, DataError
-from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, GroupRates, StandardName
-from metrifair.problem.tables import Backend, frame, frame_of
+from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, StandardName
+from metrifair.problem.tables import Backend, frame_of
 from metrifair.report.audit.charts import AuditChartKind, audit_chart
 from metrifair.report.html import framed, write_html
-from metrifair.report.pdf import print_pdf
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import TESTS, Description, describe, significance_text
@@ -77,33 +78,31 @@ _COLUMNS: FrameColumns = {
 }
 
 
-_RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] = {
-    "standard": (nw.String, lambda table, _: table.standard or None),
-    "attribute": (nw.String, lambda table, _: table.attribute),
-    "within": (nw.String, lambda table, _: table.within),
-    "group": (nw.String, lambda _, rate: rate.group),
-    "rows": (nw.Int64, lambda _, rate: rate.size),
-    "share": (nw.Float64, lambda _, rate: rate.share),
-    "selected": (nw.Int64, lambda _, rate: rate.selected),
-    "rate": (nw.Float64, lambda _, rate: rate.selection_rate),
-    "rate_low": (nw.Float64, lambda _, rate: rate.interval.low if rate.interval else None),
-    "rate_high": (nw.Float64, lambda _, rate: rate.interval.high if rate.interval else None),
-    "reference": (nw.String, lambda table, _: table.reference),
-    "ratio": (nw.Float64, lambda _, rate: rate.ratio),
-    "ratio_low": (nw.Float64, lambda _, rate: rate.ratio_interval.low if rate.ratio_interval else None),
-    "ratio_high": (nw.Float64, lambda _, rate: rate.ratio_interval.high if rate.ratio_interval else None),
-    "fisher_p": (nw.Float64, lambda _, rate: rate.p_value),
-    "shortfall": (nw.Int64, lambda _, rate: rate.shortfall),
-    "left_out": (nw.String, lambda _, rate: rate.left_out or None),
-    "too_few": (nw.Boolean, lambda _, rate: rate.few),
-    "mean_difference": (nw.Float64, lambda _, rate: rate.mean_difference),
-    "accuracy": (nw.Float64, lambda _, rate: rate.accuracy),
-    "true_positive_rate": (nw.Float64, lambda _, rate: rate.true_positive_rate),
-    "false_positive_rate": (nw.Float64, lambda _, rate: rate.false_positive_rate),
-    "selected_by": (nw.String, lambda table, _: table.selected_by),
-    "threshold": (nw.Float64, lambda table, _: table.threshold),
-    "favorable": (nw.String, lambda table, _: table.favorable),
+_RATE_COLUMNS: FrameColumns = {
+    "standard": (nw.String, lambda one: one.standard or None),
+    **field_columns(nw.String, "attribute", "within", "group"),
+    "rows": (nw.Int64, attrgetter("size")),
+    **field_columns(nw.Float64, "share"),
+    **field_columns(nw.Int64, "selected"),
+    "rate": (nw.Float64, attrgetter("selection_rate")),
+    **interval_columns("rate", "interval"),
+    **field_columns(nw.String, "reference"),
+    **field_columns(nw.Float64, "ratio"),
+    **interval_columns("ratio", "ratio_interval"),
+    "fisher_p": (nw.Float64, attrgetter("p_value")),
+    **field_columns(nw.Int64, "shortfall"),
+    "left_out": (nw.String, lambda one: one.left_out or None),
+    "too_few": (nw.Boolean, attrgetter("few")),
+    **field_columns(nw.Float64, "mean_difference", "accuracy", "true_positive_rate", "false_positive_rate"),
+    **field_columns(nw.String, "selected_by"),
+    **field_columns(nw.Float64, "threshold"),
+    **field_columns(nw.String, "favorable"),
 }
+"""Of the fields of a table and of one of its groups together."""
+
+
+def _decile_ratio(at: int, row: Any) -> float | None:
+    return row.decile_ratios[at] if row.decile_ratios else None
 
 
 class Viewable(Protocol):
@@ -118,7 +117,7 @@ def _view_of(frontier: Viewable | FrontierView) -> FrontierView:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit:
+class Audit(PrintedPage):
     """The result of an audit: findings, decisions, notes and a summary.
 
     Parameters
@@ -479,25 +478,6 @@ compute them.
         tables = () if by_group is None else by_group.record
         write_html(path, audit_html(record, title=title, frontier=view, group_metrics=tables))
 
-    def to_pdf(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the page of ``to_html`` as a PDF file, printed by Chromium or Google Chrome without a network.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        **options : object
-            Further options, as in ``to_html``.
-
-        Raises
-        ------
-        MissingBrowser
-            If neither browser is installed.
-        DataError
-            Where nothing can be written there.
-        """
-        print_pdf(partial(self.to_html, **options), path)
-
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
         tables = f"{count_text(len(self.decisions), 'table')} of decisions"
@@ -548,7 +528,7 @@ compute them.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RateTable:
+class RateTable(PrintedPage):
     """Selection rates and impact ratios by group; ``Audit.rates`` returns it.
 
     Parameters
@@ -592,15 +572,20 @@ class RateTable:
         >>> result.rates().to_frame("pandas")[["group", "ratio"]].values.tolist()
         [['a', 0.5], ['b', 1.0]]
         """
-        rows = [(table, rate) for table in self.tables for rate in (*table.rates, table.unknown) if rate is not None]
-        columns = {name: [value(*row) for row in rows] for name, (_, value) in _RATE_COLUMNS.items()}
-        for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
-            columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]
-        kinds = {name: _RATE_COLUMNS[name][0] if name in _RATE_COLUMNS else nw.Float64 for name in columns}
-        library = backend or self.audit.library
+        rows = [
+            SimpleNamespace(**vars(table), **vars(rate))
+            for table in self.tables
+            for rate in (*table.rates, table.unknown)
+            if rate is not None
+        ]
+        columns, library = dict(_RATE_COLUMNS), backend or self.audit.library
         if library not in ("polars", "pyarrow"):  # whose integers can be missing
-            kinds |= {name: nw.Float64 for name in ("selected", "shortfall") if None in columns[name]}
-        return frame(columns, kinds, library)
+            for name in ("selected", "shortfall"):
+                if any(getattr(row, name) is None for row in rows):
+                    columns |= field_columns(nw.Float64, name)
+        for at in range(9) if any(row.decile_ratios for row in rows) else ():
+            columns[f"ratio_at_{10 * (at + 1)}"] = nw.Float64, partial(_decile_ratio, at)
+        return frame_of(rows, columns, library)
 
     def to_json(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
         """The audit with these tables as JSON text, as ``Audit.to_json`` writes it.
@@ -661,25 +646,6 @@ class RateTable:
         record = replace(self.audit.record, provenance=self.audit.provenance.described(title, about))
         write_html(path, _rates_page(record, None if frontier is None else _view_of(frontier)))
         return None
-
-    def to_pdf(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the page of ``to_html`` as a PDF file, printed by Chromium or Google Chrome without a network.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        **options : object
-            Further options, as in ``to_html``.
-
-        Raises
-        ------
-        MissingBrowser
-            If neither browser is installed.
-        DataError
-            Where nothing can be written there.
-        """
-        print_pdf(partial(self.to_html, **options), path)
 
     def __repr__(self) -> str:
         lines = []

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import narwhals.stable.v2 as nw
 
 from metrifair.api.audit_result import JSON_VERSION, Audit, FrameColumns, field_columns, interval_columns
+from metrifair.api.pages import ComparedAudits
 from metrifair.auditing.compare import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
-from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame_of
 from metrifair.report.audit.difference import difference_html
-from metrifair.report.html import framed, write_html
-from metrifair.support.files import reason_of, write_json
+from metrifair.support.files import reason_of
 from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.compare import difference_sentences
 
@@ -35,7 +34,7 @@ _COLUMNS: FrameColumns = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AuditDifference:
+class AuditDifference(ComparedAudits):
     """A comparison of audits: each figure with the same figure of the first audit, the baseline.
 
     Parameters
@@ -54,6 +53,8 @@ class AuditDifference:
     >>> found.differences[0].verdict, list(found.audits)
     ('better', ['old', 'new'])
     """
+
+    kind = "comparison"
 
     audits: Mapping[str, Audit]
     record: DifferenceRecord
@@ -85,48 +86,10 @@ class AuditDifference:
         chosen = backend or next((one for one in known if one), None)
         return frame_of(self.differences, _COLUMNS, chosen)
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The comparison as JSON text: ``kind`` ("metrifair comparison"), ``version``, ``summary`` and all values.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            The file, if the text is to be written too.
-
-        Returns
-        -------
-        str
-            The text.
-        """
-        content = {"kind": "metrifair comparison", "version": 1, "summary": self.summary, **asdict(self.record)}
-        return write_json(content, path)
-
-    def to_html(
-        self, path: str | os.PathLike[str], *, title: str | None = None, about: Mapping[str, str] | None = None
-    ) -> None:
-        """Write one page with all audits and their differences.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        title : str, default=None
-            Title of the page; by default "Audits compared".
-        about : dict of str, default=None
-            Metadata shown in the report, such as the reason of the comparison.
-        """
-        write_html(path, self._page(title, about))
-
     def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         record = replace(self.record, origin=self.record.origin.described(title, about))
         audits = {name: one.record for name, one in self.audits.items()}
         return difference_html(record, audits, title=record.origin.title or "Audits compared")
-
-    def __repr__(self) -> str:
-        return "\n".join(self.summary)
-
-    def _repr_html_(self) -> str:
-        return framed(self._page(), height=640, title="Audits compared")
 
 
 def compare(
@@ -180,8 +143,7 @@ def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
 
 def compare_named(audits: Mapping[str, Audit], **options: Any) -> AuditDifference:
     """Compare each audit with the first; ``options`` are those of ``compare_audits``."""
-    results = {name: AuditResult(one.record, one.rows) for name, one in audits.items()}
-    return AuditDifference(audits, compare_audits(results, **options))
+    return AuditDifference(audits, compare_audits(audits, **options))
 
 
 def read_audit(audit: Audit | str | os.PathLike[str]) -> Audit:

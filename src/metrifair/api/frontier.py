@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 
+from metrifair.api.pages import PrintedPage
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import Utility, UtilityLike
@@ -25,9 +26,8 @@ from metrifair.support.provenance import call_text
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
 from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Point: for the examples
-from metrifair.tradeoff.result import TradeOff, held_out_columns
-from metrifair.tradeoff.search import SearchOptions
-from metrifair.tradeoff.selection import Wish
+from metrifair.tradeoff.result import TradeOff, Wish, held_out_columns
+from metrifair.tradeoff.sweep import SearchOptions
 from metrifair.wording.frontier import choice_warning, note_text, summary
 from metrifair.wording.frontier_view import FrontierView, figure_name
 
@@ -155,7 +155,7 @@ def frontier(
 
 
 @dataclass(eq=False, repr=False)
-class Frontier(TradeOff):
+class Frontier(PrintedPage, TradeOff):
     """Trained models with their accuracy and unfairness on test rows.
 
     :func:`metrifair.frontier` and :func:`metrifair.load` return it.
@@ -179,7 +179,9 @@ class Frontier(TradeOff):
     parameter : str, default="strength"
         The parameter of the estimator that was varied.
     floor : float, default=None
-        Unfairness that sampling noise alone would show on these rows.
+        Unfairness that sampling noise alone would show on the test rows.
+    validation_floor : float, default=None
+        The same on the validation rows.
     all_small : bool, default=False
         Whether all groups that are compared have few rows.
     utility : Utility, default=accuracy
@@ -192,7 +194,7 @@ class Frontier(TradeOff):
         Models that could have been trained, where the validation rows decide which ones were.
     source : SweepContext, default=None
         Rows and estimators in memory. Files do not contain them.
-    knobs : dict of str to str, default={}
+    parameters : dict of str to str, default={}
         The parameter that was varied, by family, where there are several.
     library : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
         Library of the data frames that were passed, which ``to_frame`` also uses.
@@ -207,6 +209,8 @@ class Frontier(TradeOff):
         The test point of the last selection.
     limit : float or None
         Its unfairness limit.
+    limit_confidence : float or None
+        Approximate confidence that the chosen model keeps the limit in the population, by the test rows.
     chosen_by : Utility or None
         Its measure of quality.
     change : Change or None
@@ -231,6 +235,7 @@ class Frontier(TradeOff):
         min_accuracy: float | None = None,
         rule: Literal["donini"] | None = None,
         utility: UtilityLike | None = None,
+        confidence: float | None = None,
         certified: bool = False,
         needs_group: bool | None = None,
     ) -> Any:
@@ -253,6 +258,10 @@ class Frontier(TradeOff):
             Selection rule: the least unfair among the models with 97 % of the best utility.
         utility : str, table of costs or scorer, default=None
             Measure of quality, as in :func:`metrifair.frontier`. None: the utility of the frontier.
+        confidence : float, default=None
+            Confidence level. With ``max_unfairness``: require that the model keeps the limit in the population with
+            this confidence, approximately. 0.9 is a good choice where groups are small. None: require that the model
+            keeps the limit on validation rows.
         certified : bool, default=False
             With ``max_unfairness``: require that the certified upper bound of the unfairness is within the limit. The
             bound holds jointly for all models of all families that were or could have been trained. It covers the
@@ -285,7 +294,7 @@ class Frontier(TradeOff):
         >>> front.select(max_unfairness=0.2), front.select(min_accuracy=0.85)
         ('model 1.0', 'model 0.0')
         """
-        best = self.choose(Wish(max_unfairness, min_accuracy, rule, certified), utility, needs_group)
+        best = self.choose(Wish(max_unfairness, min_accuracy, rule, certified, confidence), utility, needs_group)
         if warning := choice_warning(best.validation, best.test, self.chosen_by or self.utility):
             warnings.warn(warning, MetrifairWarning, stacklevel=2)
         return best.model
@@ -409,9 +418,10 @@ class Frontier(TradeOff):
             self.groups,
             [text for note in self.notes if (text := note_text(note))],
             {} if self.parameter == "strength" else {"strength": self.parameter},
-            knobs=self.knobs,
+            parameters=self.parameters,
             floor=self.floor,
             limit=self.limit,
+            limit_confidence=self.limit_confidence,
             utility=utility,
             constant=constant[0],
             constant_value=constant[1],
@@ -446,9 +456,10 @@ class Frontier(TradeOff):
         [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
         """
         rows = [_figures(outcome, self.utility) | {"chosen": outcome.test == self.chosen} for outcome in self.outcomes]
-        if self.knobs:
+        if self.parameters:
             rows = [
-                {"family": point.family, "parameter": self.knobs[point.family], "needs_group": point.needs_group} | row
+                {"family": point.family, "parameter": self.parameters[point.family], "needs_group": point.needs_group}
+                | row
                 for point, row in zip(self.points, rows, strict=True)
             ]
         kinds = {"seed": nw.Int64, "failed": nw.Boolean, "overfit": nw.Boolean, "chosen": nw.Boolean, "mark": nw.String}

@@ -1,4 +1,4 @@
-"""Models <-> model files: what the kind of a file stands for."""
+"""Read models and frontiers from model files, by the kind of the file."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from metrifair.saving.models import class_named, content_of
 from metrifair.support.files import write_file
 from metrifair.tradeoff.points import Outcome
 from metrifair.tradeoff.sweep import needs_group
-from metrifair.wording.frontier import constant_sentence, limit_sentence
+from metrifair.wording.frontier import constant_sentence, headline
 from metrifair.wording.frontier_view import FrontierView, figure_texts
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
@@ -96,7 +96,7 @@ def to_card(
     frontier : Frontier, default=None
         Frontier to report: the one that the model was selected from. The card shows the model's own figures if the
         frontier contains it. For a model with the same settings that was fitted on other rows, for example by
-        ``refit``, the card says which model the figures describe.
+        ``refit``, the card states which model the figures describe.
     path : str or os.PathLike, default=None
         The file, if the text is to be written too, such as README.md of a repository at a hub.
     title : str, default=None
@@ -140,29 +140,17 @@ def to_card(
     >>> [line for line in card.splitlines() if line.startswith("## ")]
     ['## Intended use', '## What it is', '## Figures by group', '## Limits', '## How to use it']
     """
-    _check_kinds(
-        {"audit": (audit, Audit), "frontier": (frontier, Frontier)},
-        {
-            "title": title,
-            "license": license,
-            "language": language,
-            "intended_use": intended_use,
-            "audited_rows": audited_rows,
-        },
-        {"datasets": datasets, "tags": tags},
-    )
+    _check_arguments(dict(locals()))
     inner = _last(model)
-    if not hasattr(model, "predict") or not any(hasattr(one, "n_features_in_") for one in (model, inner)):
-        raise DataError(f"model must be a fitted model, got {type(model).__name__}")
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
     title = title or f"{type(inner).__name__}{about}"
     view = None if frontier is None else frontier.view()
-    judged, apart = (None, "") if frontier is None else _judged(model, inner, frontier)
+    outcome, apart = (None, "") if frontier is None else _own_outcome(model, inner, frontier)
     head: dict[str, Value] = {"language": language or (), "license": license or ()}
     head |= _kind_of(inner, tags) | {"datasets": list(datasets)}
     audited = None if audit is None else _audited(model, audit, audited_rows)
     own = audit if audited is not None and audited.of_model else None
-    head |= _results(title, str(head["pipeline_tag"]), datasets, (frontier, view, None if apart else judged), own)
+    head |= _results(title, str(head["pipeline_tag"]), datasets, (frontier, view, None if apart else outcome), own)
     body = [
         f"# {markdown_text(title)}",
         f"Described by [metrifair](https://pypi.org/project/metrifair/) {__version__}.",
@@ -170,7 +158,7 @@ def to_card(
         intended_use or _UNSAID,
         "## What it is",
         markdown_table(("", ""), _facts(model, inner)),
-        *([] if view is None or judged is None else ["## What fairness cost", *_choice(view, judged, apart)]),
+        *([] if view is None or outcome is None else ["## What fairness cost", *_choice(view, outcome, apart)]),
         "## Figures by group",
         *([_UNAUDITED] if own is None else []),
         *([] if audit is None or audited is None else [*audited.lines, *audit_markdown(audit.record)]),
@@ -186,7 +174,7 @@ def to_card(
 
 
 class _Audited(NamedTuple):
-    """What a card says of an audit, and whether its figures are those of the model."""
+    """The lines of a card on an audit, and whether its figures are those of the model."""
 
     of_model: bool
     lines: Sequence[str]
@@ -213,25 +201,25 @@ def _fingerprint(model: Any) -> str | None:
     return None if content is None else fingerprint(content)
 
 
-def _check_kinds(
-    results: Mapping[str, tuple[object, type]], texts: Mapping[str, object], lists: Mapping[str, object]
-) -> None:
+def _check_arguments(given: Mapping[str, Any]) -> None:
     """Raise a DataError that names the first argument of the wrong kind."""
-    for name, (value, kind) in results.items():
-        if value is not None and not isinstance(value, kind):
-            article = "an" if name == "audit" else "a"
-            raise DataError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
-    for name, value in texts.items():
-        if not isinstance(value, str | None):
-            raise DataError(f"{name} must be text, got {reprlib.repr(value)}")
-    for name, value in lists.items():
-        listed = isinstance(value, Sequence) and not isinstance(value, str)
-        if not listed or not all(isinstance(one, str) for one in value):  # type: ignore[attr-defined]
-            raise DataError(f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(value)}")
+    for name, article, kind in (("audit", "an", Audit), ("frontier", "a", Frontier)):
+        if given[name] is not None and not isinstance(given[name], kind):
+            raise DataError(f"{name} must be {article} {kind.__name__}, got {type(given[name]).__name__}")
+    for name in ("title", "license", "language", "intended_use", "audited_rows"):
+        if not isinstance(given[name], str | None):
+            raise DataError(f"{name} must be text, got {reprlib.repr(given[name])}")
+    for name in ("datasets", "tags"):
+        listed = isinstance(given[name], Sequence) and not isinstance(given[name], str)
+        if not listed or not all(isinstance(one, str) for one in given[name]):
+            raise DataError(f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(given[name])}")
+    model = given["model"]
+    if not hasattr(model, "predict") or not any(hasattr(one, "n_features_in_") for one in (model, _last(model))):
+        raise DataError(f"model must be a fitted model, got {type(model).__name__}")
 
 
 def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
-    """What a model says of itself, name by name."""
+    """The facts that a model records, by name."""
     base, scheme = _last(getattr(inner, "base_", None)), _scheme(inner)  # whose scores a post-processor changes
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
     first = [model.encoder] if isinstance(model, TableModel) else steps
@@ -254,7 +242,7 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     given: dict[str, Any] = {}
     for one in (base, inner):
         given |= one.get_params(deep=False) if hasattr(one, "get_params") else {}
-    known |= {said: getattr(given.get(name), "name", given.get(name)) for name, said in _SETTINGS.items()}
+    known |= {label: getattr(given.get(name), "name", given.get(name)) for name, label in _SETTINGS.items()}
     known["Criterion"] = criterion_name(str(known["Criterion"])) if known["Criterion"] is not None else None
     known["Decides from a probability of"] = model.threshold if isinstance(model, TableModel) else None
     known["Needs the group to predict"] = "yes" if needs_group(inner) else "no"
@@ -262,7 +250,7 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
 
 
 def _scheme(inner: Any) -> Scheme | None:
-    """What values stood for at the fit, where the model keeps it; boosters do not."""
+    """The meaning of values at the fit; None for boosters, which do not keep it."""
     found = getattr(inner, "scheme_", None) or getattr(getattr(inner, "crossed_", None), "scheme", None)
     return found if isinstance(found, Scheme) else None
 
@@ -303,17 +291,17 @@ def _settings(model: Any) -> tuple[type, dict[str, str]]:
     }
 
 
-def _knobs(model: Any) -> list[Any]:
+def _parameters(model: Any) -> list[Any]:
     return [getattr(_last(model), name, None) for name in ("strength", "tolerance")]
 
 
-def _judged(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
+def _own_outcome(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
     """What the model itself reached there; or what one with its settings did, and in what that is another model."""
     kept = [one for one in frontier.outcomes if one.model is not None]
     own = next((one for one in kept if one.model is model or one.model is inner), None)
     if own is None:  # it may have been in a file meanwhile
         files = {type(one): _file(one) for one in (model, inner)}
-        near = (one for one in kept if _knobs(one.model) == _knobs(inner))  # making a file takes time
+        near = (one for one in kept if _parameters(one.model) == _parameters(inner))  # making a file takes time
         own = next((one for one in near if (file := files.get(type(one.model))) and file == _file(one.model)), None)
     if own is not None:
         moved = isinstance(model, TableModel) and model.threshold is not None
@@ -328,11 +316,11 @@ def _judged(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
     return min(alike, key=lambda one: one.job.seed != seed), "that was trained on other or fewer rows"
 
 
-def _choice(view: FrontierView, judged: Outcome, apart: str) -> Iterable[str]:
-    point, utility = judged.test, view.label(view.key).lower()
-    knob = "" if view.knobs else f"{view.label('strength').lower()} "  # several families name it themselves
-    named = f"{markdown_text(knob + view.strength_text(point))} and seed {point.seed}"
-    rows = "used neither for training nor for choosing" if judged.training is not None else "not used for choosing"
+def _choice(view: FrontierView, outcome: Outcome, apart: str) -> Iterable[str]:
+    point, utility = outcome.test, view.label(view.key).lower()
+    parameter = "" if view.parameters else f"{view.label('strength').lower()} "  # several families name it themselves
+    named = f"{markdown_text(parameter + view.strength_text(point))} and seed {point.seed}"
+    rows = "used neither for training nor for choosing" if outcome.training is not None else "not used for choosing"
     if apart:
         yield f"These are not figures of this model, but of one with the same settings {apart}."
     yield (
@@ -341,16 +329,17 @@ def _choice(view: FrontierView, judged: Outcome, apart: str) -> Iterable[str]:
     )
     texts = figure_texts(view, point)
     yield markdown_table(("Figure", "Value (95 % interval)"), ((view.label(key), text) for key, text in texts.items()))
-    chosen = limit_sentence(view) if point == view.choice and not apart else ""
+    limited = view.limit is not None and point == view.choice and not apart
+    chosen = headline(view)[1] if limited else ""
     marked = f"Mark of {'that' if apart else 'this'} model: {view.mark(point)}." if view.mark(point) else ""
     yield markdown_text(" ".join(filter(None, [chosen, constant_sentence(view), marked, *view.notes])))
     yield from origin_markdown(view.provenance)
 
 
 def _use(model: Any, inner: Any) -> str:
-    """How to read and call it, as far as this library knows."""
-    asks = needs_group(inner) and not isinstance(model, TableModel)  # a table model finds them in its table
-    call = f"model.predict(rows{', sensitive_features=groups' if asks else ''})"
+    """How to load the model and call it."""
+    by_argument = needs_group(inner) and not isinstance(model, TableModel)  # a table model finds them in its table
+    call = f"model.predict(rows{', sensitive_features=groups' if by_argument else ''})"
     if _file(model) is None:
         name = markdown_text(type(inner).__name__)
         return f"Those who publish this {name} say how it is read; metrifair does not. Then:\n\n```python\n{call}\n```"
@@ -361,7 +350,7 @@ def _use(model: Any, inner: Any) -> str:
 
 def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:
     if needs_group(inner):
-        yield "It asks for each person's group to predict, which may not be lawful everywhere."
+        yield "It needs each person's group to predict, which may not be lawful everywhere."
     if scheme := _scheme(inner):
         fair = ", ".join(markdown_text(str(attribute.name)) for attribute in scheme.attributes)
         if fair and getattr(inner, "strength", 1) != 0:
@@ -384,11 +373,11 @@ def _results(
     title: str,
     task: str,
     datasets: Sequence[str],
-    judged: tuple[Frontier | None, FrontierView | None, Outcome | None],
+    chosen: tuple[Frontier | None, FrontierView | None, Outcome | None],
     audit: Audit | None,
 ) -> dict[str, Value]:
     """The figures, as hubs list them; what they call data is the first name that there is, and one made of it."""
-    frontier, view, outcome = judged
+    frontier, view, outcome = chosen
     figures: list[dict[str, Value]] = []
     if view is not None and outcome is not None:
         values = {key: outcome.test.figure(key) for key in view.keys}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from metrifair.api.audit_result import Audit, FrameColumns, field_columns, interval_columns
 from metrifair.api.compare import read_audit
+from metrifair.api.pages import ComparedAudits
 from metrifair.api.state import AuditState
 from metrifair.auditing.monitor import Pool, series_record
 from metrifair.auditing.records import AuditRecord, Look, SeriesRecord
@@ -20,9 +21,7 @@ from metrifair.auditing.request import AuditOptions, Criteria, Request
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame_of
 from metrifair.report.audit.difference import series_html
-from metrifair.report.html import framed, write_html
 from metrifair.support.checks import seed_of
-from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance, call_text, files_of, made_now, names_of_files
 from metrifair.support.signatures import as_in
 from metrifair.wording.compare import series_sentences
@@ -39,7 +38,7 @@ _COLUMNS: FrameColumns = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AuditSeries:
+class AuditSeries(ComparedAudits):
     """Distances over time, and which of them have changed significantly since their baselines.
 
     Parameters
@@ -54,6 +53,8 @@ class AuditSeries:
     >>> monitor({"Monday": day, "Tuesday": day}, random_state=0).alarms
     []
     """
+
+    kind = "series"
 
     record: SeriesRecord
 
@@ -82,44 +83,9 @@ class AuditSeries:
         """
         return frame_of(self.record.series, _COLUMNS, backend)
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The series as JSON text: ``kind`` ("metrifair series"), ``version``, ``summary`` and all values.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            The file, if the text is to be written too.
-
-        Returns
-        -------
-        str
-            The text.
-        """
-        content = {"kind": "metrifair series", "version": 1, "summary": self.summary, **asdict(self.record)}
-        return write_json(content, path)
-
-    def to_html(
-        self, path: str | os.PathLike[str], *, title: str | None = None, about: Mapping[str, str] | None = None
-    ) -> None:
-        """Write the series as one page: a chart for each distance.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        title : str, default=None
-            Title of the page; by default "Audits over time".
-        about : dict of str, default=None
-            Metadata shown in the report.
-        """
+    def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         record = replace(self.record, origin=self.record.origin.described(title, about))
-        write_html(path, series_html(record, title=record.origin.title or "Audits over time"))
-
-    def __repr__(self) -> str:
-        return "\n".join(self.summary)
-
-    def _repr_html_(self) -> str:
-        return framed(series_html(self.record, title="Audits over time"), height=640, title="Audits over time")
+        return series_html(record, title=record.origin.title or "Audits over time")
 
 
 @as_in(AuditState.audit)
@@ -177,7 +143,8 @@ def monitor(
     >>> {(one.look, one.alarm) for one in monitor(days, random_state=0).alarms}
     {('day 2', 'worse')}
     """
-    origin = Provenance(call=call_text(monitor, dict(locals())), **made_now())
+    arguments = dict(locals())
+    origin = Provenance(call=call_text(monitor, arguments), **made_now())
     if not isinstance(states, Iterable) or isinstance(states, str):
         raise DataError(f"states must be a sequence or dict of audits or counts, one for each look, got {states!r}")
     looks = [] if isinstance(states, Mapping) else list(states)
@@ -186,7 +153,7 @@ def monitor(
         raise DataError(f"monitor needs at least two looks, got {len(named)}")
     seed = seed_of(random_state)
     generator = np.random.default_rng(seed)
-    request = Request.of(options, confidence=confidence, criteria=criteria, metrics=metrics)
+    request = Request.of(arguments)
     measured = replace(options or AuditOptions(), confidence=request.confidence, permutations=0)
     look = partial(AuditState.audit, criteria=criteria, metrics=metrics, random_state=generator, options=measured)
     audits = {name: look(one) if isinstance(one, AuditState) else read_audit(one) for name, one in named.items()}

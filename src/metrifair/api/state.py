@@ -8,15 +8,21 @@ from dataclasses import replace
 from itertools import compress
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.api.audit import audit
 from metrifair.api.audit_result import Audit
+from metrifair.auditing.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
+from metrifair.auditing.columns import ColumnLevels, Roles, check_some
+from metrifair.auditing.connections import Connected
+from metrifair.auditing.counting import FileRows
 from metrifair.auditing.decisions import at_or_above, number_or_default
-from metrifair.auditing.out_of_core.bins import StateCounts, StateGrid
+from metrifair.auditing.files import opened
+from metrifair.auditing.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditOptions, Criteria, Request, range_ends
-from metrifair.auditing.source import BinnedSource, audit_source
+from metrifair.auditing.source import audit_source
 from metrifair.auditing.state_file import (
     Shape,
     StateParts,
@@ -32,20 +38,23 @@ from metrifair.auditing.state_file import (
     plain,
     warn_of_the_same,
 )
+from metrifair.auditing.tables import TableRows
 from metrifair.errors import DataError, ModelFileError, Remedy
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
+from metrifair.problem.values import band_names
 from metrifair.saving.modelfile import Content, PathLike, read, write
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, is_number, seed_of
+from metrifair.support.provenance import call_text
 from metrifair.support.signatures import as_in
 from metrifair.wording.numbers import listed
 
 
-class AuditState:
+class AuditState(StateParts):
     """Counts of scores by cell (group, stratum and label) and bin, which are added up and audited later.
 
     The grid is fixed: at most 2^16 bins of equal width over ``score_range``. Each bin keeps its smallest and largest
@@ -82,30 +91,23 @@ class AuditState:
         name: str = "",
     ) -> None:
         given = (criteria,) if isinstance(criteria, str) else criteria
-        self.criteria = None if given is None else tuple(criterion_named(one).name for one in given)
-        self.score_range = range_ends("score_range", score_range)
+        known = None if given is None else tuple(criterion_named(one).name for one in given)
         if threshold != "auto" and not is_number(threshold):
             raise DataError(f"threshold must be a finite number or 'auto', got {threshold!r}")
-        self.threshold: Threshold = threshold if threshold == "auto" else float(threshold)  # type: ignore[arg-type]
         if not isinstance(name, str):
             raise DataError(f"name must be text, got {name!r}")
-        self.names: tuple[str, ...] = (name,) if name else ()
-        self.left_out = 0  # rows, withheld ones too
-        self.withheld = 0  # rows of small cells
-        self.shape: Shape | None = None  # None: nothing was counted yet
-        self.cells: list[tuple[Value, ...]] = []  # values of groups, controls and label, in ascending order
-        self.selected: Floats = np.zeros(0)  # rows, or weight, of each cell from the threshold on
-        self.counts: StateCounts | None = None
+        names = (name,) if name else ()
+        super().__init__(
+            known,
+            range_ends("score_range", score_range),
+            threshold if threshold == "auto" else float(threshold),  # type: ignore[arg-type]
+            names,
+        )
 
     @property
     def rows(self) -> int:
         """How many rows were counted."""
         return 0 if self.counts is None else int(self.counts.rows.sum())
-
-    @property
-    def _parts(self) -> StateParts:
-        parts = self.criteria, self.score_range, self.threshold, self.names, self.left_out, self.withheld
-        return StateParts(*parts, self.shape, self.cells, self.selected, self.counts)
 
     @property
     def exact(self) -> bool:
@@ -167,12 +169,11 @@ class AuditState:
             )
         groups = columns("sensitive_features", sensitive_features)
         controls = {} if control_features is None else columns("control_features", control_features)
-        keys = {**groups, **controls}
-        if len(keys) < len(groups) + len(controls):
-            raise DataError("sensitive_features and control_features must name different columns")
-        if y_true is not None:
-            (keys["y_true"],) = columns("y_true", y_true).values()
-        names = tuple(groups), tuple(controls), None if y_true is None else "y_true"
+        labels = {} if y_true is None else columns("y_true", y_true)
+        keys = {**groups, **controls, **labels}
+        if len(keys) < len(groups) + len(controls) + len(labels):
+            raise DataError("y_true, sensitive_features and control_features must name different columns")
+        names = tuple(groups), tuple(controls), next(iter(labels), None)
         shape = Shape(*names, problem.weight is not None, of_last=len(columns("y_pred", y_pred)) == 2)
         coded = []
         for name, column in keys.items():
@@ -231,7 +232,7 @@ class AuditState:
         1
         """
         found = AuditState(self.criteria, score_range=self.score_range, threshold=self.threshold)
-        warn_of_the_same([one._parts for one in (self, *others)])
+        warn_of_the_same([self, *others])
         for one in (self, *others):
             for what in ("score_range", "threshold", "criteria"):
                 ours, theirs = getattr(self, what), getattr(one, what)
@@ -249,13 +250,9 @@ class AuditState:
         return found
 
     def _take(self, shape: Shape, cells: Sequence[tuple[Value, ...]], selected: Floats, counts: StateCounts) -> None:
-        if self.shape is not None and shape != self.shape:
-            raise DataError(
-                f"counts of different columns do not add up: {self.shape}; and {shape}; count the same ones in both"
-            )
+        self.shape = shape if self.shape is None else shape.together(self.shape)
         ours = [] if self.counts is None else [(self.cells, self.selected, self.counts)]
         self.cells, self.selected, self.counts = added([*ours, (cells, selected, counts)])
-        self.shape = shape if self.shape is None else shape.together(self.shape)
 
     def without(self, min_group_size: int) -> AuditState:
         """The same without small cells.
@@ -297,7 +294,7 @@ class AuditState:
         min_group_size : int, default=1
             Minimum group size. Smaller cells are withheld, and their rows count as left out.
         """
-        write(path, content_of(self.without(min_group_size)._parts))
+        write(path, content_of(self.without(min_group_size)))
 
     @classmethod
     def load(cls, path: PathLike) -> AuditState:
@@ -333,7 +330,7 @@ class AuditState:
         """The state that a file holds."""
         parts = parts_of(content)
         found = cls(parts.criteria, score_range=parts.score_range, threshold=parts.threshold)
-        found.names, found.left_out, found.withheld, found.shape, found.cells, found.selected, found.counts = parts[3:]
+        vars(found).update(vars(parts))
         return found
 
     @as_in(audit)
@@ -372,17 +369,8 @@ class AuditState:
         0.15
         """
         arguments = dict(locals())
-        request = Request.of(
-            options,
-            confidence=confidence,
-            continuous=continuous,
-            criteria=self.criteria if criteria is None else criteria,
-            metrics=metrics,
-            threshold=self.threshold,
-            pos_label=pos_label,
-            favorable=favorable,
-            intersectional=intersectional,
-        )
+        asked = self.criteria if criteria is None else criteria
+        request = Request.of(arguments | {"criteria": asked, "threshold": self.threshold})
         for name, value in (("loss", request.loss), ("cuts", request.cuts), ("score_range", request.score_range)):
             if value is not None:
                 remedy = Remedy(name, leave_out=True)
@@ -391,11 +379,76 @@ class AuditState:
         seed = seed_of(random_state)
         if self.shape is None or self.counts is None or not self.cells:
             raise DataError("this state holds no rows; add some, or merge it with others")
-        check_last(self._parts, request)
-        rows = StateRows(self._parts, self.shape, self.counts)
-        result = audit_source(BinnedSource(rows), request, np.random.default_rng(seed))
+        check_last(self, request)
+        rows = StateRows(self, self.shape, self.counts)
         groups, controls, label = self.shape.groups, self.shape.controls, filter(None, [self.shape.label])
         columns = {"group": list(groups), "control": list(controls), "label": list(label)}
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
-        result = result.with_provenance(AuditState.audit, arguments, seed=seed, columns=columns, source=source)
-        return Audit(result.record, result.rows)
+        facts = {"call": call_text(AuditState.audit, arguments), "seed": seed, "columns": columns, "source": source}
+        return Audit(*audit_source(rows, request, np.random.default_rng(seed), **facts))
+
+
+def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, options: ReadOptions = AS_USUAL) -> None:
+    """Add the rows of a file of any size to a state, in one pass; rows that miss something are left out and counted."""
+    with opened(path, options) as source:
+        source.check(roles.by_role)
+        shape = Shape.of(roles, is_text=source.is_text)
+        rows, before, precision = FileRows(source, roles), state.rows, source.precision(roles.score)
+        for used in rows.batches():
+            codes_of = [code.astype(np.int64) - 1 for code in used.codes]
+            coded = list(zip(map(_values, rows.levels), codes_of, strict=True))
+            left_out = used.left_out.total()
+            state._add_coded(shape, coded, used.scores, used.weight, precision=precision, left_out=left_out)
+        check_some(source.name, roles, state.rows - before)
+
+
+def count_table(state: AuditState, place: Connected, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
+    """Add the rows of a table to a state, counted by the engine that has them: what a file of these rows would add."""
+    rows = TableRows.of(place, roles, missing=missing)
+    cells = rows.survey(number_or_default(state.threshold))
+    check_within(np.array(cells.ends), state.score_range)
+    grid = StateGrid.between(*state.score_range)
+    for level in rows.levels:
+        if level.cuts is not None and level.name not in roles.cuts:
+            raise DataError(
+                f"the column {level.name!r} has more values than a state holds",
+                remedy=Remedy("cuts", {level.name: ...}, ", the ends of the bands in which it is counted"),
+            )
+    values = [[None, *_values(level)] for level in rows.levels]
+    named = [tuple(own[code] for own, code in zip(values, codes, strict=True)) for codes in rows.cells]
+    state._take(Shape.of(roles), named, cells.selected, _counts(rows, grid))
+    state.left_out += sum(cells.left_out.values())
+
+
+def _values(level: ColumnLevels) -> list[Value]:
+    return [plain(value) for value in (level.values if level.cuts is None else band_names(level.cuts))]
+
+
+def _counts(rows: TableRows, grid: StateGrid) -> StateCounts:
+    """Entries by distinct score, or by bin of the state's grid where there are many."""
+    frame, sums = rows.counting, {"rows": nw.len()}
+    scaled = (nw.col("score") * grid.scale.inverse - grid.scale.low * grid.scale.inverse) * float(2.0**grid.power)
+    few = len(rows.answer(frame.select("score").unique().head(MOST_ATOMS + 1))) <= MOST_ATOMS
+    if rows.weighted:
+        sums["total"] = nw.col("weight").sum()
+    if few:
+        found, cell = rows.by_cell(frame, ["score"], sums)
+        low = high = found["score"].to_numpy() + 0.0
+        number, within = grid.places(low)
+        within = within * found["rows"].to_numpy()
+    else:
+        fine = ((scaled - scaled.floor()) * float(2**FINE) + 0.5).floor()
+        frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), fine=fine.cast(nw.Int64))
+        sums |= {"low": nw.col("score").min(), "high": nw.col("score").max(), "within": nw.col("fine").sum()}
+        if rows.weighted:
+            frame = frame.with_columns(moment=scaled * nw.col("weight"))
+            sums["moment"] = nw.col("moment").sum()
+        found, cell = rows.by_cell(frame, ["number"], sums)
+        low, high = (found[name].to_numpy() + 0.0 for name in ("low", "high"))
+        number, within = (found[name].to_numpy().astype(np.int64) for name in ("number", "within"))
+    weight = moment = np.zeros(0)
+    if rows.weighted:
+        weight = found["total"].to_numpy().astype(np.float64)
+        moment = weight * grid.scale.positions(low) if few else np.ldexp(found["moment"].to_numpy(), -grid.power)
+    counted: Integers = found["rows"].to_numpy().astype(np.int64)
+    return StateCounts(cell, number, low, high, counted, within.astype(np.int64), weight, moment, few).grouped()

@@ -1,4 +1,4 @@
-"""A frontier in a notebook: the report's slider, whose place Python knows and sets."""
+"""A frontier in a notebook: the report's slider, whose place Python reads and sets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
 
     _esm = widget_script()
     content = traitlets.Dict().tag(sync=True)  # what is drawn
-    said = traitlets.Unicode().tag(sync=True)  # why nothing was chosen, or what to know of the choice
+    said = traitlets.Unicode().tag(sync=True)  # why nothing was chosen, or a warning
     row = traitlets.Int().tag(sync=True)  # the place of the slider
     max_unfairness = traitlets.Float(None, allow_none=True).tag(sync=True)
     strength = traitlets.Float()
@@ -32,7 +32,7 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
         self._rows, content = view.rows, page_content(view)
         row: Any = content["start"]
         super().__init__(content=content, row=row, strength=self._rows[row].strength, max_unfairness=frontier.limit)
-        self._ready = True  # from here on a limit is a selection, also one that the frontier knows by now
+        self._ready = True  # a limit is now a selection, also one that the frontier has already
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -81,11 +81,11 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
         """Select, as one would by hand; the slider goes to what was chosen."""
         if change["new"] is None or not self._ready:
             return
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 self.frontier.select(max_unfairness=change["new"])
-                said = " ".join(str(one.message) for one in told)
+                said = " ".join(str(one.message) for one in caught)
             except DataError as error:
                 said = str(error)
         view = self.frontier.view()

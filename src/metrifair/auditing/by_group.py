@@ -7,7 +7,7 @@ then figures come with brackets. Intervals are Wilson's for shares, by DeLong's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from metrifair.auditing.records import ByGroup, GroupFigures, Measure, Reliabili
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import wilson_interval
+from metrifair.figures.selection_rates import headline_groups, wilson_interval
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.values import canonical_values
 from metrifair.support.arrays import Floats, Integers
@@ -73,8 +73,8 @@ def by_group_of(sample: AuditSample, selection: Selection | None, request: Reque
                 name, size = str(attribute.groups[one]), sample.size(own)
                 found_of = _figures(scores, right, confidence, probabilities=probabilities)
                 groups.append(GroupFigures(name, size, **found_of, group_value=values[one]))
-            enough = [one for one in groups if one.size >= request.min_group_size]
-            gaps = dict(_gaps(enough if len(enough) > 1 else groups, confidence))
+            small = [group.size < request.min_group_size for group in groups]
+            gaps = dict(_gaps(headline_groups(groups, small), confidence))
             found.append(ByGroup(attribute.name, within, groups, gaps, conditions))
     return found
 
@@ -257,7 +257,7 @@ def _roc(scores: LabeledScores) -> list[tuple[float, float]]:
     ]
 
 
-def _gaps(groups: list[GroupFigures], confidence: float) -> Iterator[tuple[str, Measure]]:
+def _gaps(groups: Sequence[GroupFigures], confidence: float) -> Iterator[tuple[str, Measure]]:
     """The largest less the smallest of each figure, by bounds that hold for all groups at once."""
     wider = normal_quantile(1 - (1 - confidence) / (2 * len(groups))) / normal_quantile((1 + confidence) / 2)
     for name in ("base_rate", "auc", "accuracy", "log_loss", "calibration_error"):

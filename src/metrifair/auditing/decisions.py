@@ -9,20 +9,27 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.out_of_core.bins import Bins, Refiner
+from metrifair.auditing.bins import Bins, Refiner
 from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
-from metrifair.auditing.sample import AuditSample, AuditSet, everyone_in, members_of, sets_of
+from metrifair.auditing.sample import AuditSample, AuditSet, Members, everyone_in, members_of, sets_of
 from metrifair.errors import DataError, Remedy
-from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, headline_rates, rated
+from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, compare_rates, headline_groups
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
+from metrifair.problem.values import canonical
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import shortlist
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
 _ROUNDING = 1e-12  # of sums of weights
 _DECILES = range(1, 10)
+_DIFFERENCES = {  # largest less smallest rate
+    "selection_difference": "selection_rate",
+    "true_positive_difference": "true_positive_rate",
+    "false_positive_difference": "false_positive_rate",
+    "accuracy_difference": "accuracy",
+}
 _LISTED = 10  # groups in a message
 _MOST_LOOKS = 8  # into the bin of the median
 
@@ -49,14 +56,14 @@ def threshold_for(
     >>> threshold_for(Request(standard="ll144"), decisions=False, probabilities=True)
     ('median', 'median')
     """
-    asked = request.threshold
-    if decisions and (asked == "auto" or (not isinstance(asked, str | None) and 0 < asked <= 1)):
+    threshold = request.threshold
+    if decisions and (threshold == "auto" or (not isinstance(threshold, str | None) and 0 < threshold <= 1)):
         return DEFAULT_THRESHOLD, "decisions"
-    if asked == "auto" and STANDARDS[request.standard or ""].by_median:
-        asked = "median"
-    if asked == "auto":
-        asked = DEFAULT_THRESHOLD if probabilities else None
-    if asked is None and request.standard:
+    if threshold == "auto" and STANDARDS[request.standard or ""].by_median:
+        threshold = "median"
+    if threshold == "auto":
+        threshold = DEFAULT_THRESHOLD if probabilities else None
+    if threshold is None and request.standard:
         why = "no threshold selects anybody" if request.threshold is None else "these scores are not probabilities"
         raise DataError(
             f"compares selection rates, and {why}",
@@ -64,7 +71,7 @@ def threshold_for(
             received=request.standard,
             remedy=Remedy("threshold", detail=", the lowest score that is selected, or 'median'"),
         )
-    return None if asked is None else (asked, "median" if asked == "median" else "threshold")
+    return None if threshold is None else (threshold, "median" if threshold == "median" else "threshold")
 
 
 def number_or_default(threshold: float | str | None) -> float:
@@ -189,10 +196,7 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
                 "compares with a reference group",
                 argument="standard",
                 received=request.standard,
-                remedy=Remedy(
-                    "reference",
-                    detail=f", one of the groups of {attribute.name}: {shortlist(list(map(repr, names)), _LISTED)}",
-                ),
+                remedy=Remedy("reference", detail=f", {groups}"),
             )
         same = [name for name, group in zip(names, attribute.groups, strict=True) if wanted in (group, name)]
         if wanted != HIGHEST and not same:
@@ -226,55 +230,67 @@ def _decisions(
 ) -> Decisions | None:
     """Those of one attribute within a set; None where there are no two groups."""
     problem, inside = problem_for(sample, request.standard), audited.units
-    attribute, (units, code, present) = problem.scheme.attributes[place], members_of(problem, inside, place)
-    if len(present) < 2:
+    attribute, members = problem.scheme.attributes[place], members_of(problem, inside, place)
+    if len(members.present) < 2:
         return None
-    positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None
-    shape = len(attribute.groups), 1 if positive is None else 2
-    own = slice(None) if len(units) == len(problem) else units  # everyone need not be copied
-    cell = code if positive is None else code * 2 + positive[own]
-    rows, weight = (None if part is None else part[own] for part in (sample.rows, sample.weight))
-    total, chosen = (
-        np.bincount(cell, of, shape[0] * shape[1]).reshape(shape)
-        for of in (rows if weight is None else weight, selection.amount[own])
-    )
-    counts = np.stack([total - chosen, chosen], -1).astype(np.float64)[present]
-    sizes = np.bincount(code, rows, shape[0])[present]
-    names = [str(attribute.groups[group]) for group in present]
-    # The spread of weights within a bin is not counted.
-    squares = None if weight is None or rows is not None else np.bincount(code, weight**2, shape[0])[present]
-    told = rated(
+    counts, sizes, squares = _group_counts(sample, selection, problem, members)
+    names = [str(attribute.groups[group]) for group in members.present]
+    rule, everyone = selection.rules[attribute.name], sample.size(inside)
+    table = compare_rates(
         [_rates(*group) for group in zip(names, sizes.tolist(), counts, strict=True)],
         counts.sum(1),
-        everyone=sample.size(inside),
-        rule=selection.rules[attribute.name],
+        everyone=everyone,
+        rule=rule,
         squares=squares,
-        weighted=weight is not None,
+        weighted=sample.weight is not None,
     )
-    rates = told.rates
+    rates: Sequence[GroupRates] = table.rates
     if STANDARDS[request.standard or ""].scores:
-        groups = [units[code == group] for group in present]
-        rates = _scored(rates, sample, inside, groups, selection.rules[attribute.name])
-    compared = headline_rates(rates) or rates
-    lost = inside[problem.groups[inside, place] < 0] if len(units) < len(inside) else inside[:0]
+        groups = [members.units[members.codes == group] for group in members.present]
+        rates = _scored(rates, sample, inside, groups, rule)
+    compared = headline_groups(rates, [rate.few for rate in rates])
+    missing = inside[problem.groups[inside, place] < 0] if len(members.units) < len(inside) else inside[:0]
+    differences: dict[str, Any] = {
+        name: _range([getattr(rate, field) for rate in compared]) for name, field in _DIFFERENCES.items()
+    }
     return Decisions(
         attribute.name,
         audited.within,
         selection.threshold,
         rates,
-        selection_difference=_range([rate.selection_rate for rate in compared]) or 0.0,
-        selection_ratio=told.ratio,
-        selection_ratio_interval=told.interval,
-        true_positive_difference=_range([rate.true_positive_rate for rate in compared]),
-        false_positive_difference=_range([rate.false_positive_rate for rate in compared]),
-        accuracy_difference=_range([rate.accuracy for rate in compared]),
-        reference=told.reference,
-        unknown=_unknown(sample, selection, lost, sample.size(inside)),
+        selection_ratio=table.ratio,
+        selection_ratio_interval=table.interval,
+        **differences,
+        reference=table.reference,
+        unknown=_unknown(sample, selection, missing, everyone),
         selected_by=selection.by,
         favorable=request.favorable,
+        favorable_decision=canonical(request.favorable_decision),
         standard=request.standard or "",
         conditions=audited.conditions,
     )
+
+
+def _group_counts(
+    sample: AuditSample, selection: Selection, problem: Problem, members: Members
+) -> tuple[Floats, Floats, Floats | None]:
+    """Weight by group, label and decision, (groups, labels, 2); rows of each group; and sums of squared weights.
+
+    The spread of weights within a bin is not counted, nor are its squares.
+    """
+    units, codes, present = members
+    positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None
+    shape = max(present) + 1, 1 if positive is None else 2
+    own = slice(None) if len(units) == len(problem) else units  # everyone need not be copied
+    cell = codes if positive is None else codes * 2 + positive[own]
+    rows, weight = (None if part is None else part[own] for part in (sample.rows, sample.weight))
+    total, chosen = (
+        np.bincount(cell, amount, shape[0] * shape[1]).reshape(shape)
+        for amount in (rows if weight is None else weight, selection.amount[own])
+    )
+    counts = np.stack([total - chosen, chosen], -1).astype(np.float64)[present]
+    squares = None if weight is None or rows is not None else np.bincount(codes, weight**2, shape[0])[present]
+    return counts, np.bincount(codes, rows, shape[0])[present], squares
 
 
 def _rates(name: str, size: float, table: Floats) -> GroupRates:
@@ -310,26 +326,25 @@ def _scored(
     at, everyone = names.index(rule.reference), counted.at(inside).astype(np.float64)
     center = float(counted.values @ everyone / everyone.sum())
     spread = float(np.sqrt((counted.values - center) ** 2 @ everyone / everyone.sum()))
-    own = [counted.at(units).astype(np.float64) for units in groups]
-    means = [float((counted.values - center) @ one / one.sum()) for one in own]
     cuts = [middle_of(np.cumsum(everyone), decile / 10) for decile in _DECILES]
-    shares = []  # of each group, beyond each decile
-    for one in own:
-        upto = np.append(0.0, np.cumsum(one)) / one.sum()
+    means, shares = [], []  # of each group; beyond each decile
+    for amounts in (counted.at(units).astype(np.float64) for units in groups):
+        upto = np.append(0.0, np.cumsum(amounts)) / amounts.sum()
+        means.append(float((counted.values - center) @ amounts / amounts.sum()))
         shares.append([upto[last] if sample.favorable == "low" else 1 - upto[first + 1] for first, last in cuts])
-    found = []
-    for rate, mean, beyond in zip(rates, means, shares, strict=True):
-        ratios = [
-            None if there <= _ROUNDING else float(own / there) for own, there in zip(beyond, shares[at], strict=True)
-        ]
-        found.append(
-            replace(
-                rate,
-                mean_difference=None if spread == 0 or rates[at].left_out else (mean - means[at]) / spread,
-                decile_ratios=() if rate.left_out else ratios,
-            )
+
+    def ratios(beyond: Sequence[float]) -> list[float | None]:
+        pairs = zip(beyond, shares[at], strict=True)
+        return [None if reference <= _ROUNDING else float(share / reference) for share, reference in pairs]
+
+    return [
+        replace(
+            rate,
+            mean_difference=None if spread == 0 or rates[at].left_out else (mean - means[at]) / spread,
+            decile_ratios=() if rate.left_out else ratios(beyond),
         )
-    return found
+        for rate, mean, beyond in zip(rates, means, shares, strict=True)
+    ]
 
 
 def _range(rates: Sequence[float | None]) -> float | None:

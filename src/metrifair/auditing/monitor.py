@@ -12,9 +12,8 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from metrifair.auditing.compare import Key, check_settings, compared_figures
-from metrifair.auditing.differences import ComparedFigure, change
-from metrifair.auditing.records import AuditRecord, Baseline, Look, SeriesRecord
+from metrifair.auditing.compare import Key, change, check_settings, compared_figures
+from metrifair.auditing.records import AuditRecord, Baseline, ComparedFigure, Look, SeriesRecord
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import Selection
 from metrifair.auditing.distribution import stand_ins
-from metrifair.auditing.out_of_core.formats import LIKE_MISSING
-from metrifair.auditing.out_of_core.rows import WITHHELD
+from metrifair.auditing.formats import LIKE_MISSING
 from metrifair.auditing.records import Decisions, Favorable, Finding, Note
 from metrifair.auditing.request import Plan, Threshold
 from metrifair.auditing.resampling import spread_of
-from metrifair.auditing.sample import AuditSample, Part, members_of
+from metrifair.auditing.sample import WITHHELD, AuditSample, Part, members_of
 from metrifair.figures.certificates import generalization_bounds
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
@@ -99,7 +98,8 @@ def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[
         return [Note("same_decision", {"threshold": decisions[0].threshold, "selected": rates == {1.0}})]
     if rates and min(rates) >= _NEARLY_ALL:
         table = decisions[0]
-        chosen = {"threshold": table.threshold, "selected_by": table.selected_by, "favorable": table.favorable}
+        names = "threshold", "selected_by", "favorable", "favorable_decision"
+        chosen = {name: getattr(table, name) for name in names}
         return [Note("nearly_all_selected", {**chosen, "share": _NEARLY_ALL, "low": low, "high": high})]
     return []
 

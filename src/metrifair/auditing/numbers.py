@@ -2,19 +2,20 @@
 
 Of a number people up to a cut are set against those above it; of names (``contrast="independence"``) each group against
 the rest. Everything that is found is read off one table: how many rows lie in each band of the attribute and at each
-score.
+score. With the joint distribution function C and its margins F (of scores) and G (of the attribute), the gap between
+people up to a cut and above it is (C - F G) / (G (1 - G)), and the squared distance covariance 4 x the integral of
+(C - F G)^2 over both; of names the same with C and G of each group by itself, and twice the sum over groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.band_table import METRICS, SCORES, BandTable, p_values
 from metrifair.auditing.decisions import are_decisions
 from metrifair.auditing.distribution import LargestGap, TwoSamples, bin_means, bins, largest_gap
 from metrifair.auditing.records import REST, AlongNumber, Distribution, Finding
@@ -28,6 +29,167 @@ from metrifair.metrics.dependence import distance_correlation, energy_dependence
 from metrifair.problem.bands import cuts_of, quantile_cuts
 from metrifair.problem.values import Value, band_names, canonical_values, number_name
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.special import student_quantile
+
+METRICS = ("kolmogorov", "wasserstein", "energy")  # those that are read off the table
+SCORES = 1024  # told apart in the table
+_MORE_SCORES = 128  # told apart where the attribute is permuted
+_SHUFFLED = 2**16  # rows up to which the attribute itself is permuted
+_FEW_CUTS, _FEW_SCORES = 20, 64  # of the smaller table that more rows, and the bootstrap, are drawn in
+_FEWEST_SCORES = 24  # where one row after the other is left out
+_BLOCK = 2**20  # numbers in the tables that are held at once
+
+
+class Gaps(NamedTuple):
+    """Of tables (..., bands, scores): the distances at each cut (..., cuts), and the dependence (...)."""
+
+    kolmogorov: Floats
+    wasserstein: Floats
+    energy: Floats  # the dependence
+
+    def worst(self, metric: str) -> Floats:
+        """What a finding says: the largest over all cuts, or the dependence."""
+        found: Floats = getattr(self, metric)
+        return found if metric == "energy" else found.max(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class BandTable:
+    """Rows, or weights, by bands of the attribute (ascending) and by score."""
+
+    counts: Floats  # (bands, scores)
+    scores: Floats  # (scores,)
+    levels: Floats  # (bands,): the mean of the attribute in each
+    named: bool = False  # bands are groups, in no order
+    compared: Integers | None = None  # the groups whose gaps are looked for; None: all
+
+    def scales(self, rows: Floats) -> Floats:
+        """What makes energy distances of distance covariances, where rows (..., bands) lie in the bands."""
+        share = rows / rows.sum(-1, keepdims=True)
+        far = 1 - np.eye(len(self.levels)) if self.named else np.abs(self.levels[:, None] - self.levels)
+        sums = share @ far
+        mean, squared = (share * sums).sum(-1), (share * (share @ far**2)).sum(-1)
+        variance = squared - 2 * (share * sums**2).sum(-1) + mean**2
+        usable = (variance > 0) & (mean > 0)
+        product = np.where(usable, variance * mean, 1.0)
+        return np.asarray(np.where(usable, 2 * squared / product, 0.0))
+
+    def gaps(self, counts: Floats | None = None) -> Gaps:
+        """Those of this table, or of others (..., bands, scores) with the same scores and levels."""
+        counts = self.counts if counts is None else counts
+        total = counts.sum((-2, -1), keepdims=True)
+        below = np.cumsum(counts.sum(-2, keepdims=True), -1) / total
+        sides = counts if self.named else np.cumsum(counts, -2)[..., :-1, :]
+        joint = np.cumsum(sides, -1)
+        joint /= total
+        share = joint[..., -1:].copy()
+        joint -= below * share
+        apart, steps = np.abs(joint, out=joint), np.append(np.diff(self.scores), 0.0)
+        inside = (share * (1 - share))[..., 0]
+        inside[inside <= 1e-12] = np.inf
+        gaps = [apart.max(-1) / inside, apart @ steps / inside]
+        if self.compared is not None:
+            gaps = [gap[..., self.compared] for gap in gaps]
+        apart *= apart
+        covariance = (apart @ steps) @ (np.full(len(self.levels), 2.0) if self.named else 4 * np.diff(self.levels))
+        return Gaps(gaps[0], gaps[1], self.scales(counts.sum(-1)) * covariance)
+
+    def coarser(self, cuts: int, scores: int) -> BandTable:
+        """At most so many cuts and scores; groups stay as they are."""
+        bands = len(self.counts)
+        few = self.named or bands <= cuts + 1
+        band_of = np.arange(bands) if few else np.arange(bands) * (cuts + 1) // bands
+        both = TwoSamples(self.scores, self.counts.sum(0), self.counts.sum(0))
+        bin_of = bins(both, scores)
+        counts = np.zeros((band_of[-1] + 1, bin_of[-1] + 1))
+        np.add.at(counts, (band_of[:, None], bin_of[None, :]), self.counts)
+        rows = self.counts.sum(1)
+        levels = np.bincount(band_of, rows * self.levels) / np.bincount(band_of, rows)
+        return BandTable(counts, bin_means(both, bin_of), levels, self.named, self.compared)
+
+    def resampled(self, rows: float, resamples: int, generator: np.random.Generator) -> Resampled:
+        """The root of the dependence in a table of fewer scores, in resamples of it, and with one row left out."""
+        small = self.coarser(len(self.counts), _FEW_SCORES)
+        rows = max(2, round(rows))
+        drawn = generator.multinomial(rows, (small.counts / small.counts.sum()).reshape(-1), size=resamples)
+        roots = small.roots(drawn.astype(np.float64).reshape(-1, *small.counts.shape))
+        few = self.coarser(len(self.counts), _FEWEST_SCORES)
+        share = few.counts / few.counts.sum()
+        used, without = np.argwhere(share > 0), np.zeros(0)
+        at_once = max(1, _BLOCK // share.size)
+        for start in range(0, len(used), at_once):
+            some = used[start : start + at_once]
+            left = np.repeat(share[None], len(some), axis=0)
+            left[np.arange(len(some)), some[:, 0], some[:, 1]] -= 1 / rows
+            without = np.append(without, few.roots(left))
+        weight = share[used[:, 0], used[:, 1]]
+        error = np.sqrt((rows - 1) * (weight @ (without - weight @ without) ** 2))
+        return Resampled(float(small.roots(small.counts)), roots, float(error), rows)
+
+    def roots(self, counts: Floats) -> Floats:
+        """Those of the dependence in tables (..., bands, scores)."""
+        return np.asarray(np.sqrt(np.maximum(self.gaps(counts).energy, 0.0)))
+
+
+class Resampled(NamedTuple):
+    """Roots of a dependence."""
+
+    here: float  # of the rows that there are
+    drawn: Floats  # of resamples
+    error: float  # by leaving one row out at a time (the jackknife)
+    rows: int
+
+    def interval(self, value: float, *, confidence: float, by_chance: bool) -> Interval:
+        """An interval of the dependence, on the scale of its root; from 0 on where chance shows as much.
+
+        Resamples depend more on the attribute than the sample does, as this does than the population: so much is taken
+        off its lower end. Of the two standard errors the larger one counts: that of the bootstrap is too small where
+        rows are few or the dependence is weak.
+        """
+        root = np.sqrt(max(value, 0.0))
+        bias = max(0.0, float(self.drawn.mean()) - self.here)
+        error = max(self.error, float(self.drawn.std(ddof=1)))
+        reach = student_quantile(self.rows - 1, (1 + confidence) / 2) * error
+        low, high = max(0.0, root - bias - reach), root + reach
+        if by_chance:
+            low, high = 0.0, max(high, float(np.quantile(self.drawn, confidence)))
+        return Interval(float(min(value, low**2)), float(max(value, high**2)))
+
+
+def p_values(table: BandTable, rows: int, permutations: int, generator: np.random.Generator) -> dict[str, float]:
+    """How often a permuted attribute shows as much with the same scores: the worst cut is looked for every time."""
+    used = table.coarser(*(len(table.counts), _MORE_SCORES) if rows <= _SHUFFLED else (_FEW_CUTS, _FEW_SCORES))
+    seen = {metric: float(used.gaps().worst(metric)) for metric in METRICS}
+    beyond, done = dict.fromkeys(METRICS, 1), 1  # the attribute as it is among them
+    for drawn in _permuted(used.counts, permutations, generator, shuffled=rows <= _SHUFFLED):
+        gaps = used.gaps(drawn)
+        done += len(drawn)
+        for metric in METRICS:
+            beyond[metric] += int((gaps.worst(metric) >= seen[metric] * (1 - 1e-9)).sum())
+    return {metric: times / done for metric, times in beyond.items()}
+
+
+def _permuted(counts: Floats, draws: int, generator: np.random.Generator, *, shuffled: bool) -> Iterator[Floats]:
+    """Tables with the same margins, several at a time: (some, bands, scores)."""
+    bands, scores = counts.shape
+    whole = np.rint(counts).astype(np.int64)
+    band, score = (np.repeat(place, whole.reshape(-1)) for place in np.indices(counts.shape).reshape(2, -1))
+    at_once = max(1, _BLOCK // counts.size)
+    for start in range(0, draws, at_once):
+        found = []
+        for _ in range(min(at_once, draws - start)):
+            if shuffled:
+                cell = generator.permutation(band) * scores + score
+                found.append(np.bincount(cell, minlength=counts.size).reshape(bands, scores))
+                continue
+            left, table = whole.sum(0), np.zeros_like(whole)
+            for place, size in enumerate(whole.sum(1)[:-1]):
+                table[place] = generator.multivariate_hypergeometric(left, size, method="marginals")
+                left = left - table[place]
+            table[-1] = left
+            found.append(table)
+        yield np.stack(found).astype(np.float64)
+
 
 _TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
 _SHARES = np.concatenate(
@@ -119,8 +281,12 @@ class Bands(NamedTuple):
 
     def below(self, cut: int) -> NDArray[np.bool_]:
         """Who is on the first side of a cut."""
-        found: NDArray[np.bool_] = self.band == self.at[cut] if self.named else self.band <= self.at[cut]
-        return found
+        return np.asarray(self.band == self.at[cut] if self.named else self.band <= self.at[cut])
+
+    def sizes(self, sample: AuditSample, cut: int) -> tuple[int, int]:
+        """Rows on both sides of a cut."""
+        below = self.below(cut)
+        return sample.size(self.units[below]), sample.size(self.units[~below])
 
 
 def _enough(own: NDArray[Any], everyone: float, min_group_size: int) -> Integers:
@@ -183,66 +349,68 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
     """The findings of an attribute: the worst cut by each metric, the dependence, and how sure one can be of them."""
     if not bands.sides:
         return WorstCut([], None)
-    part, name, units, everyone = bands.part, bands.attribute, bands.units, sample.size(bands.units)
     rows, levels = bands.levels()
     cut, table = _scanned(bands, levels)
     at = {"kolmogorov": cut, "wasserstein": _at(bands, int(table.gaps().wasserstein.argmax())), "energy": cut}
-    sizes = {
-        metric: (sample.size(units[below]), sample.size(units[~below]))
-        for metric, own in at.items()
-        for below in [bands.below(own.number)]
-    }
-    enough = {metric: min(own) >= plan.min_group_size for metric, own in sizes.items()}
-    enough["energy"] = everyone >= plan.min_group_size  # it is about all rows, not about a cut
     observed, correlation = _observed(sample, bands, cut, table)
     chances: dict[str, float] = {}
     if plan.permutations and not sample.weighted:
-        chances = p_values(table, everyone, plan.permutations, generator)
-    interval, jointly_in = _dependence_intervals(
+        chances = p_values(table, sample.size(bands.units), plan.permutations, generator)
+    interval, jointly = _dependence_intervals(
         sample, bands, plan, observed=observed, chances=chances, generator=generator
     )
-    joint = {"energy": jointly_in} if sample.weighted or plan.vc_dimension is None else {}
-    alone, jointly = None, None
+    evidence: dict[str, dict[str, Any]] = {metric: {"p_value": chances.get(metric)} for metric in METRICS}
+    evidence["energy"] |= {"interval": interval, "correlation": correlation}
+    if sample.weighted or plan.vc_dimension is None:
+        evidence["energy"]["joint_interval"] = jointly
     if not sample.weighted and plan.vc_dimension is None:
-        alone, jointly, joint["kolmogorov"] = _proven(bands, rows, cut, plan)
-    scores = cut.sides.values
-    span = float(scores[-1] - scores[0])
+        evidence["kolmogorov"] |= _proven(bands, rows, cut, plan)
     findings = [
-        Finding(
-            name,
-            part.criterion,
-            part.within,
-            bands.sides[at[metric].number],
-            sizes[metric],
-            metric,
-            observed[metric],
-            interval=interval if metric == "energy" else None,
-            certified=alone if metric == "kolmogorov" else None,
-            certified_jointly=jointly if metric == "kolmogorov" else None,
-            p_value=chances.get(metric) if enough[metric] else None,
-            cuts=len(bands.sides),
-            enough=enough[metric],
-            joint_interval=joint.get(metric) if enough[metric] else None,
-            at=at[metric].gap.score,
-            shares=at[metric].gap.shares,
-            span=span,
-            cut=None if bands.named else float(bands.cuts[at[metric].number]),
-            correlation=correlation if metric == "energy" else None,
-            group_values=(bands.group_values[at[metric].number], None),
-            conditions=part.conditions,
-        )
+        _cut_finding(sample, bands, at[metric], plan, metric=metric, value=observed[metric], **evidence[metric])
         for metric in plan.named_metrics()
         if metric in METRICS
     ]
+    return WorstCut(findings, _halves(sample, bands, cut, plan))
+
+
+def _cut_finding(sample: AuditSample, bands: Bands, cut: _Cut, plan: Plan, **evidence: Any) -> Finding:
+    """The finding at a cut; tests and joint intervals only of enough rows."""
+    sizes = bands.sizes(sample, cut.number)
+    # The dependence is about all rows, not about a cut.
+    enough = (sum(sizes) if evidence["metric"] == "energy" else min(sizes)) >= plan.min_group_size
+    if not enough:
+        evidence |= {"p_value": None, "joint_interval": None}
+    scores = cut.sides.values
+    return Finding(
+        bands.attribute,
+        bands.part.criterion,
+        bands.part.within,
+        bands.sides[cut.number],
+        sizes,
+        **evidence,
+        cuts=len(bands.sides),
+        enough=enough,
+        at=cut.gap.score,
+        shares=cut.gap.shares,
+        span=float(scores[-1] - scores[0]),
+        cut=None if bands.named else float(bands.cuts[cut.number]),
+        group_values=(bands.group_values[cut.number], None),
+        conditions=bands.part.conditions,
+    )
+
+
+def _halves(sample: AuditSample, bands: Bands, cut: _Cut, plan: Plan) -> Distribution | None:
+    """The distributions on both sides of the worst cut; None of groups, of decisions and of other scores."""
+    part, groups = bands.part, bands.sides[cut.number]
     if bands.named or not part.of_predictions or are_decisions(part.scores.values):
-        return WorstCut(findings, None)
-    groups = bands.sides[cut.number]
-    halves, counts = dict(zip(groups, cut.sides[1:], strict=True)), dict(zip(groups, sizes["kolmogorov"], strict=True))
-    curves = curves_of(scores, halves, counts, plan.score_range or sample.ends)
-    return WorstCut(findings, Distribution(name, part.within, curves))
+        return None
+    halves = dict(zip(groups, cut.sides[1:], strict=True))
+    sizes = dict(zip(groups, bands.sizes(sample, cut.number), strict=True))
+    curves = curves_of(cut.sides.values, halves, sizes, plan.score_range or sample.ends)
+    return Distribution(bands.attribute, part.within, curves)
 
 
-def _proven(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> tuple[float, float, Interval]:
+def _proven(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> dict[str, Any]:
     """Bounds of the largest true gap at any cut: an upper one, one that holds for all comparisons, and both ends.
 
     The gaps lie within these while the distribution functions on either side of all cuts are all near the true ones.
@@ -258,11 +426,11 @@ def _proven(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> tuple[float, f
         return Interval(max(0.0, low), min(1.0, high))
 
     own = 2 * len(bands.sides)
-    return (
-        bounds(own, plan.confidence).high,
-        bounds(plan.cdfs, plan.confidence).high,
-        bounds(own, plan.joint_confidence),
-    )
+    return {
+        "certified": bounds(own, plan.confidence).high,
+        "certified_jointly": bounds(plan.cdfs, plan.confidence).high,
+        "joint_interval": bounds(own, plan.joint_confidence),
+    }
 
 
 def _dependence_intervals(

@@ -16,11 +16,11 @@ import numpy as np
 
 from metrifair.auditing.by_group import SMALLEST, reliability_bin
 from metrifair.auditing.decisions import are_decisions, problem_for, selection_of
-from metrifair.auditing.differences import BY_GROUP, DECISIONS, ComparedFigure, Names
 from metrifair.auditing.distribution import utility_of
-from metrifair.auditing.records import AuditRecord
+from metrifair.auditing.ranking import lowest_rate
+from metrifair.auditing.records import BY_GROUP, DECISIONS, AuditRecord, ComparedFigure, Names
 from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
-from metrifair.auditing.source import AuditedRows, AuditResult
+from metrifair.auditing.source import AuditedRows, AuditWithRows
 from metrifair.metrics.registry import facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
@@ -35,17 +35,21 @@ class _Influences(NamedTuple):
     weights: Sequence[Floats]
 
 
+def in_memory(audit: AuditWithRows) -> bool:
+    """Whether another audit of the same rows can be paired with this one."""
+    return audit.rows is not None and audit.rows.ordered
+
+
 def correlations(
-    before: AuditResult, after: AuditResult, figures: Sequence[tuple[ComparedFigure, ComparedFigure]]
+    before: AuditWithRows, after: AuditWithRows, figures: Sequence[tuple[ComparedFigure, ComparedFigure]]
 ) -> dict[Names, float] | None:
     """The correlation of the errors of each figure in two audits, by its names in the first.
 
     None where the rows of both are not the same, or not in memory.
     """
-    old, new = before.ordered_rows, after.ordered_rows
-    if old is None or new is None or not _same_rows(old, new):
+    rows = [one.rows for one in (before, after) if one.rows is not None and one.rows.ordered]
+    if len(rows) < 2 or not _same_rows(*rows):
         return None
-    rows = old, new
     orders = [np.arange(len(one.sample.problem)) if one.sample.order is None else one.sample.order for one in rows]
     compared = [_comparisons(one) for one in rows]
     influences = [
@@ -176,12 +180,12 @@ def _ratio_influences(audited: AuditedRows, record: AuditRecord, order: Any) -> 
     places = {attribute.name: place for place, attribute in enumerate(problem.scheme.attributes)}
     found: dict[Names, _Influences] = {}
     for table in record.decisions:
-        ratio = table.selection_ratio
-        if selection is None or ratio is None:
+        ratio, lowest = table.selection_ratio, lowest_rate(table)
+        if selection is None or ratio is None or lowest is None:
             continue
         inside = sets.get(table.within, np.arange(len(problem)))  # a standard adds a table of everyone
         groups = problem.scheme.attributes[places[table.attribute]].groups
-        slopes = {table.reference: -ratio, next(one.group for one in table.rates if one.ratio == ratio): 1.0}
+        slopes = {table.reference: -ratio, lowest.group: 1.0}
         sides = [
             (slopes.get(str(groups[code]), 0.0) * (selection.amount[rows] > 0), weight)
             for code, rows, weight in _groups(sample, problem, (inside, places[table.attribute]), order)
@@ -209,8 +213,7 @@ def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
     order = np.argsort(others, kind="stable")
     upto = np.append(0.0, np.cumsum(weight[order])) / weight.sum()
     ends = [np.searchsorted(others[order], scores, side=side) for side in ("left", "right")]
-    shares: Floats = (upto[ends[0]] + upto[ends[1]]) / 2
-    return shares
+    return np.asarray((upto[ends[0]] + upto[ends[1]]) / 2)
 
 
 def _correlation(first: _Influences, second: _Influences) -> float:

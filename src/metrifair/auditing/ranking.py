@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
-from metrifair.figures.selection_rates import GroupRates, headline_rates, is_below
+from metrifair.figures.selection_rates import GroupRates, headline_groups, is_below
 from metrifair.metrics.registry import is_largest_gap
 
 
@@ -67,10 +67,20 @@ def shown_findings(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if not finding.decided or finding.metric == metric]
 
 
+def lowest_rate(table: Decisions) -> GroupRates | None:
+    """The group whose impact ratio is the smallest of a table; None where the table has no ratio.
+
+    Of several, one with enough rows that is not the reference.
+    """
+    lowest = [rate for rate in table.rates if rate.ratio is not None and rate.ratio == table.selection_ratio]
+    return min(lowest, key=lambda rate: (rate.group == table.reference, rate.few), default=None)
+
+
 def compares_few(table: Decisions) -> bool:
     """Whether the smallest impact ratio of a table compares a group below the minimum group size."""
-    enough = [rate.group for rate in headline_rates(table.rates)]
-    return not enough or (table.reference is not None and table.reference not in enough)
+    compared = headline_groups(table.rates, [rate.few for rate in table.rates])
+    reference_left = table.reference is not None and table.reference not in [rate.group for rate in compared]
+    return reference_left or any(rate.few for rate in compared)
 
 
 def tables_asked(record: AuditRecord) -> list[Decisions]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from metrifair.auditing.by_group import by_group_of
 from metrifair.auditing.decisions import Selection, are_decisions, decisions_of, problem_for, selection_of
 from metrifair.auditing.distribution import (
+    RESOLUTION,
     TwoSamples,
     bin_means,
     bins,
@@ -25,14 +26,7 @@ from metrifair.auditing.notes import DECISION_NOTES, audit_notes, decision_notes
 from metrifair.auditing.numbers import Bands, along_number, worst_cut
 from metrifair.auditing.records import AuditRecord, AuditSettings, Distribution, Finding, WitnessCurve
 from metrifair.auditing.request import MOST_PAIRED, Plan, Request
-from metrifair.auditing.resampling import (
-    RESOLUTION,
-    Intervals,
-    Rows,
-    bootstrap,
-    permutation_p_values,
-    thinned,
-)
+from metrifair.auditing.resampling import Intervals, Rows, bootstrap, permutation_p_values, thinned
 from metrifair.auditing.sample import (
     AuditSample,
     Compared,
@@ -49,6 +43,7 @@ from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import HIGHEST
 from metrifair.metrics.registry import facts
 from metrifair.problem.values import Value, canonical, canonical_values
+from metrifair.support.arrays import Integers
 from metrifair.support.provenance import Provenance
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
@@ -82,7 +77,7 @@ def audit_record(
     found = [
         finding
         for one, known in zip(compared, measured, strict=True)
-        for finding in findings_of(one, known, sample, plan, generator)
+        for finding in pair_findings(one, known, sample, plan, generator)
     ]
     worst = [worst_cut(sample, bands, plan, generator) for bands in dependent]
     findings = tested([*found, *(one for cut in worst for one in cut.findings)], plan.confidence, plan.permutations)
@@ -134,22 +129,17 @@ def _settings(sample: AuditSample, request: Request, selection: Selection | None
         names = list(map(str, attribute.groups))
         if attribute.name in rules and (reference := rules[attribute.name].reference) != HIGHEST:
             references[attribute.name] = canonical_values(attribute.values)[names.index(reference)]
-    return AuditSettings(
-        threshold=request.threshold,
-        selected_by=None if selection is None else selection.by,
-        reference=references,
-        min_group_size=request.min_group_size,
-        min_group_share=request.min_group_share,
-        favorable=request.favorable,
-        favorable_decision=canonical(request.favorable_decision),
-        pos_label=canonical_values(scheme.classes)[scheme.positive] if scheme.classes else None,
-        criteria=[one.name for one in request.named_criteria()],
-        metrics=request.named_metrics(),
-        contrast=request.contrast,
-        intersectional=request.intersectional,
-        standard=request.standard,
-        loss=request.loss,
-    )
+    shared = {setting.name for setting in fields(AuditSettings)} & {option.name for option in fields(Request)}
+    asked = {name: getattr(request, name) for name in shared}
+    values = {
+        "selected_by": None if selection is None else selection.by,
+        "reference": references,
+        "favorable_decision": canonical(request.favorable_decision),
+        "pos_label": canonical_values(scheme.classes)[scheme.positive] if scheme.classes else None,
+        "criteria": [criterion.name for criterion in request.named_criteria()],
+        "metrics": request.named_metrics(),
+    }
+    return AuditSettings(**asked | values)
 
 
 def _rows_of(sample: AuditSample) -> dict[str, Any]:
@@ -235,111 +225,105 @@ def _distributions(
     return list(found.values())
 
 
-def findings_of(
+def pair_findings(
     compared: Compared, measured: MeasuredPair, sample: AuditSample, plan: Plan, generator: np.random.Generator
 ) -> list[Finding]:
     """The findings of one comparison, one for each metric."""
-    found, dealt, gap, values, brackets, rows, own = measured
-    sizes, enough = compared.sizes, min(compared.sizes) >= plan.min_group_size
+    part, sizes, enough = compared.part, compared.sizes, min(compared.sizes) >= plan.min_group_size
+    scores, left, right = measured.pair
+    decided = part.of_predictions and are_decisions(part.scores.values)
     # Scores are many, and are gone through once: what takes fewer of them takes them from these.
-    bin_of = bins(found, _FINER * plan.resolution)
-    drawn = coarsened(found, bin_of)
-    fine = drawn._replace(values=bin_means(found, bin_of)), tuple(Rows(bin_of[one.place], one.weights) for one in rows)
-    exact = len(found.values) <= plan.resolution
+    bin_of = bins(measured.pair, _FINER * plan.resolution)
+    drawn = coarsened(measured.pair, bin_of)
     tests = plan if enough else replace(plan, permutations=0)  # no p-value of a group below the minimum size
-    (intervals, joint), p_values = _sampled(*fine, values, tests, generator, dealt=dealt, exact=exact)
-    alone, jointly, paper = (None, None, None) if sample.weighted else _radii(sizes, plan)
-    span, width = float(found.values[-1] - found.values[0]), None
-    if plan.score_range is not None and compared.part.of_predictions:
-        width = plan.score_range[1] - plan.score_range[0]
-    decided = compared.part.of_predictions and are_decisions(compared.part.scores.values)
-    if plan.vc_dimension is not None:  # of others than these rows, resamples of them tell nothing
-        joint = {}
-    if "kolmogorov" in values and "kolmogorov" not in joint and not sample.weighted:
-        joint |= _proven_interval(brackets.get("kolmogorov"), values["kolmogorov"], sizes, plan)
-    left, right = (float(shares(side) @ found.values) for side in found[1:])
-    both = (found.values, found.left) if own is None else own, (found.values, found.right)
-
-    def bound(metric: str, radius: float | None) -> float | None:
-        largest = brackets[metric].high if metric in brackets else values[metric]
-        return None if radius is None else certified_distance(metric, largest, radius, width=width)
-
+    intervals, p_values = _resampled(measured, drawn, bin_of, tests, generator)
+    joint = _joint_intervals(intervals, measured, sizes, plan, weighted=sample.weighted) if enough else {}
+    radii = (None, None, None) if sample.weighted else _radii(sizes, plan)
+    sides = measured.left_scores or (scores, left), (scores, right)
     return [
         Finding(
             compared.attribute.name,
-            compared.part.criterion,
-            compared.part.within,
+            part.criterion,
+            part.within,
             compared.groups,
             sizes,
             metric,
             value,
-            bracket=brackets.get(metric),
-            unbiased=None if sample.weighted else unbiased_distance(metric, both, value),
-            interval=intervals.get(metric),
-            certified=bound(metric, alone),
-            certified_jointly=bound(metric, jointly),
-            paper_bound=bound(metric, paper),
-            p_value=p_values.get(metric),
-            witness=_witness_curve(metric, drawn) if plan.witnesses and not decided else None,
+            measured.brackets.get(metric),
+            None if sample.weighted else unbiased_distance(metric, sides, value),
+            intervals.alone.get(metric),
+            *_certified(metric, measured, radii, plan.score_range if part.of_predictions else None),
+            p_values.get(metric),
+            _witness_curve(metric, drawn) if plan.witnesses and not decided else None,
             enough=enough,
-            joint_interval=joint.get(metric) if enough else None,
-            at=gap.score,
-            shares=gap.shares,
-            means=(left, right),
-            span=span,
+            joint_interval=joint.get(metric),
+            at=measured.gap.score,
+            shares=measured.gap.shares,
+            means=(float(shares(left) @ scores), float(shares(right) @ scores)),
+            span=float(scores[-1] - scores[0]),
             decided=decided,
             group_values=compared.group_values,
-            conditions=compared.part.conditions,
+            conditions=part.conditions,
         )
-        for metric, value in values.items()
+        for metric, value in measured.values.items()
     ]
 
 
-def _sampled(
-    found: TwoSamples,
-    rows: tuple[Rows, ...],
-    values: Mapping[str, float],
-    plan: Plan,
-    generator: np.random.Generator,
-    *,
-    dealt: TwoSamples,
-    exact: bool,
+def _resampled(
+    measured: MeasuredPair, drawn: TwoSamples, bin_of: Integers, plan: Plan, generator: np.random.Generator
 ) -> tuple[Intervals, dict[str, float | None]]:
-    """Intervals, which hold the values, and p-values by metric; no p-values for weighted samples.
+    """Intervals, which include the values, and p-values by metric; no p-values for weighted samples.
 
-    Scores that are not ``exact`` have been taken together, and are again: some metrics do not survive that. ``dealt``
-    are those that no bins have taken together but such as know no groups.
+    Scores in bins, ``drawn``, have been taken together, and are again: some metrics do not survive that.
     """
+    exact = len(measured.pair.values) <= plan.resolution
+    metrics = [metric for metric in plan.named_metrics() if exact or facts(metric).survives_bins]
     intervals = Intervals({}, {})
     p_values: dict[str, float | None] = {}
-    if not plan.resamples and not plan.permutations:
-        return intervals, p_values
-    few, few_rows = thinned(found, rows, plan.resolution)
-    metrics = [metric for metric in plan.named_metrics() if exact or facts(metric).survives_bins]
     if plan.resamples and metrics:
-        drawn = bootstrap(
-            few,
-            metrics,
-            confidence=plan.confidence,
-            resamples=plan.resamples,
-            generator=generator,
-            rows=few_rows,
-            comparisons=plan.comparisons,
-        )
+        rows = [Rows(bin_of[side.place], side.weights) for side in measured.rows]
+        fine = drawn._replace(values=bin_means(measured.pair, bin_of))
+        few, few_rows = thinned(fine, rows, plan.resolution)
+        settings = {"confidence": plan.confidence, "resamples": plan.resamples, "comparisons": plan.comparisons}
+        resampled = bootstrap(few, metrics, generator=generator, rows=few_rows, **settings)
         intervals = Intervals(
-            *(
-                {
-                    metric: Interval(min(one.low, values[metric]), max(one.high, values[metric]))
-                    for metric, one in kind.items()
-                }
-                for kind in drawn
-            )
+            *({metric: one.including(measured.values[metric]) for metric, one in kind.items()} for kind in resampled)
         )
-    if plan.permutations and metrics and not rows:
+    if plan.permutations and metrics and not measured.rows:
         # Where scores are taken together anyway, a test loses nothing by fewer of them, of which each costs draws.
         most = None if exact else max(_COARSEST, plan.resolution // _COARSER)
-        p_values = permutation_p_values(dealt, metrics, permutations=plan.permutations, generator=generator, most=most)
+        p_values = permutation_p_values(
+            measured.permuted, metrics, permutations=plan.permutations, generator=generator, most=most
+        )
     return intervals, p_values
+
+
+def _joint_intervals(
+    intervals: Intervals, measured: MeasuredPair, sizes: tuple[int, int], plan: Plan, *, weighted: bool
+) -> dict[str, Interval]:
+    """Intervals that hold for all comparisons at once.
+
+    Where nothing was resampled, that of the Kolmogorov distance holds whatever the distributions are. Resamples of the
+    training rows say nothing about other rows.
+    """
+    joint = dict(intervals.jointly) if plan.vc_dimension is None else {}
+    if "kolmogorov" not in measured.values or "kolmogorov" in joint or weighted:
+        return joint
+    alone, _, paper = _radii(sizes, replace(plan, confidence=plan.joint_confidence))
+    radius, value = alone if plan.vc_dimension is None else paper, measured.values["kolmogorov"]
+    bracket = measured.brackets.get("kolmogorov", Interval(value, value))
+    if radius is not None:
+        joint["kolmogorov"] = Interval(max(0.0, bracket.low - radius), min(1.0, bracket.high + radius))
+    return joint
+
+
+def _certified(
+    metric: str, measured: MeasuredPair, radii: Sequence[float | None], ends: tuple[float, float] | None
+) -> list[float | None]:
+    """Upper bounds of a distance whose distribution functions are known to within each of these radii."""
+    width = None if ends is None else ends[1] - ends[0]
+    largest = measured.brackets[metric].high if metric in measured.brackets else measured.values[metric]
+    return [None if radius is None else certified_distance(metric, largest, radius, width=width) for radius in radii]
 
 
 def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float | None, float | None, float | None]:
@@ -357,15 +341,6 @@ def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float | None, float | No
     alone = sum(dkw_radius(size, confidence=plan.confidence) for size in sizes)
     jointly = sum(dkw_radius(size, confidence=plan.confidence, cdfs=max(2, plan.cdfs)) for size in sizes)
     return alone, jointly, bound
-
-
-def _proven_interval(bracket: Interval | None, value: float, sizes: tuple[int, int], plan: Plan) -> dict[str, Interval]:
-    """What holds for all comparisons at once whatever the distributions are, where nothing was resampled."""
-    at_once = replace(plan, confidence=plan.joint_confidence)
-    alone, _, paper = _radii(sizes, at_once)
-    radius = paper if plan.vc_dimension is not None else alone
-    least, most = (value, value) if bracket is None else (bracket.low, bracket.high)
-    return {} if radius is None else {"kolmogorov": Interval(max(0.0, least - radius), min(1.0, most + radius))}
 
 
 def _witness_curve(metric: str, found: TwoSamples) -> WitnessCurve | None:

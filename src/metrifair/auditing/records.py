@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import FEW, Interval
@@ -42,7 +42,7 @@ class Finding:
 
     attribute: str
     criterion: str
-    within: str  # the set: "everyone", "y=1", a stratum
+    within: str  # the set: "everyone", "label=1", a stratum
     groups: tuple[str, str]
     sizes: tuple[int, int]  # samples of either group in the set
     metric: str
@@ -102,6 +102,7 @@ class Decisions:
     unknown: GroupRates | None = None  # rows whose group is not known: in no ratio
     selected_by: SelectedBy = "threshold"
     favorable: Favorable = "high"  # whether high scores are selected, or low ones
+    favorable_decision: Value = None  # the value that is selected; None: scores, or decisions of 0 and 1
     standard: str = ""  # that the audit is by
     conditions: Conditions = ()
 
@@ -341,3 +342,31 @@ class SeriesRecord:
     baselines: Sequence[Baseline]  # one for each distance, in the order of their first looks
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each look
     origin: Provenance = field(default_factory=Provenance, compare=False)  # of the series
+
+
+DECISIONS, BY_GROUP = "decisions", "by_group"
+"""What a comparison states in place of a criterion, for ratios of selection rates and for figures of one group."""
+
+Names: TypeAlias = tuple[str, str, str, tuple[str, ...], str]
+"""What one audit calls a figure: attribute, criterion, set, groups and metric."""
+
+
+class ComparedFigure(NamedTuple):
+    """A figure of an audit that other audits may have as well."""
+
+    attribute: str
+    criterion: str
+    within: str
+    groups: tuple[str, ...]
+    metric: str
+    value: float
+    interval: Interval | None
+    larger_is_better: bool = False
+    group_values: tuple[Value, ...] = ()
+    conditions: Conditions = ()
+    sizes: tuple[int, int] = (0, 0)  # rows of both groups of a distance
+
+    @property
+    def names(self) -> Names:
+        """What its own audit calls it."""
+        return self.attribute, self.criterion, self.within, self.groups, self.metric

@@ -137,21 +137,17 @@ class Request(AuditOptions):
     min_group_share: float = MIN_GROUP_SHARE
 
     @classmethod
-    def of(
-        cls,
-        options: AuditOptions | None,
-        *,
-        confidence: float | None = None,
-        continuous: Continuous | None = None,
-        **asked: Any,
-    ) -> Request:
+    def of(cls, arguments: Mapping[str, Any]) -> Request:
         """The options and the other arguments of a call, checked; None leaves an option as it is."""
+        options = arguments.get("options")
         if options is not None and not isinstance(options, AuditOptions):
             raise DataError("must be AuditOptions(...)", argument="options", received=options)
-        given = {} if options is None else {one.name: getattr(options, one.name) for one in fields(AuditOptions)}
-        shortcuts = {"confidence": confidence, "continuous": continuous}
-        given |= {name: value for name, value in shortcuts.items() if value is not None}
-        return cls(**given, **asked).checked()
+        names = [option.name for option in fields(AuditOptions)]
+        given = {} if options is None else {name: getattr(options, name) for name in names}
+        for name in {option.name for option in fields(cls)} & set(arguments):
+            if name not in names or arguments[name] is not None:
+                given[name] = arguments[name]
+        return cls(**given).checked()
 
     def checked(self) -> Request:
         """The same, or a DataError about what can be wrong whatever the data are."""

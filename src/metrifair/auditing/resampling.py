@@ -28,7 +28,6 @@ from metrifair.metrics.registry import facts
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.special import normal_quantile, student_quantile
 
-RESOLUTION = 2048
 _BLOCK = 2**20  # numbers of one resampled side held in memory at once
 _MOST_PERMUTED = 10**9  # NumPy's limit for drawing without replacement
 _MOST_SHUFFLED = 2**22  # samples, of which each is a number in memory then
@@ -289,15 +288,15 @@ def permutation_p_values(
     if pooled.sum() >= _MOST_PERMUTED:
         return dict.fromkeys(metrics)
     observed = distances_of(found.values, found.left, found.right, metrics)
-    total, dealt = int(pooled.sum()), int(found.left.sum())
+    total, left_size = int(pooled.sum()), int(found.left.sum())
     # Shuffling is the faster way to deal few samples to one side, above all where all fit into the cache; many
     # share scores, which are dealt as a whole.
-    few = min(dealt, total - dealt) <= (16 if total <= _CACHED else 2) * len(pooled) and total <= _MOST_SHUFFLED
+    few = min(left_size, total - left_size) <= (16 if total <= _CACHED else 2) * len(pooled) and total <= _MOST_SHUFFLED
     method: Literal["count", "marginals"] = "count" if few else "marginals"
     enough = max(_FEWEST_BEYOND, -(-permutations // 20))
     at_least = {metric: np.zeros(0, np.bool_) for metric in metrics}
     for count in _blocks(permutations, max(len(pooled), _BLOCK // (2 * enough))):
-        left = generator.multivariate_hypergeometric(pooled, dealt, size=count, method=method)
+        left = generator.multivariate_hypergeometric(pooled, left_size, size=count, method=method)
         drawn = distances_of(found.values, left, pooled - left, metrics)
         for metric in metrics:
             # Equal values may differ in their last digits, being sums in another order.

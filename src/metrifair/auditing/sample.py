@@ -11,20 +11,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from metrifair.auditing.bins import BinnedScores
+from metrifair.auditing.brackets import Brackets, CellSides, bracket_distances
 from metrifair.auditing.distribution import (
     CountedScores,
+    Everyone,
     LargestGap,
     TwoSamples,
     counted_rows,
     distances_of,
+    is_known,
     largest_gap,
 )
-from metrifair.auditing.out_of_core.brackets import Brackets, CellSides, bracket_distances
-from metrifair.auditing.out_of_core.rows import BinnedScores
 from metrifair.auditing.records import REST, Conditions, Favorable
 from metrifair.auditing.request import MOST_PAIRED
 from metrifair.auditing.resampling import Rows
-from metrifair.auditing.rest import Everyone, is_known
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.intervals import Interval
 from metrifair.problem.cells import Attribute, Contrast
@@ -33,6 +34,11 @@ from metrifair.problem.predictions import scores_of
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical, canonical_values
 from metrifair.support.arrays import Floats, Integers
+
+UNUSABLE = "unusable"
+"""Why rows are left out, where nobody told one reason from another."""
+WITHHELD = "withheld"
+"""Why rows are left out whose cells whoever counted them found too small to show."""
 
 _NOBODY = Attribute("nobody", ("one", "other"))
 
@@ -226,8 +232,7 @@ def members_of(problem: Problem, units: Integers, place: int) -> Members:
 
 def _codes(problem: Problem, units: Integers, place: int) -> Integers:
     column = problem.groups[:, place]
-    found: Integers = column if len(units) == len(column) else column[units]  # everyone need not be copied
-    return found
+    return np.asarray(column if len(units) == len(column) else column[units])  # everyone need not be copied
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,13 +298,13 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
 class MeasuredPair(NamedTuple):
     """One comparison: the scores of both sides, as far as they are told apart, and its distances."""
 
-    found: TwoSamples
-    dealt: TwoSamples  # groups are dealt anew to scores in bins that no group had a say in
+    pair: TwoSamples
+    permuted: TwoSamples  # groups are permuted over scores in bins that no group had a say in
     gap: LargestGap
     values: Mapping[str, float]
     brackets: Mapping[str, Interval] = {}  # none of rows in memory
     rows: tuple[Rows, ...] = ()  # of either side, where they have weights and are in memory
-    own: tuple[Floats, Floats] | None = None  # all scores of the left side and its rows at each; None: as found
+    left_scores: tuple[Floats, Floats] | None = None  # all of the left side and its rows at each; None: as in the pair
 
 
 def measured_pairs(
@@ -321,10 +326,10 @@ def _bracketed_pairs(
     sample: AuditSample, compared: Sequence[Compared], metrics: Sequence[str], brackets: Brackets
 ) -> Iterator[MeasuredPair]:
     for one, known in zip(compared, brackets.found, strict=True):
-        dealt, _ = one.two_samples(one.sides)
+        pair, _ = one.two_samples(one.sides)
         yield MeasuredPair(
-            _split_at(dealt, known.gap, whole=not sample.weighted),
-            dealt,
+            _split_at(pair, known.gap, whole=not sample.weighted),
+            pair,
             known.gap,
             {metric: known.value(metric, brackets.scale) for metric in metrics},
             {metric: known.bracket(metric, brackets.scale) for metric in metrics},
@@ -341,13 +346,13 @@ def _exact_pairs(sample: AuditSample, compared: Sequence[Compared], metrics: Seq
             members = members_of(sample.problem, part.units, place)
             everyone = Everyone(part.scores, members.units, members.codes)
             for one in several:
-                dealt, own, gap, values = everyone.against_rest(one.left, metrics)
-                yield MeasuredPair(_split_at(dealt, gap, whole=True), dealt, gap, values, own=own)
+                pair, left_scores, gap, values = everyone.against_rest(one.left, metrics)
+                yield MeasuredPair(_split_at(pair, gap, whole=True), pair, gap, values, left_scores=left_scores)
             continue
         for one in several:
-            found, rows = one.two_samples(one.sides)
-            values = {name: float(value) for name, value in distances_of(*found, metrics).items()}
-            yield MeasuredPair(found, found, largest_gap(found), values, rows=rows)
+            pair, rows = one.two_samples(one.sides)
+            values = {name: float(value) for name, value in distances_of(*pair, metrics).items()}
+            yield MeasuredPair(pair, pair, largest_gap(pair), values, rows=rows)
 
 
 def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:

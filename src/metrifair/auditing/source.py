@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from metrifair.auditing.decisions import at_or_above, number_or_default, selection_of
-from metrifair.auditing.distribution import counted_cells
-from metrifair.auditing.out_of_core.brackets import check_brackets
-from metrifair.auditing.out_of_core.columns import (
+from metrifair.auditing.bins import BinnedScores
+from metrifair.auditing.brackets import check_brackets
+from metrifair.auditing.columns import (
+    ColumnLevels,
     ManyNumbers,
     Roles,
     check_favorable,
+    check_some,
     decoded,
     levels_for,
     numbers,
@@ -23,20 +26,25 @@ from metrifair.auditing.out_of_core.columns import (
     scores_in,
     used_rows,
 )
-from metrifair.auditing.out_of_core.rows import BinnedRows, Tally, check_some
+from metrifair.auditing.decisions import at_or_above, number_or_default, selection_of
+from metrifair.auditing.distribution import counted_cells
 from metrifair.auditing.record import audit_record
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
 from metrifair.auditing.sample import AuditSample, problem_of_scores, scores_by_class
+from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table, columns
-from metrifair.support.provenance import call_text, made_now
+from metrifair.support.arrays import Floats, Integers
+from metrifair.support.provenance import made_now
 
 if TYPE_CHECKING:
     import polars as pl
+
+MOST_CELLS = 2**18
 
 
 class AuditSource(Protocol):
@@ -55,37 +63,34 @@ class AuditedRows(NamedTuple):
     ordered: bool = True  # whether rows are in memory, in the order in which they were passed
 
 
-@dataclass(frozen=True, eq=False)
-class AuditResult:
-    """The record of an audit, and its rows."""
-
-    record: AuditRecord
-    rows: AuditedRows | None = None
+class AuditWithRows(Protocol):
+    """An audit, and its rows where they are still known."""
 
     @property
-    def ordered_rows(self) -> AuditedRows | None:
-        """The rows, where another audit of the same rows can be paired with them."""
-        return self.rows if self.rows is not None and self.rows.ordered else None
+    def record(self) -> AuditRecord:
+        """The findings."""
 
-    def with_provenance(self, function: Callable[..., Any], arguments: Mapping[str, Any], **facts: Any) -> AuditResult:
-        """Add the call, the versions, the time and further ``facts`` to the record's provenance."""
-        provenance = replace(
-            self.record.provenance,
-            call=call_text(function, arguments),
-            **facts,
-            **made_now(),
-        )
-        return replace(self, record=replace(self.record, provenance=provenance))
+    @property
+    def rows(self) -> AuditedRows | None:
+        """The rows."""
 
 
 def audit_source(
-    source: AuditSource, request: Request, generator: np.random.Generator, origin: object = None
-) -> AuditResult:
-    """The audit of the rows of any source."""
+    source: AuditSource,
+    request: Request,
+    generator: np.random.Generator,
+    /,
+    *,
+    origin: object = None,
+    ordered: bool = True,
+    **provenance: Any,
+) -> tuple[AuditRecord, AuditedRows]:
+    """The audit of the rows of any source, with the facts of its provenance."""
     sample = source.counts(request)
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
     record = audit_record(sample, request, generator, selection_of(sample, request))
-    return AuditResult(record, AuditedRows(sample, request, origin, ordered=sample.binned is None))
+    record = replace(record, provenance=replace(record.provenance, **provenance, **made_now()))
+    return record, AuditedRows(sample, request, origin, ordered=ordered and sample.binned is None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,29 +186,51 @@ class ColumnSource:
         return source.counts(request)
 
 
-@dataclass(frozen=True, eq=False)
-class BinnedSource:
+class CellTable(NamedTuple):
+    """What a first look at all rows told: the cells there are, what they hold, and where the scores lie."""
+
+    columns: dict[str, Any]  # groups, strata and labels of each cell, as arguments of an audit
+    rows: Integers  # in each cell
+    weight: Floats  # of each cell
+    selected: Floats  # weight at or above the threshold
+    ends: tuple[float, float]
+    left_out: Mapping[str, int]  # rows, by why
+    levels: Mapping[str, int] = {}  # into how many numbers were cut, by column
+
+
+class BinnedSource(ABC):
     """Rows out of core, counted by cell and bin where they are: in a file, a table or a state."""
 
-    rows: BinnedRows
+    @property
+    @abstractmethod
+    def weighted(self) -> bool:
+        """True where rows have weights."""
+
+    @abstractmethod
+    def survey(self, threshold: float) -> CellTable:
+        """Look at all rows once; scores at or above the threshold are selected."""
+
+    @abstractmethod
+    def count(self) -> BinnedScores:
+        """Look at all rows once more, and count them in bins."""
 
     def counts(self, request: Request) -> AuditSample:
         """Each cell (group, stratum and label) is a unit, and its scores are counted in bins."""
         check_brackets("metrics", request.named_metrics())
-        cells = self.rows.survey(number_or_default(request.threshold))
-        columns, tally = cells.columns, cells.tally
+        cells = self.survey(number_or_default(request.threshold))
+        columns = cells.columns
         given = Given(columns["y_true"], columns["sensitive_features"], columns["control_features"], label="y_true")
-        problem, crossed = _interpreted(given, request, tally)
-        binned = replace(self.rows.count(), precision=request.precision)
+        problem, crossed = _interpreted(given, request, cells)
+        binned = replace(self.count(), precision=request.precision)
         return AuditSample(
             problem,
             cells.ends,
             {None: counted_cells(binned.bins.high, binned.bins.counts)},
-            tally.selected,
+            cells.selected,
             binned,
-            rows=tally.rows,
-            weight=tally.weight if self.rows.weighted else None,
-            weighted=self.rows.weighted,
+            rows=cells.rows,
+            weight=cells.weight if self.weighted else None,
+            weighted=self.weighted,
             left_out=cells.left_out,
             levels=cells.levels,
             crossed=crossed,
@@ -211,9 +238,71 @@ class BinnedSource:
         )
 
 
-def _interpreted(given: Given, request: Request, tally: Tally | None = None) -> tuple[Problem, Problem | None]:
+class ColumnCells(BinnedSource):
+    """The rows of a file or table that can be used, by cell."""
+
+    roles: Roles
+    levels: list[ColumnLevels]
+    cells: list[tuple[int, ...]]  # codes of the key columns
+
+    @property
+    def weighted(self) -> bool:
+        """True where rows have weights."""
+        return self.roles.weight is not None
+
+    def survey(self, threshold: float) -> CellTable:
+        """Look at all rows once: the cells there are, what they hold, and where the scores lie.
+
+        A number with very many values shows itself on the way: it is then cut into levels.
+        """
+        while True:
+            try:
+                return self.survey_once(threshold)
+            except ManyNumbers as many:
+                self.cut_number(many.level)
+
+    @abstractmethod
+    def survey_once(self, threshold: float) -> CellTable:
+        """The survey, or ManyNumbers."""
+
+    @abstractmethod
+    def cut_number(self, level: ColumnLevels) -> None:
+        """Look at a number in all rows, and cut it into levels."""
+
+    def cell_table(
+        self,
+        name: str,
+        sums: Sequence[Floats],
+        ends: tuple[float, float],
+        left_out: Mapping[str, int],
+        *,
+        is_text: bool = False,
+    ) -> CellTable:
+        """The cells of the file or table of this name, with sums of rows, weight and selected weight."""
+        roles, levels = self.roles, self.levels
+        check_some(name, roles, len(self.cells))
+        check_favorable(roles, float(sums[2].sum()))
+        if not isfinite(ends[1] - ends[0]):
+            raise DataError(
+                f"the column {roles.score!r} spans more than floating-point numbers can; scale the scores down"
+            )
+        columns = decoded(roles, levels, list(np.array(self.cells).T), is_text=is_text)
+        cut = {one.name: len(one.values) for one in levels if one.cuts is not None and one.name not in roles.cuts}
+        return CellTable(columns, sums[0].astype(np.int64), sums[1], sums[2], ends, left_out, cut)
+
+    def check_few(self, cells: int) -> None:
+        """Raise a DataError for columns of very many combinations."""
+        if cells > MOST_CELLS:
+            listed = ", ".join(map(repr, self.roles.keys))
+            raise DataError(
+                f"the columns {listed} have more than {MOST_CELLS:,} combinations of values, too many to count in a "
+                "file or table too large to hold; audit fewer of these columns at a time, or make their values coarser"
+            )
+
+
+def _interpreted(given: Given, request: Request, cells: CellTable | None = None) -> tuple[Problem, Problem | None]:
     """The problem of rows, or of cells with what each holds; and the same by attributes and their intersection."""
-    rows = None if tally is None else tally.rows
+    rows = None if cells is None else cells.rows
     problem = problem_of(
         given,
         intersectional=request.intersectional,
@@ -224,7 +313,7 @@ def _interpreted(given: Given, request: Request, tally: Tally | None = None) -> 
     )
     if problem.numbers is not None:
         # Attributes that are numbers are bands of about equal weight, for decisions by group. The numbers stay.
-        weight = None if tally is None else tally.weight
+        weight = None if cells is None else cells.weight
         bands = in_bands(problem, BANDS, weight=weight, rows=rows, least=request.min_group_size)
         problem = replace(bands, numbers=problem.numbers)
     if request.favorable == "low" and request.pos_label is None and len(problem.scheme.classes) == 2:
@@ -233,7 +322,7 @@ def _interpreted(given: Given, request: Request, tally: Tally | None = None) -> 
     return problem, _crossed_problem(problem, given.sensitive_features, request)
 
 
-def _crossed_problem(problem: Problem, sensitive_features: Table, request: Request) -> Problem | None:
+def _crossed_problem(problem: Problem, sensitive_features: Any, request: Request) -> Problem | None:
     """The same rows by each attribute and by the intersection of those that are not numeric; None of one attribute."""
     given = columns("sensitive_features", sensitive_features)
     if len(given) < 2:

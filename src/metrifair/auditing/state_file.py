@@ -7,17 +7,18 @@ import math
 import reprlib
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
-from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
-from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for
-from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, BinnedScores, CellTable, Tally
+from metrifair.auditing.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, BinnedScores, StateCounts, StateGrid
+from metrifair.auditing.columns import Roles, decoded, levels_for
 from metrifair.auditing.request import LONGEST_NAME, Request
+from metrifair.auditing.sample import UNUSABLE, WITHHELD
+from metrifair.auditing.source import BinnedSource, CellTable
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, Remedy
 from metrifair.figures.intervals import FEW
 from metrifair.problem.criteria import criterion_named
@@ -37,27 +38,39 @@ _FLOATS = ("low", "high")
 _WEIGHTS = ("weight", "moment")
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What two states must have in common to be added up, the columns by their parts; and how they were read."""
+Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
+Scalar = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Name | None
 
-    groups: tuple[str, ...]
-    controls: tuple[str, ...] = ()
-    label: str | None = None
+
+class Shape(Record):
+    """The columns of a state, which two states must have in common to be added up; and how they were read."""
+
+    groups: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100)]
+    controls: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
+    label: Name | None = None
     weighted: bool = False
-    # Some values were read as text: numbers are told from names when they are audited.
-    is_text: bool = field(default=False, compare=False)
-    # Some scores were one of two columns of probabilities: that of the last label.
-    of_last: bool = field(default=False, compare=False)
+    is_text: bool = False  # some values were read as text: numbers are told from names when they are audited
+    of_last: bool = False  # some scores were one of two columns of probabilities: that of the last label
 
-    def together(self, other: Shape) -> Shape:
-        """Of the rows of both."""
-        return replace(self, is_text=self.is_text or other.is_text, of_last=self.of_last or other.of_last)
+    @classmethod
+    def of(cls, roles: Roles, *, is_text: bool = False) -> Shape:
+        """The columns by their parts."""
+        names = {"groups": roles.groups, "controls": roles.controls, "label": roles.label}
+        return cls(**names, weighted=roles.weight is not None, is_text=is_text)
 
     @property
     def roles(self) -> Roles:
         """The columns by their parts."""
         return Roles("score", self.groups, self.label, self.controls, "weight" if self.weighted else None)
+
+    def together(self, other: Shape) -> Shape:
+        """Of the rows of both; a DataError where they have other columns."""
+        if self.roles != other.roles:
+            raise DataError(
+                f"counts of different columns do not add up: {other}; and {self}; count the same ones in both"
+            )
+        either = {name: getattr(self, name) or getattr(other, name) for name in ("is_text", "of_last")}
+        return msgspec.structs.replace(self, **either)
 
     def __str__(self) -> str:
         label = [] if self.label is None else [f"label {self.label!r}"]
@@ -65,19 +78,20 @@ class Shape:
         return ", ".join([*parts, *(["weights"] if self.weighted else [])])
 
 
-class StateParts(NamedTuple):
+@dataclass(eq=False, repr=False)
+class StateParts:
     """Everything that a state holds."""
 
     criteria: tuple[str, ...] | None
     score_range: tuple[float, float]
     threshold: Threshold
-    names: tuple[str, ...]
-    left_out: int  # rows, withheld ones too
-    withheld: int
-    shape: Shape | None  # None: nothing was counted
-    cells: list[tuple[Value, ...]]
-    selected: Floats
-    counts: StateCounts | None
+    names: tuple[str, ...] = ()
+    left_out: int = 0  # rows, withheld ones too
+    withheld: int = 0  # rows of small cells
+    shape: Shape | None = None  # None: nothing was counted
+    cells: list[tuple[Value, ...]] = field(default_factory=list)  # values of groups, controls and label, ascending
+    selected: Floats = field(default_factory=lambda: np.zeros(0))  # rows, or weight, of each cell from the threshold on
+    counts: StateCounts | None = None
 
 
 def warn_of_the_same(states: Sequence[StateParts]) -> None:
@@ -98,21 +112,6 @@ def warn_of_the_same(states: Sequence[StateParts]) -> None:
         seen[counts] = ", ".join(one.names)
 
 
-Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
-Scalar = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Name | None
-
-
-class ShapeRecord(Record):
-    """The columns of a state."""
-
-    groups: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100)]
-    controls: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
-    label: Name | None = None
-    weighted: bool = False
-    is_text: bool = False
-    of_last: bool = False
-
-
 class StateRecord(Record):
     """The description of a state; what it is called, a day or a site, is for whoever looks at several of them."""
 
@@ -122,7 +121,7 @@ class StateRecord(Record):
     names: Annotated[list[Name], Meta(max_length=_MOST_NAMES)] = msgspec.field(default_factory=list)
     left_out: Count = 0
     withheld: Count = 0
-    shape: ShapeRecord | None = None
+    shape: Shape | None = None
     cells: Annotated[list[list[Scalar]], Meta(max_length=MOST_CELLS)] = msgspec.field(default_factory=list)
     exact: bool = True
 
@@ -140,7 +139,7 @@ def content_of(parts: StateParts) -> Content:
         names=list(parts.names),
         left_out=parts.left_out,
         withheld=parts.withheld,
-        shape=None if shape is None else ShapeRecord(**vars(shape)),
+        shape=shape,
         cells=[list(cell) for cell in parts.cells],
         exact=counts is None or counts.exact,
     )
@@ -170,21 +169,20 @@ def parts_of(content: Content) -> StateParts:
     names = tuple(record.names)
     if list(names) != sorted(set(names)):
         raise ModelFileError("the names of the parts must be in ascending order, each of them once")
-    described = known, (low, high), threshold, names, record.left_out, record.withheld
+    parts = StateParts(known, (low, high), threshold, names, record.left_out, record.withheld, record.shape)
     if record.withheld > record.left_out:
         raise ModelFileError("more rows are said to be withheld than were left out")
     if record.shape is None:
         if content.arrays or record.cells:
             raise ModelFileError("the file holds counts, and does not say of which columns")
-        return StateParts(*described, None, [], np.zeros(0), None)
-    shape, cells = _cells(record, record.shape)
-    counts, selected = _counts(Arrays(content.arrays), record, shape, (low, high))
-    return StateParts(*described, shape, cells, selected, counts)
+        return parts
+    parts.cells = _cells(record, record.shape)
+    parts.counts, parts.selected = _counts(Arrays(content.arrays), record, record.shape, (low, high))
+    return parts
 
 
-def _cells(record: StateRecord, own: ShapeRecord) -> tuple[Shape, list[tuple[Value, ...]]]:
-    """The columns, and the cells, each of them one combination of their values."""
-    shape = Shape(**msgspec.structs.asdict(own))
+def _cells(record: StateRecord, shape: Shape) -> list[tuple[Value, ...]]:
+    """The cells, each of them one combination of the values of the columns."""
     if len(set(shape.roles.keys)) < len(shape.roles.keys):
         raise ModelFileError("a column stands twice among groups, controls and label")
     cells = [tuple(cell) for cell in record.cells]
@@ -192,7 +190,7 @@ def _cells(record: StateRecord, own: ShapeRecord) -> tuple[Shape, list[tuple[Val
         raise ModelFileError("cells must be different combinations of one value for each column")
     if any(isinstance(value, float) and not math.isfinite(value) for cell in cells for value in cell):
         raise ModelFileError("a value of a cell is not finite")
-    return shape, cells
+    return cells
 
 
 def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float, float]) -> tuple[StateCounts, Floats]:
@@ -235,7 +233,7 @@ def _check_cells(counts: StateCounts, selected: Floats, cells: int, *, weighted:
     if len(np.unique(counts.cell)) < cells or float(rows.sum(dtype=np.float64)) > 2.0**53:
         raise ModelFileError("a cell holds no rows, or all of them together too many")
     weight = counts.weight if weighted else rows
-    held = np.bincount(counts.cell, weight, cells) if len(rows) else np.zeros(0)
+    amount = np.bincount(counts.cell, weight, cells) if len(rows) else np.zeros(0)
     if weighted and not (
         (weight > 0).all()
         and float(weight.sum()) < 1e300
@@ -243,7 +241,7 @@ def _check_cells(counts: StateCounts, selected: Floats, cells: int, *, weighted:
         and (counts.moment <= weight * rounding).all()
     ):
         raise ModelFileError("sums of weights are none that rows could have")
-    if not ((selected >= 0).all() and (selected <= held * rounding).all()):
+    if not ((selected >= 0).all() and (selected <= amount * rounding).all()):
         raise ModelFileError("a cell selects more than it holds")
 
 
@@ -307,7 +305,7 @@ def added(
 
 
 def _as_text(cell: tuple[Value, ...], text: Sequence[bool]) -> tuple[Value, ...]:
-    return tuple(str(one) if told and one is not None else one for one, told in zip(cell, text, strict=True))
+    return tuple(str(one) if is_text and one is not None else one for one, is_text in zip(cell, text, strict=True))
 
 
 def check_last(parts: StateParts, request: Request) -> None:
@@ -324,12 +322,12 @@ def check_last(parts: StateParts, request: Request) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class StateRows:
+class StateRows(BinnedSource):
     """The counts of a state, as an audit asks for them."""
 
     parts: StateParts
     shape: Shape
-    counts: StateCounts
+    entries: StateCounts
 
     @property
     def weighted(self) -> bool:
@@ -338,7 +336,7 @@ class StateRows:
 
     def survey(self, threshold: float) -> CellTable:  # noqa: ARG002
         """What the cells hold."""
-        counts, cells = self.counts, len(self.parts.cells)
+        counts, cells = self.entries, len(self.parts.cells)
         rows = np.bincount(counts.cell, counts.rows, cells).astype(np.int64)
         weight = (np.bincount(counts.cell, counts.weight, cells) if self.weighted else rows).astype(np.float64)
         table = np.array(self.parts.cells, dtype=object)
@@ -350,11 +348,10 @@ class StateRows:
         arguments = decoded(self.shape.roles, levels, place, is_text=self.shape.is_text)
         ends = float(counts.low.min()), float(counts.high.max())
         left_out = {UNUSABLE: self.parts.left_out - self.parts.withheld, WITHHELD: self.parts.withheld}
-        tally = Tally(rows, weight, self.parts.selected)
-        return CellTable(arguments, tally, ends, left_out)
+        return CellTable(arguments, rows, weight, self.parts.selected, ends, left_out)
 
     def count(self) -> BinnedScores:
         """The bins; nobody can look into them any more."""
         grid = StateGrid.between(*self.parts.score_range)
-        bins = self.counts.bins(grid, len(self.parts.cells), weighted=self.weighted)
+        bins = self.entries.bins(grid, len(self.parts.cells), weighted=self.weighted)
         return BinnedScores(bins, grid.scale, position_error=2.0 ** -(FINE + 1 + grid.power))

@@ -98,11 +98,6 @@ def unfairness(
     """
     kind = criterion_named(criterion)
     check_known("reduce", reduce, ("max", "sum"))
-    if kind.score == "loss" and loss is None:
-        raise DataError(
-            f"{kind.name} compares losses; pass loss=...: 'log_loss' for probabilities, or 'squared_error', "
-            "'absolute_error', 'huber'"
-        )
     looked_at = kind.needs_labels or kind.score == "loss" or callable(kind.score)
     numeric = kind.bins is not None or loss not in (None, "log_loss")
     problem = problem_of(
@@ -122,12 +117,23 @@ def unfairness(
         target="numbers" if numeric else "either",
     )
     score = scores_of(kind, predictions_of(y_pred, problem, pos_label=pos_label).values, problem, loss=loss)
+    distances, problem = _distances(metric, score, problem)
+    if reduce == "sum":
+        distances = _worst_cuts(distances, problem).sum()
+    value = float(distances.max())
+    if not callable(metric) and not isfinite(value):
+        raise DataError(TOO_FAR)
+    return value
+
+
+def _distances(metric: MetricLike, score: Floats, problem: Problem) -> tuple[Floats, Problem]:
+    """The distance of each comparison, and the problem whose comparisons they are: numbers in bands, if groups are."""
     if metric != "energy":
         problem = in_bands(problem)
         check_dependences(problem.comparisons, metric)
     values = problem.attribute_values
     vector = score.ndim == 2 and acts_on_vectors(metric) and values is None
-    found = between(
+    distances = between(
         measured(metric, vector=vector),
         score if vector or score.ndim == 1 else score.T,
         problem.sides(),
@@ -136,12 +142,7 @@ def unfairness(
         vector=vector,
         dependent=partial(dependence_of, values=values),
     )
-    if reduce == "sum":
-        found = _worst_cuts(found, problem).sum()
-    value = float(found.max())
-    if not callable(metric) and not isfinite(value):
-        raise DataError(TOO_FAR)
-    return value
+    return distances, problem
 
 
 def _worst_cuts(found: Floats, problem: Problem) -> Floats:

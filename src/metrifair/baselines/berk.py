@@ -14,8 +14,7 @@ from typing import Literal
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from metrifair.baselines.stacked import FitGrid, Fitted, WeightedEstimator
-from metrifair.baselines.training_data import TrainingData, linear_scores
+from metrifair.baselines.stacked import FitGrid, Fitted, TrainingData, WeightedEstimator, linear_scores
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, check_number

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.baselines.network import NetworkClassifier, samples_of, train_networks
-from metrifair.baselines.stacked import FitGrid, Fitted
-from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData
+from metrifair.baselines.network import BatchedNetworkClassifier, samples_of, train_networks
+from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
 from metrifair.errors import DataError
-from metrifair.estimators.classifier import FairClassifier
+from metrifair.estimators.fair import FairClassifier
 from metrifair.estimators.settings import model_for, schedule_for
 from metrifair.problem.criteria import usual_name
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, check_number
 from metrifair.support.signatures import as_in
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Model, Parameters
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, Objective
 from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 _MOVED = CONDITIONED_ON | {"statistical_parity": (0, 1)}  # which moves shares within both labels
@@ -32,7 +30,7 @@ _SMALLEST_BATCH = 4
 
 @as_in(FairClassifier)
 @dataclass(kw_only=True, eq=False, repr=False)
-class FairBatchClassifier(NetworkClassifier):
+class FairBatchClassifier(BatchedNetworkClassifier):
     """A network trained on batches with adaptive shares of label and group.
 
     After each epoch the shares move to reduce the difference between the groups' losses. No parameter trades
@@ -40,14 +38,6 @@ class FairBatchClassifier(NetworkClassifier):
 
     Parameters
     ----------
-    criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
-        Fairness criterion: which losses are to be equal.
-    variant : {"method", "reference"}, default="method"
-        Variant of the method. The reference follows the authors' code. The score is the logistic function of twice the
-        output, and halves are rounded to even. Shares move before the first epoch too, by the errors of the untrained
-        network. After the end of a cell's rows some of them repeat.
-    step : float, default=0.005
-        Step size of a share after each epoch; 0 is stratified sampling. Shares need many epochs to move far.
     model, hidden, batch_size, epochs : as in FairClassifier
     learning_rate : float, default=5e-3
         Learning rate of Adam.
@@ -56,6 +46,14 @@ class FairBatchClassifier(NetworkClassifier):
     standardize, device : as in FairClassifier
     random_state : int, NumPy generator or None, default=None
         Seed of the initial weights and the batches.
+    criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
+        Fairness criterion: which losses are to be equal.
+    variant : {"method", "reference"}, default="method"
+        Variant of the method. The reference follows the authors' code. The score is the logistic function of twice the
+        output, and halves are rounded to even. Shares move before the first epoch too, by the errors of the untrained
+        network. After the end of a cell's rows some of them repeat.
+    step : float, default=0.005
+        Step size of a share after each epoch; 0 is stratified sampling. Shares need many epochs to move far.
 
     Attributes
     ----------
@@ -86,15 +84,6 @@ class FairBatchClassifier(NetworkClassifier):
     criterion: str = "statistical_parity"
     variant: Literal["method", "reference"] = "method"
     step: float = 0.005
-    model: str | torch.nn.Module = "mlp"
-    hidden: Sequence[int] = (16,)
-    batch_size: int | Literal["auto"] = "auto"
-    epochs: int | Literal["auto"] = "auto"
-    learning_rate: float = 5e-3
-    learning_rate_decay: float = 1.0
-    standardize: bool = True
-    device: str = "auto"
-    random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         rows, criterion = grid.rows, usual_name(self.criterion)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.baselines.network import NetworkClassifier, samples_of, train_networks
-from metrifair.baselines.stacked import FitGrid, Fitted
-from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData
+from metrifair.baselines.network import BatchedNetworkClassifier, samples_of, train_networks
+from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
 from metrifair.batches.samples import Batch
 from metrifair.errors import DataError
-from metrifair.estimators.classifier import FairClassifier
+from metrifair.estimators.fair import FairClassifier
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.problem.cells import Attribute, Cells, compiled
 from metrifair.problem.criteria import criterion_named, usual_name
@@ -27,8 +26,7 @@ from metrifair.problem.tables import Table
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_number, check_switches
 from metrifair.support.signatures import as_in
-from metrifair.training.losses import BINARY
-from metrifair.training.objective import Objective, Terms
+from metrifair.training.objective import BINARY, Objective, Terms
 from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 _MOST_PASSES = 1_000  # over the data, for the batches of one epoch
@@ -36,7 +34,7 @@ _MOST_PASSES = 1_000  # over the data, for the batches of one epoch
 
 @as_in(FairClassifier)
 @dataclass(kw_only=True, eq=False, repr=False)
-class FairKDEClassifier(NetworkClassifier):
+class FairKDEClassifier(BatchedNetworkClassifier):
     """A network with similar selection rates in all groups, smoothed by a Gaussian kernel.
 
     ``fit`` minimizes (1 - strength) x cross-entropy + strength x the Huber loss of each group's rate minus the overall
@@ -48,6 +46,14 @@ class FairKDEClassifier(NetworkClassifier):
     ----------
     strength : float, default=0.5
         Penalty strength, from 0 (a plain network) to 1 (the penalty alone).
+    model, hidden, batch_size, epochs : as in FairClassifier
+    learning_rate : float, default=5e-3
+        Learning rate of Adam.
+    learning_rate_decay : float, default=1.0
+        Factor of the learning rate after each epoch.
+    standardize, device : as in FairClassifier
+    random_state : int, NumPy generator or None, default=None
+        Seed of the initial weights and the batches.
     criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
         Fairness criterion: compare the selection rates of all rows, of positive rows, or of positive and of negative
         rows.
@@ -62,19 +68,11 @@ class FairKDEClassifier(NetworkClassifier):
     tail : {"exact", "approx"}, default=None
         Tail of the kernel: exact, or by the authors' formula. None follows the variant.
     warm_start_path : bool, default=False
-        In ``fit_stack``, train the strengths one after the other, each from the last one's weights.
+        Where several strengths are trained at once, train them one after the other, each from the last one's weights.
     variant : {"method", "reference"}, default="method"
         Variant of the method. The reference follows the published experiments: the first group and the formula; under
         equal opportunity the rate of *all* rows as reference; plain shuffled batches (a batch that lacks a group is
         drawn again, where theirs was skipped). Strengths above 1 raise the cross-entropy, with a warning.
-    model, hidden, batch_size, epochs : as in FairClassifier
-    learning_rate : float, default=5e-3
-        Learning rate of Adam.
-    learning_rate_decay : float, default=1.0
-        Factor of the learning rate after each epoch.
-    standardize, device : as in FairClassifier
-    random_state : int, NumPy generator or None, default=None
-        Seed of the initial weights and the batches.
 
     Attributes
     ----------
@@ -106,15 +104,6 @@ class FairKDEClassifier(NetworkClassifier):
     tail: Literal["exact", "approx"] | None = None
     warm_start_path: bool = False
     variant: Literal["method", "reference"] = "method"
-    model: str | torch.nn.Module = "mlp"
-    hidden: Sequence[int] = (16,)
-    batch_size: int | Literal["auto"] = "auto"
-    epochs: int | Literal["auto"] = "auto"
-    learning_rate: float = 5e-3
-    learning_rate_decay: float = 1.0
-    standardize: bool = True
-    device: str = "auto"
-    random_state: Any = None
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
         return self.predict_proba(X)[:, 1] >= self.threshold

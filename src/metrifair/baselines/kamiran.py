@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.naive_bayes import GaussianNB
 
-from metrifair.baselines.preprocessor import Preprocessor, class_probabilities, fit_learners
-from metrifair.baselines.stacked import FitGrid, Fitted, StackedEstimator
-from metrifair.baselines.training_data import TrainingData, TwoClassMixin
+from metrifair.baselines.network import Preprocessor, class_probabilities, fit_learners
+from metrifair.baselines.stacked import FitGrid, Fitted, StackedEstimator, TrainingData, TwoClassMixin
 from metrifair.errors import DataError
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known

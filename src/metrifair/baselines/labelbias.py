@@ -8,9 +8,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.baselines.preprocessor import Preprocessor, check_continues, fit_learners
-from metrifair.baselines.stacked import FitGrid, Fitted
-from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData, TwoClassMixin
+from metrifair.baselines.network import Preprocessor, check_continues, fit_learners
+from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData, TwoClassMixin
 from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
 from metrifair.support.arrays import Floats, Integers

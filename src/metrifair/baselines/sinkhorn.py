@@ -13,16 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from metrifair.baselines.network import NetworkClassifier, samples_of
-from metrifair.baselines.stacked import FitGrid, Fitted
-from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData
+from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
 from metrifair.baselines.transport import Divergence, Points, Sinkhorn, distinct_points, stacked_points
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of
 from metrifair.problem.criteria import usual_name
 from metrifair.support.checks import check_known, check_number
 from metrifair.training import Predictor
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Network, Scaling, member, scaling_of, stacked
+from metrifair.training.objective import BINARY
 
 _DTYPES = {"double": torch.float64, "single": torch.float32}
 _STACKS_SEEDS = ("cuda",)  # a CPU is slower so: plans leave its cache, and all wait for the last one to converge

@@ -1,20 +1,29 @@
-"""Estimators that fit several seeds and strengths at once."""
+"""What the baselines share: checked training data, several fits at once, two classes by log-odds, post-processing."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
+from sklearn.utils import indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from metrifair.baselines.training_data import TrainingData, training_data
 from metrifair.errors import DataError, Diverged
-from metrifair.problem.tables import Table
-from metrifair.support.arrays import Integers
+from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor, assign_folds, check_class_count
+from metrifair.problem.cells import Attribute
+from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of, warn_of_labels
+from metrifair.problem.tables import UNKNOWN, Table
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, seed_of
+from metrifair.training.objective import BINARY
 
 Fitted = dict[str, Any] | None
 """The attributes of a fitted estimator; None where training diverged."""
@@ -105,40 +114,238 @@ class WeightedEstimator(StackedEstimator):
         return self._fit(X, y, sensitive_features, sample_weight)
 
 
-def fit_stack(
-    estimator: StackedEstimator,
+CONDITIONED_ON: dict[str, tuple[int, ...]] = {
+    "statistical_parity": (),
+    "equal_opportunity": (1,),
+    "equalized_odds": (0, 1),
+}
+"""The labels on which a criterion conditions; none: on no label."""
+
+_LABELS = ({0, 1}, {-1, 1})  # booleans equal 0 and 1
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What a method learns from. Rows of weight zero are no rows: they are left out of every array."""
+
+    x: Floats  # (n, features)
+    y: NDArray[Any]  # class codes (the later of two classes is 1), or targets
+    group: Integers  # codes into ``groups``
+    groups: tuple[object, ...]
+    weight: Floats  # ones where none was given
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, rows: Integers) -> TrainingData:
+        """Some of the rows; groups keep their codes."""
+        return replace(self, x=self.x[rows], y=self.y[rows], group=self.group[rows], weight=self.weight[rows])
+
+    def check_cells(self, labels: Iterable[int]) -> None:
+        """Raise a DataError unless every group has a row with each of these labels (codes)."""
+        for label in labels:
+            for code, name in enumerate(self.groups):
+                if not ((self.y == label) & (self.group == code)).any():
+                    raise DataError(
+                        f"group {name!r} has no row with label {label}, on which the criterion conditions; "
+                        "leave the group out or take another criterion"
+                    )
+
+
+class TwoClassMixin(ClassifierMixin):
+    """A classifier that says to scikit-learn that it takes two classes and no more."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class LogOddsMixin(TwoClassMixin):
+    """Two classes by the log-odds of the positive one, ``_log_odds``; it is decided for from one half upwards."""
+
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def _log_odds(self, X: Table) -> Floats:
+        """The log-odds of the positive class."""
+
+    def decision_function(self, X: Table) -> Floats:
+        """The score: log-odds of the positive class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-odds.
+        """
+        return self._log_odds(X)
+
+    def predict_proba(self, X: Table) -> Floats:
+        """Probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        probability = BINARY.prediction(torch.as_tensor(self._log_odds(X))).numpy()
+        return np.stack([1 - probability, probability], axis=1)
+
+    def predict(self, X: Table) -> NDArray[Any]:
+        """The class of each sample: the positive one where its probability reaches the threshold of the method.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        accepted = self._accepted(X)  # first, since it says where nothing is fitted yet
+        return self.classes_[accepted.astype(np.int64)]
+
+    def _accepted(self, X: Table) -> NDArray[np.bool_]:
+        return self._log_odds(X) >= 0
+
+
+def training_data(
+    estimator: Any,
     X: Table,
     y: Table,
     sensitive_features: Table,
     *,
-    seeds: Sequence[int] = (0,),
-    strengths: Sequence[float] | None = None,
-    rows: Sequence[ArrayLike] | None = None,
-) -> list[Any]:
-    """Fitted copies for every seed and, within it, every strength, trained at once; None where training diverged.
+    sample_weight: ArrayLike | None = None,
+    two_groups: bool,
+    two_classes: bool = True,
+) -> TrainingData:
+    """Checked rows; notes the features, ``classes_`` of a classifier and ``groups_`` on the estimator.
 
-    They equal ``fit`` with that strength and ``random_state``. ``rows`` are the training rows of each seed. Without
-    ``strengths`` all copies have the estimator's own strength, if it has one.
-
-    >>> from metrifair.baselines import BerkRegressor
-    >>> X, y, a = [[0.0], [1.0], [1.0], [3.0], [2.0]], [0.0, 1.0, 1.0, 2.0, 0.0], [0, 0, 1, 1, 1]
-    >>> [float(model.coef_[0].round(4)) for model in fit_stack(BerkRegressor(), X, y, a, strengths=[0, 1, 1e9])]
-    [0.4615, 0.2284, 0.0]
+    ``two_classes`` takes the labels 0 and 1, -1 and 1, False and True, and no others: which of two other values is the
+    positive one would be a guess.
     """
-    template = clone(estimator)
-    data = template._data(X, y, sensitive_features)
-    if rows is not None and len(rows) != len(seeds):
-        raise DataError(f"rows must hold the training rows of each of the {len(seeds)} seeds, got {len(rows)}")
-    # copies: torch takes no reversed views
-    own = [np.arange(len(data))] * len(seeds) if rows is None else [np.array(part, dtype=np.int64) for part in rows]
-    values = [getattr(template, "strength", 0.0)] if strengths is None else strengths
-    shared = {name: value for name, value in vars(template).items() if name.endswith("_")}
-    models: list[Any] = []
-    for seed, fits in zip(seeds, template._fits(data, FitGrid(seeds, own, values)), strict=True):
-        for strength, fitted in zip(values, fits, strict=True):
-            changed = {"random_state": seed, "strength": strength}
-            model = clone(template)
-            model.set_params(**{name: value for name, value in changed.items() if hasattr(model, name)})
-            model.__dict__.update(shared | (fitted or {}))
-            models.append(None if fitted is None else model)
-    return models
+    numeric = is_regressor(estimator)
+    x, target = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric, ensure_min_samples=2)
+    if not numeric:
+        check_classification_targets(target)
+    given = Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X})
+    problem = problem_of(given, target="numbers" if numeric else "labels")
+    warn_of_labels(problem)
+    if not numeric:
+        classes = list(problem.scheme.classes)
+        check_class_count(classes, two=two_classes)
+        if two_classes and set(classes) not in _LABELS:
+            raise DataError(
+                f"this method takes the labels 0 and 1, -1 and 1, or False and True in y, got the classes {classes}; "
+                "convert them so that the positive class is 1"
+            )
+        estimator.classes_ = np.asarray(classes)
+    group, groups = _known_groups(problem)
+    if two_groups and len(groups) > 2:
+        raise DataError(f"this method compares two groups, sensitive_features holds {len(groups)}: {list(groups)}")
+    estimator.groups_ = groups
+    weight = np.ones(len(problem)) if problem.weight is None else problem.weight
+    x = np.require(problem.of_kept(x), requirements="W")  # torch warns of memory it may not write to
+    return TrainingData(x, np.asarray(problem.labels), group, groups, weight)
+
+
+def groups_at_fit(estimator: Any, X: Table, y: Table | None, sensitive_features: Table) -> Integers:
+    """Codes of two or more groups; notes ``groups_`` on the estimator. For methods that leave X to another model."""
+    problem = problem_of(Given(sensitive_features=sensitive_features, rows={"X": X, "y": y}))
+    codes, estimator.groups_ = _known_groups(problem)
+    return codes
+
+
+def groups_at_predict(estimator: Any, X: Table, sensitive_features: Table) -> Integers:
+    """Codes of the groups that ``fit`` saw; another group is an error."""
+    known = Scheme(STATISTICAL_PARITY, attributes=(Attribute("sensitive_features", tuple(estimator.groups_)),))
+    return _known_groups(later_problem(Given(sensitive_features=sensitive_features, rows={"X": X}), known))[0]
+
+
+def features_at_predict(estimator: Any, X: Table, fitted: str) -> Floats:
+    """The features of new rows, checked against those of ``fit``, which has left the attribute ``fitted``."""
+    check_is_fitted(estimator, fitted)
+    x: Floats = validate_data(estimator, X, dtype=np.float64, reset=False)
+    return x
+
+
+def linear_scores(estimator: Any, X: Table) -> Floats:
+    """The scores of new rows by a fitted linear model."""
+    scores: Floats = features_at_predict(estimator, X, "coef_") @ estimator.coef_ + estimator.intercept_
+    return scores
+
+
+def _known_groups(problem: Problem) -> tuple[Integers, tuple[object, ...]]:
+    """Codes and groups of the only attribute; a DataError where a row's is missing."""
+    if len(problem.scheme.attributes) != 1:
+        count = len(problem.scheme.attributes)
+        raise DataError(f"sensitive_features must be one column, got {count}; join them into one")
+    codes = problem.groups[:, 0]
+    unknown = np.flatnonzero(codes == UNKNOWN)
+    if len(unknown):
+        row = int(unknown[0] if problem.kept is None else np.flatnonzero(problem.kept)[unknown[0]])
+        raise DataError(f"sensitive_features is missing in row {row}; this method needs the group of each row")
+    return codes, problem.scheme.attributes[0].groups
+
+
+class PublishedPostprocessor(Postprocessor):
+    """A fitted base, stored in ``base_``; new rows need the group of each row, in one column.
+
+    A method defines ``_check_parameters()`` and ``_learn(X, scores, group)``, which learns the map of the scores.
+    """
+
+    needs_group = True  # at prediction
+
+    def fit(self, X: Table, y: Table | None = None, *, sensitive_features: Table) -> Self:
+        """Fit the estimator unless it is prefit, then the map of its scores.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        y : array-like of shape (n_samples,), default=None
+            Labels, or a regression target. A prefit estimator needs none.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        self._check_wrapped(X, y)
+        group = groups_at_fit(self, X, y, sensitive_features)
+        if self.prefit:
+            base, scores = self.estimator, self._scores(self.estimator, X, sensitive_features)
+        else:
+            (X,), y = indexable(X), self._target_column(X, y)
+            given = GivenRows(X, y, sensitive_features)
+            base = given.fit(self._template(), np.arange(_num_samples(X)))
+            labels = np.zeros_like(group) if is_regressor(self) else np.unique(y, return_inverse=True)[1]
+            folds = assign_folds(self.folds, labels, group, seed_of(self.random_state))
+            seen = folds.max() == 0
+            scores = self._scores(base, X, sensitive_features) if seen else self._out_of_fold_scores(given, folds)
+        self.generator_ = np.random.RandomState(seed_of(self.random_state))
+        self._learn(X, scores, group)
+        self.base_ = base  # last: a fit that fails leaves the model as it was
+        if not is_regressor(self):
+            self.classes_ = base.classes_
+        return self
+
+    def _groups(self, X: Table, sensitive_features: Table) -> Integers:
+        """Codes of the groups of new rows; the base checks the features."""
+        check_is_fitted(self, "base_")
+        return groups_at_predict(self, X, sensitive_features)

@@ -1,7 +1,6 @@
 """Samples -> batches: covering (streams), stratified (data sets: by cell, or whole)."""
 
-from metrifair.batches.covering import Coverage, covering, cut
-from metrifair.batches.stratified import whole
+from metrifair.batches.samples import Coverage, covering, cut, whole
 
 __all__ = ["Coverage", "covering", "cut", "whole"]
 

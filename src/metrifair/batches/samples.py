@@ -1,15 +1,24 @@
-"""Samples as tensors: where training begins, and the rows that each comparison uses of them."""
+"""Samples as tensors: where training begins, the rows that comparisons use of them, and batches of data and streams."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, chain, compress, islice
+from math import inf
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem import cells
 from metrifair.problem.cells import Comparison, Dependence, Sides
+from metrifair.support.arrays import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,3 +94,408 @@ def dependence_at(dependence: Dependence, rows: Tensor, weight: Tensor | None = 
 def rows_by_cell(cell: Tensor, count: int) -> list[Tensor]:
     """For each cell the rows of its samples."""
     return [torch.from_numpy(rows).to(cell.device) for rows in cells.rows_by_cell(cell.cpu().numpy(), count)]
+
+
+ByCell: TypeAlias = Sequence[Sequence[Tensor]]  # of each seed, something of the rows of each cell
+_THREADS, _WORTH_THREADS = 4, 2**18  # that shuffle while a device is at work, and rows from which they are faster
+
+
+class Layout(NamedTuple):
+    """A batch laid out by cell: how many samples of each, one cell after the other."""
+
+    counts: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Samples in a batch."""
+        return sum(self.counts)
+
+    def weights(self, shares: Tensor) -> Tensor:
+        """Loss weights (..., size) that undo the rounding of the counts, for cells of these shares (..., cells)."""
+        counts = torch.tensor(self.counts, device=shares.device)
+        per_cell = shares * self.size / counts.clamp_min(1)
+        return per_cell.repeat_interleave(counts, -1)
+
+    def sides(self, comparison: Comparison, shares: Tensor, drawn_from: Tensor | None = None) -> Sides:
+        """The rows of a comparison, with weights where a side mixes several cells of these shares.
+
+        ``drawn_from`` is how many rows of each cell (..., cells) the batch's are drawn from, without replacement.
+        """
+        starts = [sum(self.counts[:cell]) for cell in range(len(self.counts))]
+        left, right = ([cell for cell in side if self.counts[cell]] for side in (comparison.left, comparison.right))
+        cells = left + right
+        blocks = [tuple(self.counts[cell] for cell in side) for side in (left, right)]
+        dependence = comparison if isinstance(comparison, Dependence) else None
+        rows = torch.cat([torch.arange(starts[cell], starts[cell] + self.counts[cell]) for cell in cells])
+        weights, counts = None, torch.tensor([self.counts[cell] for cell in cells], device=shares.device)
+        if len(cells) > (2 if dependence is None else 1):
+            weights = (shares[..., cells] / counts).repeat_interleave(counts, -1)
+        first, last = int(rows[0]), int(rows[-1])
+        adjacent = last - first + 1 == len(rows) and bool((rows.diff() == 1).all())
+        fraction = None if drawn_from is None else counts / drawn_from[..., cells].double()
+        chosen = slice(first, last + 1) if adjacent else rows.to(shares.device)
+        return Sides(chosen, blocks[0], blocks[1], weights, fraction, dependence)
+
+
+def layout(
+    sizes: Sequence[int], comparisons: Sequence[Comparison], *, size: int, least: int = 2, fewest: int | None = None
+) -> Layout:
+    """Cell counts of a batch: as close to proportional as integers allow, never too few to compare.
+
+    Every cell that has samples gets at least one, every compared one ``least``, or all it has: the batch grows beyond
+    ``size`` where that asks for it. A compared cell with fewer than ``fewest`` (``least`` unless given) is an error.
+
+    >>> layout((90, 6, 4), (Comparison((1,), (2,)),), size=20).counts
+    (16, 2, 2)
+    """
+    if size < 1:
+        raise DataError(f"the batch size must be at least 1, got {size}")
+    for one in comparisons:
+        _check_sides(one, sizes, one.needs(least if fewest is None else fewest))
+    total = sum(sizes)
+    size = min(size, total)
+    needed = dict.fromkeys(range(len(sizes)), 1)
+    for one in comparisons:
+        needed |= {cell: max(needed[cell], one.needs(least)) for cell in (*one.left, *one.right)}
+    floors = [min(n, needed[cell]) for cell, n in enumerate(sizes)]
+    counts = [max(floor, size * n // total) for n, floor in zip(sizes, floors, strict=True)]
+    ahead = [count - size * n / total for n, count in zip(sizes, counts, strict=True)]
+    while sum(counts) < size:
+        cell = ahead.index(min(ahead))
+        counts[cell], ahead[cell] = counts[cell] + 1, ahead[cell] + 1
+    while sum(counts) > max(size, sum(floors)):
+        spare = [excess if count > floor else -inf for excess, count, floor in zip(ahead, counts, floors, strict=True)]
+        cell = spare.index(max(spare))
+        counts[cell], ahead[cell] = counts[cell] - 1, ahead[cell] - 1
+    return Layout(tuple(counts))
+
+
+def _check_sides(comparison: Comparison, sizes: Sequence[int], least: int) -> None:
+    for side, group in zip(comparison.sides, comparison.groups, strict=False):
+        present = [sizes[cell] for cell in side if sizes[cell]]
+        if not present or min(present) < least:
+            count = " + ".join(map(str, present)) or "no"
+            raise TooFewSamples(
+                f"comparing {comparison}: group {group!r} has {count} sample(s) there, and {least} of each kind are "
+                "needed; merge small groups, mark them as missing, or use estimate='rows' or 'batch'"
+            )
+
+
+def odds_of(weight: Tensor) -> Tensor:
+    """Odds of being drawn: the weights, or even where all are zero (such samples then have loss weight zero)."""
+    return weight if bool((weight > 0).any()) else torch.ones_like(weight)
+
+
+class StratifiedPasses:
+    """Passes of stratified batches over the rows of several seeds: each cell has its own shuffled deck of rows.
+
+    A cell's rows are dealt out without replacement; when fewer are left than a batch takes, they are dropped and the
+    cell is shuffled anew. With ``odds`` (one weight per row of each seed's cells) rows are drawn independently of each
+    other, in proportion to them. Only the shuffling is done here; what it means is looked up on the device.
+
+    >>> rows = [torch.tensor([0, 1, 2, 3]), torch.tensor([4, 5])]
+    >>> StratifiedPasses([rows], Layout((2, 1)), steps=2)([torch.Generator().manual_seed(0)])  # (seeds, steps, size)
+    tensor([[[0, 1, 4],
+             [3, 2, 5]]])
+    """
+
+    def __init__(
+        self, rows: ByCell, plan: Layout, steps: int, *, odds: ByCell | None = None, device: torch.device | str = "cpu"
+    ) -> None:
+        self.device, counts = torch.device(device), [count for count in plan.counts if count]
+        self._odds = None if odds is None else [[*compress(seed, plan.counts)] for seed in odds]
+        own = {id(seed): [*compress(seed, plan.counts)] for seed in rows}  # often the same of all seeds
+        starts = accumulate(map(len, chain(*own.values())), initial=0)
+        first = {seed: list(islice(starts, len(counts))) for seed in own}
+        decks = [list(map(len, own[id(seed)])) if odds is None else [steps * n for n in counts] for seed in rows]
+        self._lengths, dealt = zip(*[_shuffles(deck, counts, steps) for deck in decks], strict=True)
+        begins = torch.tensor([*accumulate(map(sum, self._lengths), initial=0)])
+        places = torch.stack(dealt) + begins[:-1].view(-1, 1, 1)
+        of_cards = torch.tensor([first[id(seed)] for seed in rows]).repeat_interleave(torch.tensor(counts), 1)
+        self._table = torch.cat([*chain(*own.values())]).to(self.device)
+        kind = torch.int32 if max(int(begins[-1]), len(self._table)) < 2**31 else torch.int64
+        self._places = places.to(self.device, kind)  # (seeds, steps, size): of a batch's cards in all shuffles
+        self._first = of_cards.unsqueeze(1).to(self.device, kind)  # (seeds, 1, size): of their cell's rows in the table
+        many = self.device.type == "cuda" and int(begins[-1]) >= _WORTH_THREADS
+        self._threads = ThreadPoolExecutor(min(len(rows), os.cpu_count() or 1, _THREADS)) if many else None
+
+    def __call__(self, generators: Sequence[torch.Generator]) -> Tensor:
+        """The rows of the next pass of every seed: (seeds, steps, size)."""
+        lengths = [*chain(*self._lengths)]
+        cards = torch.empty(sum(lengths), dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        shuffles = iter(cards.split(lengths))  # all at once: a slice for each would take as long as its shuffling
+        own = [list(islice(shuffles, len(of_seed))) for of_seed in self._lengths]
+        each = map if self._threads is None else self._threads.map
+        list(each(self._shuffle, zip(range(len(own)), own, generators, strict=True)))
+        cards = cards.to(self.device, non_blocking=True).index_select(0, self._places.view(-1))
+        chosen = cards.view(self._places.shape) + self._first
+        return self._table.index_select(0, chosen.view(-1)).view(chosen.shape)
+
+    def _shuffle(self, of_seed: tuple[int, list[Tensor], torch.Generator]) -> None:
+        seed, shuffles, generator = of_seed
+        for place, (length, cards) in enumerate(zip(self._lengths[seed], shuffles, strict=True)):
+            if self._odds is None:
+                torch.randperm(length, generator=generator, out=cards)
+            else:
+                cards.copy_(torch.multinomial(self._odds[seed][place], length, replacement=True, generator=generator))
+
+
+def _shuffles(decks: Sequence[int], counts: Sequence[int], steps: int) -> tuple[list[int], Tensor]:
+    """How many cards each shuffle has, one after the other; and where among them those of each batch (steps, size) are.
+
+    >>> _shuffles([5, 2], [2, 1], 3)  # 5 cards, 2 a batch, and again from the third batch on; 2 cards, one a batch
+    ([5, 5, 2, 2], tensor([[ 0,  1, 10],
+            [ 2,  3, 11],
+            [ 5,  6, 12]]))
+    """
+    lengths: list[int] = []
+    places, batch = [], torch.arange(steps)
+    for deck, count in zip(decks, counts, strict=True):
+        first = sum(lengths) + batch // (deck // count) * deck + batch % (deck // count) * count
+        places.append(first.unsqueeze(1) + torch.arange(count))
+        lengths += [deck] * -(-steps // (deck // count))
+    return lengths, torch.cat(places, 1)
+
+
+def whole(samples: Samples, comparisons: Sequence[Comparison]) -> Batch:
+    """All samples as one batch.
+
+    Parameters
+    ----------
+    samples : Samples
+        The data set.
+    comparisons : sequence of Comparison
+        What is compared.
+
+    Returns
+    -------
+    Batch
+        The samples, and their rows on the sides of every comparison.
+
+    Examples
+    --------
+    >>> data = Samples(torch.zeros(3, 1), torch.zeros(3), torch.tensor([0, 1, 0]), torch.ones(3))
+    >>> whole(data, [Comparison((0,), (1,))]).sides[0].rows          # those of cell 0, then those of cell 1
+    tensor([0, 2, 1])
+    """
+    return Batch(samples, tensor_sides(comparisons, samples.cell, drawn_from=samples.cell))
+
+
+PATIENCE = 100  # a batch of a stream may grow to this many times the size asked for
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """When a batch is complete: ``size`` samples, and ``least`` on each side of each comparison.
+
+    Parameters
+    ----------
+    comparisons : tuple of Comparison
+        What is compared.
+    size : int
+        Minimum number of samples of a batch.
+    least : int, default=2
+        Minimum number of samples of either side of every comparison: 2 for unbiased distances, 1 for others. A
+        comparison of independence has one side, and needs 4 samples for unbiased values.
+
+    Raises
+    ------
+    DataError
+        If size or least is below 1.
+
+    Examples
+    --------
+    >>> Coverage((Comparison((0,), (1,)),), size=32).patience        # a batch that grows longer is an error
+    3200
+    """
+
+    comparisons: tuple[Comparison, ...]
+    size: int
+    least: int = 2
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.least < 1:
+            raise DataError(f"size and least must be at least 1, got size={self.size} and least={self.least}")
+
+    @cached_property
+    def _sides(self) -> Booleans:
+        """Whether each cell is on the left and on the right of each comparison, (cells, 2, comparisons)."""
+        cells = 2 + max((max(one.left + one.right) for one in self.comparisons), default=-1)
+        found = np.zeros((cells, 2, len(self.comparisons)), dtype=np.bool_)
+        for j, one in enumerate(self.comparisons):
+            found[list(one.left), 0, j] = found[list(one.sides[-1]), 1, j] = True
+        return found
+
+    @cached_property
+    def needs(self) -> Integers:
+        """The fewest samples of either side, for each comparison."""
+        return np.array([one.needs(self.least) for one in self.comparisons], dtype=np.int64)
+
+    @cached_property
+    def at_once(self) -> Integers:
+        """The length of each comparison's covered prefix, where the first ``size`` samples hold enough."""
+        return np.full(len(self.needs), self.size)
+
+    def member(self, cell: Integers) -> Booleans:
+        """Whether samples lie on the left (0) or right (1) of a comparison.
+
+        Parameters
+        ----------
+        cell : ndarray of shape (n,)
+            The cell of each sample.
+
+        Returns
+        -------
+        ndarray of shape (n, 2, comparisons)
+            True where it does.
+        """
+        found: Booleans = self._sides[np.minimum(cell, len(self._sides) - 1)]  # the last one is in none
+        return found
+
+    @property
+    def patience(self) -> int:
+        """Samples that a batch may grow to."""
+        return PATIENCE * self.size
+
+
+def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
+    """The batch at the front of the waiting samples; None where none is complete.
+
+    What comes back depends on the samples alone, not on the pieces in which they arrived.
+
+    Parameters
+    ----------
+    waiting : Samples
+        The samples of a stream that are in no batch yet, in their order.
+    rule : Coverage
+        Rule that says when a batch is complete.
+    start : int, default=0
+        How many of them are in batches by now.
+
+    Returns
+    -------
+    Batch or None
+        The batch, whose loss weights make up for its length.
+
+    Raises
+    ------
+    TooFewSamples
+        If ``rule.patience`` samples do not hold enough of some side.
+
+    Examples
+    --------
+    >>> rule = Coverage((Comparison((0,), (1,)),), size=2, least=1)
+    >>> waiting = Samples(torch.zeros(4, 1), torch.zeros(4), torch.tensor([0, 0, 1, 0]), torch.ones(4))
+    >>> cut(waiting, rule).samples.cell                      # the third sample is the first of cell 1
+    tensor([0, 0, 1])
+    >>> cut(waiting, rule, start=3) is None
+    True
+    """
+    cell = waiting.cell.numpy()[start:]
+    if len(cell) < rule.size:
+        return None
+    window = rule.size  # the front first: most batches end there, and a chunk may be long
+    while (covered := _covered(member := rule.member(cell[:window]), rule)) is None:
+        if window >= len(cell):
+            return None
+        window *= 4
+    length = int(covered.max(initial=rule.size))
+    batch = waiting.take(slice(start, start + length))
+    given = batch.weight.numpy()
+    uneven = None if (given == given[0]).all() else batch.weight
+    sides = []
+    for j, (one, end) in enumerate(zip(rule.comparisons, covered.tolist(), strict=True)):
+        left, right = (torch.from_numpy(member[:end, side, j].nonzero()[0]) for side in (0, 1))
+        sides.append(dependence_at(one, left, uneven) if isinstance(one, Dependence) else sides_at(left, right, uneven))
+    if length > rule.size:
+        weight = torch.from_numpy(overshoot_weights(member[:length].reshape(length, -1), rule))
+        batch = batch.with_weight(batch.weight * weight.to(batch.weight.dtype))
+    return Batch(batch, tuple(sides))
+
+
+def _covered(member: Booleans, rule: Coverage) -> Integers | None:
+    """The length of each comparison's own covered prefix; None where these samples (n, 2, comparisons) are too few."""
+    if (member.sum(0) >= rule.needs).all() and len(member) == rule.size:
+        return rule.at_once
+    enough = np.cumsum(member, 0) >= rule.needs  # from some sample on
+    if not enough[-1].all():
+        check_patience(len(member), member, rule)
+        return None
+    covered: Integers = np.maximum(enough.argmax(0).max(0) + 1, rule.size)
+    length = int(covered.max(initial=rule.size))
+    check_patience(length, member[:length], rule)
+    return covered
+
+
+def check_patience(length: int, member: Booleans, rule: Coverage) -> None:
+    """Raise TooFewSamples, naming what is missing, where a batch (n, 2, comparisons) has grown too long."""
+    if length <= rule.patience:
+        return
+    seen = member[: rule.patience].sum(0)
+    short = [
+        f"{one.attribute} {one.groups[side]!r}, {one.within} ({count} seen)"
+        for j, one in enumerate(rule.comparisons)
+        for side in range(len(one.sides))
+        if (count := int(seen[side, j])) < rule.needs[j]
+    ]
+    missing = "; ".join(dict.fromkeys(short))
+    raise TooFewSamples(
+        f"{rule.patience} samples of the stream hold fewer than {rule.least} of: {missing}; "
+        "use a larger batch size, or leave out the rare group"
+    )
+
+
+def overshoot_weights(member: Booleans, rule: Coverage) -> Floats:
+    """Loss weights that make the mean over a covering batch an unbiased estimate of the risk, (n,).
+
+    ``member`` is (n, sides). A batch that went on beyond ``size`` ended with a sample that was waited for. The
+    mean of all samples but the last is unbiased; these weights average it over the K samples that could
+    have been last: those in a side that holds exactly ``least``.
+
+    >>> rule = Coverage((Comparison((0,), (1,)),), size=4, least=2)
+    >>> overshoot_weights(np.array([[1, 1, 1, 0, 0], [0, 0, 0, 1, 1]], dtype=bool).T, rule)
+    array([1.25 , 1.25 , 1.25 , 0.625, 0.625])
+    """
+    n = len(member)
+    weight = np.ones(n)
+    if n == rule.size:
+        return weight
+    critical = member[:, member.sum(0) == np.tile(rule.needs, 2)].any(1)
+    weight[critical] = 1 - 1 / critical.sum()
+    return weight * (n / (n - 1))
+
+
+def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
+    """Covering batches of a stream of samples or chunks; samples left at its end make no batch.
+
+    Parameters
+    ----------
+    stream : iterable of Samples
+        Stream of samples: single samples, or chunks of any length.
+    rule : Coverage
+        Rule that says when a batch is complete.
+
+    Yields
+    ------
+    Batch
+        As many samples as it takes, with loss weights that keep the mean loss unbiased.
+
+    Raises
+    ------
+    TooFewSamples
+        If ``rule.patience`` samples do not hold enough of some side.
+
+    Examples
+    --------
+    >>> rule = Coverage((Comparison((0,), (1,)),), size=2, least=1)
+    >>> chunk = Samples(torch.zeros(5, 1), torch.zeros(5), torch.tensor([0, 1, 0, 0, 1]), torch.ones(5))
+    >>> [len(batch.samples) for batch in covering([chunk], rule)]
+    [2, 3]
+    """
+    waiting: Samples | None = None
+    for chunk in stream:
+        waiting, start = chunk if waiting is None else joined([waiting, chunk]), 0
+        while (batch := cut(waiting, rule, start)) is not None:
+            start += len(batch.samples)
+            yield batch
+        waiting = waiting.take(slice(start, None))

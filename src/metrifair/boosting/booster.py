@@ -19,7 +19,7 @@ from metrifair.boosting.dask import is_dask
 from metrifair.boosting.objective import Descent, PenalizedRisk
 from metrifair.boosting.problem import BoostingProblem, boosting_problem, evaluation_rows, evaluation_sets, is_penalized
 from metrifair.errors import DataError
-from metrifair.estimators.classifier import FairClassifier
+from metrifair.estimators.fair import FairClassifier
 from metrifair.estimators.settings import SmallGroups
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
 from metrifair.problem.attributes import Continuous
@@ -103,19 +103,10 @@ class FairBooster(Saved):
         expected_groups: bool = True,
         **booster: Any,
     ) -> None:
+        given = locals()
         super().__init__(**booster)
-        self.strength = strength
-        self.criterion = criterion
-        self.metric = metric
-        self.estimate = estimate
-        self.combine = combine
-        self.penalize = penalize
-        self.contrast = contrast
-        self.intersectional = intersectional
-        self.continuous = continuous
-        self.small_groups = small_groups
-        self.pos_label = pos_label
-        self.expected_groups = expected_groups
+        for name in OWN_PARAMETERS:
+            setattr(self, name, given[name])
 
     def fit(
         self,
@@ -175,6 +166,7 @@ class FairBooster(Saved):
             return self
         booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
         fit = partial(super().fit, X, y)  # type: ignore[misc]
+        self._check_labels(y)
         with _booster_messages(self):
             if not is_penalized(self):
                 fit(**booster)
@@ -212,6 +204,9 @@ class FairBooster(Saved):
         """Raise a DataError that names the first parameter out of its range."""
         is_penalized(self)
 
+    def _check_labels(self, y: Any) -> None:
+        """Raise a DataError where the booster does not take these labels."""
+
     @abstractmethod
     def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
         """What the loss of each training row is multiplied by, besides its sample weight."""
@@ -221,7 +216,7 @@ class FairBooster(Saved):
         """Raise a DataError at a parameter by a name that the booster would pass over."""
 
     @abstractmethod
-    def _group_chances(self, X: Table, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
+    def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
         """The chances (n, kinds) that the plain booster, fitted to these kinds and weights, gives the rows of X."""
 
     @abstractmethod
@@ -240,7 +235,7 @@ OWN_PARAMETERS = frozenset(signature(FairBooster.__init__).parameters) - {"self"
 
 @contextmanager
 def _booster_messages(booster: Any) -> Iterator[None]:
-    """Where columns or labels are text, which the plain booster refuses, the error says what to do about it.
+    """Where columns are text, which the plain booster refuses, the error says what to do about it.
 
     LightGBM 4.7 prefers eval_X and eval_y, but does not translate labels in these: its warning is not shown.
     """
@@ -250,8 +245,6 @@ def _booster_messages(booster: Any) -> Iterator[None]:
             yield
     except ValueError as error:
         name, message = type(booster).__name__, " ".join(str(error).split())
-        if message.startswith("Invalid classes"):
-            raise DataError(f"{message}; pass labels from 0 on, or use FairLGBMClassifier, which takes any") from error
         if "dtypes" not in message:
             raise
         raise DataError(

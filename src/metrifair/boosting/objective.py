@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,15 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.batches.samples import Batch, joined
-from metrifair.boosting import levels
-from metrifair.errors import Diverged
-from metrifair.metrics.dependence import dependence_slopes
+from metrifair.errors import Diverged, MetrifairWarning
+from metrifair.metrics.dependence import covariance_form, dependence_slopes
+from metrifair.metrics.namespaces import namespace_for
 from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected
+from metrifair.metrics.registry import Estimate
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Sides
 from metrifair.support.arrays import AnyFloats, Floats, Integers
-from metrifair.training.losses import BINARY, MULTICLASS, Task, scores
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, scores
 
 Shares = tuple[Floats, Floats]
 """What each of (n,) rows counts on the left and on the right of a comparison."""
@@ -244,15 +245,15 @@ class PenalizedRisk:
         return float(slopes @ (own - own.mean())), slopes
 
     @cached_property
-    def _leveled(self) -> dict[int, levels.LeveledDependence]:
+    def _leveled(self) -> dict[int, LeveledDependence]:
         """The dependences, by their places, that are counted by levels of the attribute: those of many rows."""
         samples = self.batch.samples
-        if samples.value is None or self.objective.task is not BINARY or len(samples) < levels.MANY:
+        if samples.value is None or self.objective.task is not BINARY or len(samples) < MANY_ROWS:
             return {}
         found = {}
         for place, one in enumerate(self.batch.sides):
             if one.dependence is not None and (one.weights is None or self.objective.estimate != "population"):
-                found[place] = levels.leveled_dependence(one, samples.value, self.objective.estimate)
+                found[place] = leveled_dependence(one, samples.value, self.objective.estimate)
         return found
 
     def value(self, output: ArrayLike, strength: float) -> float:
@@ -349,3 +350,65 @@ def grid_places(scores: AnyFloats) -> tuple[NDArray[np.int32], AnyFloats]:
     place = ((scores - scores.dtype.type(lowest)) * scores.dtype.type(1 / width) + 0.5).astype(np.int32)
     np.minimum(place, PLACES - 1, out=place)
     return place, lowest + width * np.arange(PLACES)
+
+
+LEVELS = 256
+MANY_ROWS = 2**17  # rows from which on counting is faster
+_PLACES = 2**13  # of the grid: tables of places x levels
+
+
+class LeveledDependence(NamedTuple):
+    """What does not change from round to round. Within levels the attribute is its mean, which is exact for names."""
+
+    level: NDArray[np.int64]  # (n,) of each row
+    distance: Floats  # (levels, levels)
+    weight: Floats | None  # (n,), summing to 1; None: each row counts 1
+    factors: tuple[float, float, float]  # of pairs, triples and quadruples; see metrics.covariance
+    scale: float
+
+    def at(self, scores: NDArray[np.floating[Any]]) -> tuple[float, Floats]:
+        """The dependence of scores (n,), moved to the nearest place of a grid, and its slopes."""
+        lowest, highest = float(scores.min()), float(scores.max())
+        width = (highest - lowest) / (_PLACES - 1) or 1.0
+        place = np.minimum(((scores - lowest) / width + 0.5).astype(np.int64), _PLACES - 1)
+        levels = len(self.distance)
+        cell = place * levels + self.level
+        counts = np.bincount(cell, self.weight, minlength=_PLACES * levels).reshape(_PLACES, levels).astype(np.float64)
+        total = counts.sum(0)
+        signed = 2 * np.cumsum(counts, 0) - counts - total  # below less above each place, by level
+        sums = self.distance @ total
+        pairs, triples, quadruples = self.factors
+        plain = signed.sum(1, keepdims=True)
+        inside = pairs * (signed @ self.distance) + quadruples * float(total @ sums) * plain
+        inside += triples / 2 * (sums * plain + (signed @ sums)[:, None])
+        slopes = 2 * self.scale * inside.reshape(-1)[cell]
+        if self.weight is not None:
+            slopes *= self.weight
+        return width * float(slopes @ (place - float(place.mean()))), slopes
+
+
+def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> LeveledDependence:
+    """For the rows of a side; a number with too many different values is cut, and a warning says so."""
+    one = side.dependence
+    if one is None or one.scale is None:
+        raise ValueError("the side has no dependence, or its scale is not known")
+    own = values[side.rows, one.column].numpy()
+    weight = None if side.weights is None else side.weights.double().numpy()
+    found, level = np.unique(own, return_inverse=True)
+    if len(found) > LEVELS:
+        warnings.warn(
+            f"{one.attribute} is cut into {LEVELS} levels of about equal size: there are {len(own):,} rows, and "
+            f"{len(found):,} different values",
+            MetrifairWarning,
+            stacklevel=2,
+        )
+        upto = np.cumsum(np.bincount(level, weight))
+        level = np.minimum(LEVELS - 1, (upto / upto[-1] * LEVELS * (1 - 1e-12)).astype(np.int64))[level]
+        level = np.unique(level, return_inverse=True)[1]
+        sums = np.bincount(level, own if weight is None else weight * own)
+        found = sums / np.bincount(level, weight)
+    apart = np.abs(found[:, None] - found) if not one.levels else (found[:, None] != found).astype(np.float64)
+    form = covariance_form(side, estimate, namespace_for(values))
+    factors = tuple(float(part.reshape(())) for part in (form.pairs, form.triples, form.quadruples))
+    share = None if weight is None else weight / weight.sum()
+    return LeveledDependence(level, apart, share, factors, one.scale)  # type: ignore[arg-type]

@@ -31,8 +31,7 @@ from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_switches
 from metrifair.training import weighted_moments
-from metrifair.training.losses import BINARY, MULTICLASS, Task, regression
-from metrifair.training.objective import Objective
+from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, regression
 
 FOLDS = 3
 

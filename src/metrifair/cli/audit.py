@@ -1,4 +1,4 @@
-"""`metrifair audit`: how unfair the scores of any model are, for whom, and how sure one can be."""
+"""`metrifair audit`: measure the gaps between groups in the scores of any model, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
-from metrifair.auditing.out_of_core.files import matching, opened
-from metrifair.auditing.out_of_core.formats import is_utf8
+from metrifair.auditing.connections import Connected, connected, is_address
+from metrifair.auditing.files import matching, opened
+from metrifair.auditing.formats import is_utf8
 from metrifair.cli import options, rules
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.option_names import OPTION_NAMES
@@ -24,34 +24,9 @@ if TYPE_CHECKING:
     from metrifair.api.audit_result import Audit
     from metrifair.api.compare import AuditDifference
     from metrifair.api.monitor import AuditSeries
-    from metrifair.auditing.out_of_core.formats import ReadOptions
+    from metrifair.auditing.formats import ReadOptions
 
 _UNFAIR = 1  # the exit code
-
-measure_options = options.together(
-    click.option(
-        "--metric",
-        "metrics",
-        multiple=True,
-        callback=options.known(options.METRIC_NAMES),
-        help=f"Distance between score distributions: {options.METRICS_HELP}. Repeatable.  [default: kolmogorov, "
-        "wasserstein, energy]",
-    ),
-    options.CONTRAST,
-    click.option(
-        "--confidence",
-        type=options.Number(0, 1, min_open=True, max_open=True),
-        default=0.95,
-        help="Confidence level of intervals and certified bounds.",
-    ),
-    click.option(
-        "--min-group-size",
-        type=click.IntRange(1),
-        default=30,
-        help="Minimum group size. Smaller groups are reported separately and excluded from the headline.",
-    ),
-)
-"""How groups are compared."""
 
 
 class Written(NamedTuple):
@@ -63,17 +38,8 @@ class Written(NamedTuple):
     output: Path | None
 
 
-output_options = options.together(
-    options.HTML,
-    options.PDF,
-    options.JSON,
-    options.table_option("--output", "the table of findings"),
-    options.gathered("written", Written, Written._fields),
-)
-"""The files to write; the command gets all of them as ``written``."""
-
-result_options = options.together(*rules.limit_options, options.report_about, output_options)
-"""What is made of the findings: what ``hand_over`` takes."""
+WRITTEN = options.gathered("written", Written, Written._fields)
+"""A command gets the files to write as ``written``."""
 
 
 @click.command(
@@ -82,57 +48,12 @@ result_options = options.together(*rules.limit_options, options.report_about, ou
     short_help="Measure the gaps between groups in a file of scores.",
 )
 @click.argument("file")
-@options.column(
-    "--score",
-    "Column with the scores: probabilities, or any numbers. Repeat it to compare several models with the first.",
-    several=True,
-    required=True,
-)
-@options.GROUP
-@options.CONTINUOUS
-@options.CUTS
-@options.LABEL
-@options.POSITIVE
-@click.option("--intersectional", is_flag=True, help="Audit the intersections of the --group columns.")
-@options.CONTROL
-@options.WEIGHT
-@click.option(
-    "--threshold",
-    type=rules.NumberOrMedian(),
-    help="Scores at or above it count as positive decisions; median: scores above the median."
-    "  [default: 0.5 for probabilities, else none]",
-)
-@options.FAVORABLE_DECISION
-@options.criteria_option("all that the columns allow")
-@options.choice(
-    "--loss",
-    ["log_loss", "squared_error", "absolute_error", "huber"],
-    "The loss that the criterion risk_parity compares between groups.",
-    optional=True,
-)
-@measure_options
-@click.option(
-    "--precision",
-    type=options.Number(0),
-    default=1e-5,
-    help="Maximum width of the bracket of a distance in files audited out of core, as a share of the score range.",
-)
-@rules.rate_options
-@result_options
-@click.option(
-    "--max-groups",
-    type=click.IntRange(2, 10_000),
-    help="Maximum number of groups in a column.  [default: 1000; above 30, only with two rows per group on average]",
-)
-@click.option(
-    "--vc-dimension",
-    type=click.IntRange(1),
-    help="VC dimension of the model class (d + 1 for a linear model of d columns). Set it if these rows trained the "
-    "model.",
-)
-@options.file_options
-@options.TABLE
-@options.SEED
+@options.command_options("audit")
+@rules.LIMITS
+@rules.RATES
+@options.REPORT_ABOUT
+@WRITTEN
+@options.READING
 @click.pass_context
 def audit_command(
     ctx: click.Context,
@@ -174,8 +95,7 @@ def audit_command(
         )
     place = table_at(file, table, query, reading, [*written, rates])
     check_columns(file, reading, score=score, **asked)
-    from metrifair.api.audit_file import audit_file
-    from metrifair.api.audit_table import audit_table
+    from metrifair.api.audit_columns import audit_file, audit_table
     from metrifair.cli.console import console, working_with_notes
     from metrifair.cli.show import write_rates
 
@@ -194,11 +114,10 @@ def audit_command(
 
 
 def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Options as arguments of an audit of these columns: of the same names, but for a few, and None for nothing."""
+    """Options as arguments of an audit of these columns: of the same names, and None for nothing."""
     from metrifair.auditing.request import AuditOptions
 
-    names = {"positive": "pos_label", "seed": "random_state"}
-    found = {names.get(name, name): list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
+    found = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
     for name in {"control", "criteria"} & set(found):
         found[name] = found[name] or None
     if "continuous" in asked:
@@ -224,7 +143,7 @@ def hand_over(
 ) -> None:
     """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken.
 
-    The report names the command that made it, and ``files`` where the audit does not know them. Of an audit by a
+    The report names its command, and ``files`` where the audit does not record them. Of an audit by a
     standard it shows the tables of rates, and ``details`` behind them.
     """
     from metrifair.api.audit_result import RateTable
@@ -233,7 +152,7 @@ def hand_over(
     from metrifair.cli.show import show_audit, show_differences
     from metrifair.support.provenance import source_files
 
-    limits, to_html = rules.limits_of(ctx), found.to_html
+    limits = rules.limits_of(ctx)
     if isinstance(found, AuditDifference):
         record = with_origin(ctx, found.record, files, about)
         audits = {
@@ -243,23 +162,25 @@ def hand_over(
         found = AuditDifference(audits, record)
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in rules.broken(one.record, limits)]
         show_differences(out, found)
-        to_html = found.to_html
     else:
         origin = replace(found.provenance, call=command_text(ctx)).described(*about)
         origin = replace(origin, files=source_files(files)) if files else origin
         found = replace(found, record=replace(found.record, provenance=origin))
         verdict = rules.broken(found.record, limits)
         show_audit(out, found.record, details=details)
-        by_standard = found.record.settings.standard is not None
-        to_html = partial(RateTable(found).to_html, details=details) if by_standard else found.to_html
-    write_asked(out, found, written, to_html)
+    page = (
+        partial(RateTable(found).to_html, details=details)
+        if not isinstance(found, AuditDifference) and found.record.settings.standard is not None
+        else found.to_html
+    )
+    write_asked(out, found, written, page)
     say(out, *(f"Unfair: {line}" for line in verdict))
     if verdict:
         ctx.exit(_UNFAIR)
 
 
 def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: options.About) -> Any:
-    """The record of several audits with its command, and with ``files`` where the audits do not know theirs."""
+    """The record of several audits with its command, and with ``files`` where the audits do not record theirs."""
     from metrifair.cli.console import command_text
     from metrifair.support.provenance import files_of, with_files
 
@@ -274,17 +195,10 @@ def write_asked(
     written: Written,
     to_html: Callable[[Path], None],
 ) -> None:
-    """Write what ``output_options`` ask for, and say where it is; ``to_html`` writes the page."""
-    from metrifair.cli.console import say, write_text
+    """Write the files of the options, and print where they are; ``to_html`` writes the page."""
+    from metrifair.cli.console import say, write_pages, write_text
 
-    if written.html is not None:
-        to_html(written.html)
-        say(out, f"Report: {written.html}")
-    if written.pdf is not None:
-        from metrifair.report.pdf import print_pdf
-
-        print_pdf(to_html, written.pdf)
-        say(out, f"Report: {written.pdf}")
+    write_pages(out, to_html, written.html, written.pdf)
     if written.output is not None:
         from metrifair.cli.tables import write_table
 
@@ -309,9 +223,9 @@ def table_at(
             "--replace rewrites cells of files, not of a database; rewrite them with --query SQL, or name the "
             "favorable value of a decision with --favorable-decision VALUE"
         )
-    said = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
-    if said:
-        names = sorted(OPTION_NAMES.argument(name) for name in said)
+    changed = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
+    if changed:
+        names = sorted(OPTION_NAMES.argument(name) for name in changed)
         raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
     options.check_paths([], outputs)
     return connected(file, table, query)

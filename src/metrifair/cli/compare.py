@@ -11,11 +11,10 @@ import click
 
 from metrifair.cli import options
 from metrifair.cli.audit import (
+    WRITTEN,
     Written,
     audit_arguments,
     hand_over,
-    measure_options,
-    output_options,
     with_origin,
     write_asked,
 )
@@ -26,12 +25,9 @@ _CHANGED = 1  # the exit code
 
 @click.command(cls=SectionedCommand, short_help="Compare two audits: what got better or worse.")
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE AFTER...")
-@options.report_about
-@output_options
-@click.option(
-    "--fail-worse", is_flag=True, help="Exit with code 1 if a figure is significantly worse than in the first audit."
-)
-@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the resampling of counts.")
+@options.command_options("compare")
+@options.REPORT_ABOUT
+@WRITTEN
 @click.pass_context
 def compare_command(
     ctx: click.Context,
@@ -77,7 +73,7 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     """The audits that were written as JSON, and the counts, by the names that counts have or those of their files."""
     from metrifair.api.compare import read_audit
     from metrifair.api.state import AuditState
-    from metrifair.auditing.out_of_core.formats import SUFFIXES
+    from metrifair.auditing.formats import SUFFIXES
     from metrifair.errors import DataError, ModelFileError
     from metrifair.support.provenance import names_of_files
 
@@ -106,12 +102,9 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
 
 @click.command(cls=SectionedCommand, short_help="Monitor distances between groups over time.")
 @click.argument("files", nargs=-1, required=True)
-@options.criteria_option("as counted")
-@measure_options
-@options.report_about
-@output_options
-@click.option("--fail-worse", is_flag=True, help="Exit with code 1 if a distance has grown significantly.")
-@options.SEED
+@options.command_options("monitor")
+@options.REPORT_ABOUT
+@WRITTEN
 @click.pass_context
 def monitor_command(
     ctx: click.Context,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from metrifair.auditing.out_of_core.connections import is_address
+from metrifair.auditing.connections import is_address
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import STANDARD_OUTPUT, cuts_text
 from metrifair.cli.rules import limits_of
 from metrifair.errors import MetrifairWarning
 from metrifair.support.files import write_file
 
-_WIDTH = 120  # where no terminal says how wide it is
+_WIDTH = 120  # without a terminal
 _LONGEST_CELL = 200  # characters
 
 
@@ -134,21 +134,33 @@ def _shown(value: object, *, is_file: bool) -> str:
         rows = value if isinstance(value[0], list) else [value]
         return ";".join(",".join(row) if isinstance(row[0], str) else cuts_text("", row) for row in rows)
     if isinstance(value, tuple):
-        name, told = value
-        return cuts_text(name, told) if isinstance(told, list) else f"{name}={told}"
+        name, values = value
+        return cuts_text(name, values) if isinstance(values, list) else f"{name}={values}"
     kind, _, rest = str(value).partition(":")
     if is_file and is_address(str(value)):
         return f"{kind}:{Path(rest).name}" if kind == "duckdb" else f"{kind}:..."
     return Path(str(value)).name if is_file or isinstance(value, Path) else str(value)
 
 
+def write_pages(out: Console, to_html: Callable[[Path], None], html: Path | None, pdf: Path | None) -> None:
+    """Write a report, as a page and as a PDF file, and print where each is."""
+    if html is not None:
+        to_html(html)
+        say(out, f"Report: {html}")
+    if pdf is not None:
+        from metrifair.report.pdf import print_pdf
+
+        print_pdf(to_html, pdf)
+        say(out, f"Report: {pdf}")
+
+
 def write_json(content: Any, path: Path) -> None:
-    """Write JSON that every reader takes; to standard output where the path says so."""
+    """Write JSON that every reader takes; to standard output if the path is -."""
     write_text(json.dumps(content, indent=2, allow_nan=False), path)
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write the text in one step, or to standard output where the path says so."""
+    """Write the text in one step, or to standard output if the path is -."""
     if path == STANDARD_OUTPUT:
         click.echo(text)
         return

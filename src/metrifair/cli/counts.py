@@ -7,54 +7,24 @@ from typing import Any
 
 import click
 
-from metrifair.auditing.out_of_core.formats import ReadOptions
+from metrifair.auditing.formats import ReadOptions
 from metrifair.cli import options
 from metrifair.cli.audit import (
+    WRITTEN,
     Written,
     audit_arguments,
     check_columns,
     hand_over,
-    measure_options,
-    result_options,
     table_at,
 )
 from metrifair.cli.help_sections import SectionedCommand
-from metrifair.cli.rules import Rates, by_standard, rate_options
+from metrifair.cli.rules import LIMITS, RATES, Rates, by_standard
 
 
 @click.command(cls=SectionedCommand, short_help="Count the scores in a file, to audit many files together.")
 @click.argument("file")
-@options.column("--score", "Column with the scores: probabilities, or any numbers.", required=True)
-@options.GROUP
-@options.CUTS
-@options.LABEL
-@options.CONTROL
-@options.WEIGHT
-@click.option(
-    "--score-range",
-    type=options.Number(),
-    nargs=2,
-    default=(0.0, 1.0),
-    metavar="LOW HIGH",
-    help="Smallest and largest possible score, the same for all files that are merged.",
-)
-@click.option(
-    "--threshold",
-    type=options.Number(),
-    help="Scores at or above it count as positive decisions.  [default: 0.5 for probabilities]",
-)
-@options.FAVORABLE_DECISION
-@options.criteria_option("all that the columns allow")
-@click.option("--name", default="", help="Name of the counted rows, such as a day or a site.")
-@click.option(
-    "--min-group-size",
-    type=click.IntRange(1),
-    default=1,
-    help="Minimum number of rows in a cell. Smaller cells are not written.",
-)
-@click.option("--output", type=options.Output(), required=True, help="File for the counts.")
-@options.file_options
-@options.TABLE
+@options.command_options("count")
+@options.READING
 def count_command(
     *,
     file: str,
@@ -81,9 +51,8 @@ def count_command(
     """
     place = table_at(file, table, query, reading, [output])
     check_columns(file, reading, **columns)
-    from metrifair.api.audit_table import count_file, count_table
-    from metrifair.api.state import AuditState
-    from metrifair.auditing.out_of_core.columns import Roles
+    from metrifair.api.state import AuditState, count_file, count_table
+    from metrifair.auditing.columns import Roles
     from metrifair.cli.console import console, say, working_with_notes
 
     state = AuditState(
@@ -103,15 +72,11 @@ def count_command(
 
 @click.command(cls=SectionedCommand, short_help="Merge the counts of several files and audit them together.")
 @click.argument("files", nargs=-1, required=True)
-@options.POSITIVE
-@options.criteria_option("as counted")
-@options.CONTINUOUS
-@measure_options
-@rate_options
-@result_options
-@click.option("--save", "save_to", type=options.Output(), help="File for the merged counts.")
-@click.option("--max-groups", type=click.IntRange(2, 10_000), help="Maximum number of groups in a column.")
-@options.SEED
+@options.command_options("merge")
+@LIMITS
+@RATES
+@options.REPORT_ABOUT
+@WRITTEN
 @click.pass_context
 def merge_command(
     ctx: click.Context,

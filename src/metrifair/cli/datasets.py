@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.options import Number, table_option
+from metrifair.cli.options import command_options
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ LABEL = "label"  # the column that is to be predicted, in the files that are wri
 
 @click.command(short_help="List the data sets, or write one to a file.")
 @click.argument("name", required=False)
-@table_option("--output", "the table")
+@command_options("datasets")
 def datasets_command(name: str | None, output: Path | None) -> None:
     """List the data sets. With NAME, describe one; with --output, write it to a file.
 
@@ -86,18 +86,7 @@ def _export(out: Console, name: str, path: Path) -> None:
 
 
 @click.command(short_help="What fairness costs on mortgage applications, with a report.")
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(),
-    help="Folder for the report, the picture and the model.",
-)
-@click.option(
-    "--max-unfairness",
-    type=Number(0, 1),
-    default=0.2,
-    help="Unfairness limit (Kolmogorov distance between the groups' scores) of the model that is chosen and saved.",
-)
+@command_options("demo")
 def demo_command(output: Path, max_unfairness: float) -> None:
     """Fair mortgages: what the fairness penalty changes on 1,989 applications in Boston, by race, with a report."""
     try:

@@ -6,29 +6,9 @@ import re
 
 import click
 
+from metrifair.cli.option_table import MAIN_OPTIONS, SECTIONS
+
 MAIN, ADVANCED = "Main options", "Advanced"
-MAIN_OPTIONS = {  # of each command, at most eight
-    "audit": "score group label positive threshold control html json",
-    "compare": "fail-worse html json output",
-    "count": "score group label threshold name output",
-    "frontier": "label group positive criterion max-unfairness output held-out html",
-    "merge": "positive criterion html json save",
-    "monitor": "fail-worse html json output",
-    "predict": "output id keep",
-    "train": "label group positive criterion model strength output held-out",
-}
-SECTIONS = {  # of all other options, in the order of the help
-    "Input": "score weight id ignore keep use-group format separator decimal encoding no-header day-first sheet "
-    "missing replace table query",
-    "Groups and labels": "group control intersectional continuous cuts label positive classification",
-    "What to measure": "criterion metric contrast loss utility unfairness-of confidence min-group-size",
-    "Training": "model strength strengths families seeds folds test test-folds validation refit",
-    "Decisions and standards": "threshold choose-threshold cost favorable favorable-decision standard reference "
-    "details min-group-share max-unfairness without-group certified fail-above fail-certain-above fail-below "
-    "fail-certain-below fail-worse",
-    "Output": "html pdf json output held-out rates save name title about",
-    ADVANCED: "seed combine estimate score-range precision max-groups vc-dimension",
-}
 _OPTION = re.compile(r"--[a-z-]+")
 _UNBROKEN = "\N{NON-BREAKING HYPHEN}"
 

@@ -1,4 +1,4 @@
-"""`metrifair predict`, `export` and `card`: what a saved model says of a file, as a graph for elsewhere, in words."""
+"""`metrifair predict`, `export` and `card`: predictions, an ONNX graph and a model card of a saved model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metrifair.cli.help_sections import SectionedCommand
-from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Output, check_paths, file_options
+from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
-    from metrifair.auditing.out_of_core.formats import ReadOptions
+    from metrifair.auditing.formats import ReadOptions
     from metrifair.cli.tables import PredictionTable
     from metrifair.estimators.table_model import TableModel
     from metrifair.support.provenance import ScoredRows, SourceFile
@@ -22,30 +22,10 @@ if TYPE_CHECKING:
 @click.command(cls=SectionedCommand, short_help="Apply a model to a file.")
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("file")
-@click.option(
-    "--output",
-    required=True,
-    type=Output(*TABLES, stdout=True),
-    help="File for the predictions (csv, tsv, parquet, arrow or ndjson); - is standard output, as csv.",
-)
-@click.option(
-    "--id",
-    "ids",
-    multiple=True,
-    metavar="COLUMN",
-    help="Column of FILE to copy next to the predictions. Repeatable.  [default: the --id columns of train, or row "
-    "numbers]",
-)
-@click.option(
-    "--keep",
-    "kept",
-    multiple=True,
-    metavar="COLUMN[,COLUMN...]",
-    help="Columns of FILE to copy to the output for an audit, such as sex,race. Repeatable.",
-)
-@file_options
+@command_options("predict")
+@READING
 def predict_command(
-    *, model: Path, file: str, output: Path, ids: tuple[str, ...], kept: tuple[str, ...], reading: ReadOptions
+    *, model: Path, file: str, output: Path, ids: tuple[str, ...], keep: tuple[str, ...], reading: ReadOptions
 ) -> None:
     """Predict the rows of FILE with MODEL, a file written by train, by frontier or from Python.
 
@@ -71,7 +51,7 @@ def predict_command(
     known = _loaded(model)
     if isinstance(known, TableModel) and known.needs_group and not known.sensitive:
         raise DataError(
-            f"{str(model)!r} holds a pipeline that asks for groups, and does not say in which columns they are; make a "
+            f"{str(model)!r} holds a pipeline that needs groups but does not name their columns; make a "
             "model with metrifair train, or predict in Python"
         )
     if not isinstance(known, TableModel):
@@ -79,20 +59,22 @@ def predict_command(
             f"{str(model)!r} holds a {type(known).__name__}, which takes numbers, not raw columns; make a model with "
             "metrifair train or metrifair frontier"
         )
-    names = [name for listed in kept for name in listed.split(",")]
+    names = [name for listed in keep for name in listed.split(",")]
     found, files = predictions(known, file, ids, names, reading)
     rows = _scored_rows(known, files)
     found.write(output, model=fingerprint(read(model)), rows=rows, sources=files)
-    said = ""
+    probability = ""
     if known.classes is not None and len(known.classes) == 2 and known.has_probabilities:
         place = known.positive
         label = known.classes[place]
-        said = f", with the probability of {label}" + ("" if place else f" (audit them with --positive {label})")
+        probability = f", with the probability of {label}" + ("" if place else f" (audit them with --positive {label})")
         if known.threshold is not None:
-            said += f", which is the prediction from {known.threshold:.4g} on (audit: --threshold {known.threshold!r})"
+            probability += (
+                f", which is the prediction from {known.threshold:.4g} on (audit: --threshold {known.threshold!r})"
+            )
     where = "standard output" if output == STANDARD_OUTPUT else output
     out = console(stderr=True)
-    say(out, f"{len(found.table):,} predictions of {known.target!r}{said}: {where}")
+    say(out, f"{len(found.table):,} predictions of {known.target!r}{probability}: {where}")
     if rows == "training_file":
         say(out, f"Warning: {file} holds the training rows. Do not audit these predictions as those of new rows.")
     predicted = found.table.get_column(found.columns[0])
@@ -146,7 +128,7 @@ def _loaded(model: Path) -> Any:
 
 @click.command(short_help="Export a model to ONNX.")
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--output", required=True, type=Output(".onnx"), help="File for the ONNX graph (.onnx).")
+@command_options("export")
 def export_command(*, model: Path, output: Path) -> None:
     """Export MODEL, a file written by train, by frontier or from Python, as an ONNX graph.
 
@@ -183,26 +165,7 @@ def export_command(*, model: Path, output: Path) -> None:
 
 @click.command(short_help="Write a model card in Markdown.")
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
-@click.option(
-    "--audit",
-    "audited",
-    metavar="FILE",
-    help="Audit of the model's scores, written by metrifair audit --json from a file of train --held-out or predict.",
-)
-@click.option(
-    "--frontier", "swept", metavar="FILE", help="Frontier from which the model was chosen, written by Frontier.save."
-)
-@click.option(
-    "--output",
-    default=str(STANDARD_OUTPUT),
-    type=Output(".md", stdout=True),
-    help="File for the card (.md); - is standard output.",
-)
-@click.option("--title", metavar="TEXT", help="Title of the card.")
-@click.option("--license", metavar="NAME", help="Identifier of the license, such as mit.")
-@click.option("--language", metavar="CODE", help="Language of text features, such as en.")
-@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Name of the training data. Repeatable.")
-@click.option("--intended-use", metavar="TEXT", help="Who should use the model for what, and who should not.")
+@command_options("card")
 def card_command(*, model: Path, audited: str | None, swept: str | None, output: Path, **stated: Any) -> None:
     """Write the model card of MODEL in Markdown, with the header that model hubs read.
 

@@ -1,4 +1,4 @@
-"""What options may hold, checked before any work is done and before anything heavy is imported."""
+"""The options of the commands, from ``options.ini``: checked before any work is done and anything heavy is imported."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import click
 
-from metrifair.auditing.out_of_core.files import matching
-from metrifair.auditing.out_of_core.formats import ReadOptions
+from metrifair.auditing.files import matching
+from metrifair.auditing.formats import ReadOptions
+from metrifair.cli.option_table import command_entries
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known, share_hint
 
@@ -66,6 +67,41 @@ def continuous_asked(columns: Sequence[str], group: Sequence[str]) -> Any:
     return list(columns) or "auto"
 
 
+def parse_strengths(text: str) -> list[float] | str:
+    """Numbers from 0 upwards between commas, in ascending order, or ``auto``; or a usage error."""
+    if text == "auto":
+        return text
+    try:
+        numbers = sorted(set(finite_numbers(text)))
+    except ValueError:
+        numbers = [-1.0]
+    if numbers[0] < 0:
+        raise click.BadParameter(f"{text!r} is not a list of numbers from 0 upwards, such as 0,0.1,1,10")
+    return numbers
+
+
+def parse_families(text: str) -> list[str]:
+    """Names of families between commas, each once; or an error."""
+    names = list(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        check_known("families", name, FAMILIES)
+    return names
+
+
+def parse_costs(text: str) -> list[list[float]]:
+    """Rows of numbers, between semicolons: what each decision (column) costs at each label (row); or a usage error."""
+    try:
+        rows = [finite_numbers(row) for row in text.split(";")]
+    except ValueError:
+        rows = []
+    if {len(row) for row in rows} != {len(rows)}:
+        raise click.BadParameter(
+            f"{text!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, and "
+            "in it what each decision costs, both in ascending order of the classes"
+        )
+    return rows
+
+
 Option: TypeAlias = Callable[[Any], Any]
 """A decorator that adds one option or several to a command."""
 
@@ -88,8 +124,14 @@ OTHER_CRITERION_NAMES = (
     "true_positive_rate_parity",
     "false_positive_rate_parity",
 )
-METRICS_HELP = f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}"
-CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)"
+FAMILIES = ("barycenter", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
+_LISTS = {
+    "metrics": f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}",
+    "criteria": f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)",
+    "families": ", ".join(FAMILIES),
+    "tables": "csv, tsv, parquet, arrow or ndjson",
+}
+"""Names that help texts list."""
 
 
 def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:
@@ -146,6 +188,14 @@ class Number(click.FloatRange):
         return number
 
 
+class NumberOrMedian(Number):
+    """A finite number, or the word median."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number or the word, or a usage error."""
+        return value if value == "median" else super().convert(value, param, ctx)
+
+
 class Output(click.Path):
     """A file to write: its folder exists, nothing but a plain file is in the way, its ending is a known one."""
 
@@ -169,8 +219,8 @@ class Output(click.Path):
         return path
 
 
-def pair_option(name: str, metavar: str, text: str, *, example: str, split: Callable[[str, str], Any]) -> Option:
-    """An option of two texts, of which ``split`` says at which "=" one ends; or a usage error."""
+def pair(metavar: str, example: str, split: Callable[[str, str], Any]) -> Callable[[str], tuple[str, str]]:
+    """A parser of two texts, of which ``split`` decides at which "=" one ends; or a usage error."""
 
     def parse(given: str) -> tuple[str, str]:
         left, _, right = (part.strip() for part in split(given, "="))
@@ -178,11 +228,11 @@ def pair_option(name: str, metavar: str, text: str, *, example: str, split: Call
             raise click.BadParameter(f"{given!r} is not {metavar}, such as {example!r}")
         return left, right
 
-    return click.option(name, multiple=True, type=parse, metavar=metavar, help=f"{text} Repeatable.")
+    return parse
 
 
 def _problem(path: Path) -> str:
-    """Why no file can be put there, as far as one can tell without trying."""
+    """Why no file can be put there, as far as that is known without trying."""
     try:
         if path.parent.exists() and not path.parent.is_dir():
             return f"{str(path.parent)!r} is not a folder"
@@ -195,33 +245,6 @@ def _problem(path: Path) -> str:
     except (OSError, ValueError) as error:
         return str(error)
     return ""
-
-
-def choice(name: str, values: Sequence[str], text: str, *, optional: bool = False) -> Option:
-    """An option with these values; the first is the default, unless there is none."""
-    named = click.Choice(values, case_sensitive=False)
-    return click.option(name, type=named, default=None if optional else values[0], help=text)
-
-
-def column(name: str, text: str, *, several: bool = False, required: bool = False) -> Option:
-    """An option that names a column, or several."""
-    return click.option(name, metavar="COLUMN", multiple=several, required=required, help=text)
-
-
-def table_option(name: str, text: str) -> Option:
-    """An option that names a file for a table."""
-    return click.option(name, type=Output(*TABLES), help=f"File for {text} (csv, tsv, parquet, arrow or ndjson).")
-
-
-def criteria_option(default: str) -> Option:
-    """The criteria, any number of them."""
-    return click.option(
-        "--criterion",
-        "criteria",
-        multiple=True,
-        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-        help=f"Fairness criterion: {CRITERIA_HELP}. Repeatable.  [default: {default}]",
-    )
 
 
 def together(*options: Option) -> Option:
@@ -249,42 +272,6 @@ def gathered(name: str, kind: Callable[..., Any], options: Iterable[str]) -> Opt
     return decorate
 
 
-GROUP = column(
-    "--group",
-    "Column with the groups, or with a numeric attribute such as age. Repeatable.",
-    several=True,
-    required=True,
-)
-CONTINUOUS = column(
-    "--continuous",
-    "Column of --group that is a numeric attribute, such as age; none treats each value as a group. Repeatable.  "
-    "[default: columns with more than 20 different numbers]",
-    several=True,
-)
-CUTS = click.option(
-    "--cuts",
-    type=parse_cuts,
-    multiple=True,
-    metavar="COLUMN=NUMBERS",
-    help="Cut a numeric column into groups: age=25,60 makes ≤25, (25,60] and >60. Repeatable.",
-)
-LABEL = column("--label", "Column with the true outcomes. Error rates and most criteria need it.")
-POSITIVE = click.option(
-    "--positive", metavar="CLASS", help="The positive label.  [default: the last in ascending order]"
-)
-CONTROL = column("--control", "Column with strata. Groups are compared within each stratum. Repeatable.", several=True)
-WEIGHT = column("--weight", "Column with the weights of the rows.")
-TABLE = together(
-    click.option("--table", metavar="NAME", help="Table to read, if FILE is a database."),
-    click.option("--query", metavar="SQL", help="Query to read in place of --table, such as 'select * from scores'."),
-)
-SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the resampling.")
-JSON = click.option(
-    "--json", "json_to", type=Output(stdout=True), help="File for all results as JSON; - is standard output."
-)
-HTML = click.option("--html", type=Output(".html", ".htm"), help="File for the report, one HTML page.")
-
-
 def _with_browser(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
     """The path of a PDF file; an error before anything is computed where no browser can print it."""
     if path is not None:
@@ -294,21 +281,8 @@ def _with_browser(_ctx: click.Context, _param: click.Parameter, path: Path | Non
     return path
 
 
-PDF = click.option(
-    "--pdf",
-    type=Output(".pdf"),
-    callback=_with_browser,
-    help="File for the report as PDF, printed by Chromium or Google Chrome.",
-)
-CONTRAST = choice(
-    "--contrast",
-    ["pairs", "rest", "independence"],
-    "Compare all pairs of groups, compare each group with the rest, or measure how much scores depend on the group.",
-)
-
-
 class About(NamedTuple):
-    """What a user says of a report."""
+    """The title of a report, and facts about the data."""
 
     title: str | None
     about: Mapping[str, str] | None
@@ -318,24 +292,8 @@ def _about(*, title: str | None, about: Sequence[tuple[str, str]]) -> About:
     return About(title, dict(about) or None)
 
 
-about_options = together(
-    click.option("--title", metavar="TEXT", help="Title of the report."),
-    pair_option(
-        "--about",
-        "KEY=VALUE",
-        "Metadata shown in the report, such as 'source=payroll'.",
-        example="date=September 2026",
-        split=str.partition,
-    ),
-)
-"""What a user says of a report."""
-FAVORABLE_DECISION = click.option(
-    "--favorable-decision",
-    metavar="VALUE",
-    help="The favorable value of a --score column that holds decisions, such as Approved; all others are unfavorable.",
-)
-report_about = together(about_options, gathered("about", _about, ["title", "about"]))
-"""The same; the command gets it as ``about``."""
+REPORT_ABOUT = gathered("about", _about, ["title", "about"])
+"""A command gets the title and the facts of its report as ``about``."""
 
 
 def _reading(
@@ -348,36 +306,66 @@ def _reading(
     return ReadOptions(header=not no_header, missing=words, replace=dict(replace) or None, **same)
 
 
-file_options = together(
-    click.option("--separator", metavar="SIGN", help="Character between the columns of a csv file, such as ';'."),
-    choice(
-        "--format",
-        ["csv", "tsv", "parquet", "arrow", "ndjson", "excel"],
-        "Format of FILE, if its name does not show it.",
-        optional=True,
-    ),
-    choice(
-        "--decimal", [".", ","], "Decimal sign of numbers. With a comma, the default separator of csv files is ';'."
-    ),
-    click.option(
-        "--encoding", metavar="NAME", help="Encoding of a text file, such as cp1252 or utf-16.  [default: UTF-8]"
-    ),
-    click.option("--no-header", is_flag=True, help="FILE has no row of column names. The columns are called 1, 2, ..."),
-    click.option("--day-first", is_flag=True, help="Read dates as 31.12.2026 or 31/12/2026."),
-    click.option("--sheet", metavar="NAME", help="Sheet of an Excel file, if it has several."),
-    click.option(
-        "--missing",
-        multiple=True,
-        metavar="VALUE[,VALUE...]",
-        help="Values to read as missing, besides empty cells, such as N/A,unknown,-9. Repeatable.",
-    ),
-    pair_option(
-        "--replace",
-        "OLD=NEW",
-        "Read cells with the value OLD as NEW, such as W=women.",
-        example="W=women",
-        split=str.rpartition,
-    ),
-    gathered("reading", _reading, ["no_header", *(one.name for one in fields(ReadOptions) if one.name != "header")]),
+READING = gathered(
+    "reading", _reading, ["no_header", *(one.name for one in fields(ReadOptions) if one.name != "header")]
 )
-"""How FILE is read; the command gets all of it as ``reading``."""
+"""A command gets how to read FILE as ``reading``."""
+
+_PARSERS: Mapping[str, Callable[[str], Any]] = {
+    "costs": parse_costs,
+    "cuts": parse_cuts,
+    "fact": pair("KEY=VALUE", "date=September 2026", str.partition),
+    "families": parse_families,
+    "replacement": pair("OLD=NEW", "W=women", str.rpartition),
+    "strengths": parse_strengths,
+}
+_CALLBACKS = {
+    "criterion": known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
+    "metric": known(METRIC_NAMES),
+    "pdf": _with_browser,
+}
+
+
+def _type(entry: Mapping[str, str]) -> Any:
+    """The type of an option by its entry in the table; None: text."""
+    kind, ends = entry.get("type", "text"), entry.get("range", "").strip("()").split()
+    if "choices" in entry:
+        return click.Choice(entry["choices"].split(), case_sensitive=False)
+    if kind == "integer":
+        return click.IntRange(*map(int, ends))
+    if kind in ("number", "number or median"):
+        opened = {"min_open": entry.get("range", "").startswith("("), "max_open": entry.get("range", "").endswith(")")}
+        return (Number if kind == "number" else NumberOrMedian)(*map(int, ends), **opened)
+    if kind in ("output", "pdf", "table"):
+        endings = TABLES if kind == "table" else entry.get("endings", "").split()
+        return Output(*endings, stdout="stdout" in entry)
+    if kind == "folder":
+        return click.Path(file_okay=False, path_type=Path)
+    return _PARSERS.get(kind)
+
+
+def _option(name: str, entry: Mapping[str, str]) -> Option:
+    """The option that an entry of the table describes."""
+    kind, default = entry.get("type", "text"), entry.get("default")
+    unset = f"  [default: {entry['otherwise']}]" if "otherwise" in entry else ""
+    settings: dict[str, Any] = {
+        "type": _type(entry),
+        "callback": _CALLBACKS.get(kind),
+        "multiple": "repeat" in entry,
+        "required": "required" in entry,
+        "metavar": entry.get("metavar"),
+        "help": " ".join(entry["help"].split()).format(**_LISTS) + unset,
+    }
+    if kind == "flag":
+        settings["is_flag"] = True
+    elif "count" in entry and default is not None:
+        settings |= {"nargs": int(entry["count"]), "default": tuple(map(float, default.split()))}
+    elif "repeat" not in entry:
+        settings["default"] = default
+    parameter = entry.get("parameter", name.replace("-", "_"))
+    return click.option(entry.get("spelling", f"--{name}"), parameter, **settings)
+
+
+def command_options(command: str) -> Option:
+    """A decorator that adds all options of a command, in the order of the table."""
+    return together(*(_option(name, entry) for name, entry in command_entries(command).items()))

@@ -1,4 +1,4 @@
-"""What rules ask of an audit: limits that it may not break (``--fail-above`` and its kin), and tables of rates."""
+"""Limits of an audit (``--fail-above`` and similar options), and its tables of rates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from metrifair.cli.options import METRIC_NAMES, Number, choice, gathered, table_option, together
+from metrifair.cli.options import METRIC_NAMES, gathered, together
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
@@ -24,11 +24,11 @@ RATIOS = ("selection_ratio",)
 _AT_MOST_1 = ("kolmogorov", "total_variation", *GAPS, *RATIOS)
 _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 _KEPT = "metrifair.limits"
-_SHOWN = 12  # lines on one limit
+_SHOWN = 12  # lines for one limit
 
 
 class Limit(NamedTuple):
-    """The largest value of a metric that passes, or the smallest; ``certain``: bounds are judged, not values."""
+    """The largest value of a metric that passes, or the smallest; ``certain``: it limits bounds, not values."""
 
     metric: str
     value: float
@@ -81,25 +81,27 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
         return self.kind._replace(metric=metric.strip(), value=limit)
 
 
-limit_options = [
-    click.option(
-        kind.option,
-        multiple=True,
-        type=Limited(kind),
-        expose_value=False,
-        callback=lambda ctx, _param, value: ctx.meta.setdefault(_KEPT, []).extend(value),
-        help=f"Exit with code 1 if {what}, such as {kind.metric}={kind.value:g}. Repeatable.",
+LIMITS = together(
+    *(
+        click.option(
+            kind.option,
+            multiple=True,
+            type=Limited(kind),
+            expose_value=False,
+            callback=lambda ctx, _param, value: ctx.meta.setdefault(_KEPT, []).extend(value),
+            help=f"Exit with code 1 if {what}, such as {kind.metric}={kind.value:g}. Repeatable.",
+        )
+        for kind, what in (
+            (Limit("kolmogorov", 0.1), "a distance, or a difference between rates, exceeds this value"),
+            (Limit("kolmogorov", 0.1, certain=True), "the lower end of a joint confidence interval exceeds this value"),
+            (Limit("selection_ratio", 0.8, above=False), "a ratio is below this value"),
+            (
+                Limit("selection_ratio", 0.8, above=False, certain=True),
+                "the upper end of a confidence interval of a ratio is below this value",
+            ),
+        )
     )
-    for kind, what in (
-        (Limit("kolmogorov", 0.1), "a distance, or a difference between rates, exceeds this value"),
-        (Limit("kolmogorov", 0.1, certain=True), "the lower end of a joint confidence interval exceeds this value"),
-        (Limit("selection_ratio", 0.8, above=False), "a ratio is below this value"),
-        (
-            Limit("selection_ratio", 0.8, above=False, certain=True),
-            "the upper end of a confidence interval of a ratio is below this value",
-        ),
-    )
-]
+)
 """What makes an audit fail; ``limits_of`` has all of them."""
 
 
@@ -145,6 +147,8 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
 
 def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
     """The figures that a limit is about, values or bounds, each with what it is of."""
+    from metrifair.auditing.ranking import lowest_rate
+
     found: list[tuple[float | None, str]] = []
     if limit.metric in METRIC_NAMES:
         for one in (one for one in record.findings if one.metric == limit.metric):
@@ -158,8 +162,7 @@ def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
             high = None if interval is None else interval.high
             value = high if limit.certain else getattr(decisions, limit.metric)
             where = f"{decisions.attribute}, {decisions.within}"
-            if limit.metric in RATIOS and decisions.selection_ratio is not None:
-                least = next(one for one in decisions.rates if one.ratio == decisions.selection_ratio)
+            if limit.metric in RATIOS and (least := lowest_rate(decisions)) is not None:
                 few = "; too few rows" if least.few else ""
                 where = f"{least.group} against {decisions.reference} ({where}{few})"
             found.append((value, where))
@@ -170,7 +173,7 @@ SEVERAL_RATES = "--rates is the table of one audit; name one --score, got severa
 
 
 class Rates(NamedTuple):
-    """The rates that a user asks for."""
+    """The options of rates and ratios."""
 
     standard: StandardName | None
     references: tuple[str, ...]
@@ -178,42 +181,12 @@ class Rates(NamedTuple):
     details: bool
 
 
-rate_options = together(
-    choice(
-        "--favorable", ["high", "low"], "Which scores are favorable. With low, the first label is positive by default."
-    ),
-    choice(
-        "--standard",
-        ["ll144", "four-fifths", "credit"],
-        "Show the tables of rates and ratios that a rule asks for. They make no statement about any law.",
-        optional=True,
-    ),
-    click.option(
-        "--reference",
-        "references",
-        multiple=True,
-        metavar="CATEGORY",
-        help="Reference group of impact ratios; with several columns, COLUMN=CATEGORY each.  [default: the highest]",
-    ),
-    click.option(
-        "--min-group-share",
-        type=Number(0, 1),
-        default=0.02,
-        help="Groups with a smaller share of the rows have no impact ratio.",
-    ),
-    click.option(
-        "--details",
-        is_flag=True,
-        help="With --standard, add the whole audit behind the tables: distances, charts and all findings.",
-    ),
-    gathered("standard", Rates, Rates._fields),
-    table_option("--rates", "the table of rates and ratios"),
-)
-"""How rates are compared, and where their table goes; the command gets the former as ``standard``."""
+RATES = gathered("standard", Rates, Rates._fields)
+"""A command gets the options of rates and ratios as ``standard``."""
 
 
 def by_standard(found: Audit | AuditDifference, asked: Rates, columns: Sequence[str]) -> Audit | AuditDifference:
-    """The audit of these columns, or the comparison of several, with the rates that a user asks for."""
+    """The audit of these columns, or the comparison of several, with the rates of the options."""
     from metrifair.api.compare import AuditDifference, compare_named
 
     reference = reference_asked(asked.references, columns)
@@ -237,11 +210,3 @@ def reference_asked(references: Sequence[str], columns: Sequence[str]) -> str | 
     if len(named) < len(references):
         raise DataError(f"--reference must be COLUMN=CATEGORY for each of several columns, got {list(references)}")
     return named
-
-
-class NumberOrMedian(Number):
-    """A finite number, or the word median."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number or the word, or a usage error."""
-        return value if value == "median" else super().convert(value, param, ctx)

@@ -19,8 +19,8 @@ import click
 import numpy as np
 import polars as pl
 
-from metrifair.auditing.out_of_core.files import opened
-from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, ReadOptions
+from metrifair.auditing.files import opened
+from metrifair.auditing.formats import AS_USUAL, COMMA, MISSING, ReadOptions
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError, Remedy
 from metrifair.support.files import write_file
@@ -46,12 +46,12 @@ def read(
     In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
     booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
     """
-    told: AbstractContextManager[None] = nullcontext()
-    if options.replace:  # else nothing is told, and a name that no column has is refused without what prints
+    progress: AbstractContextManager[None] = nullcontext()
+    if options.replace:  # only then are there notes; a wrong column name is refused before rich is imported
         from metrifair.cli.console import console, working_with_notes
 
-        told = working_with_notes(console(stderr=True), f"Reading {path}")
-    with told, opened(path, options) as source:
+        progress = working_with_notes(console(stderr=True), f"Reading {path}")
+    with progress, opened(path, options) as source:
         source.check(roles)
         if source.twice:
             raise source.ambiguous(min(source.twice))
@@ -128,7 +128,7 @@ def _dates(text: pl.Series) -> pl.Series | None:
 
 
 def without_missing_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The table with nothing where a column of text says that a value is missing.
+    """The table with nulls in place of words for missing values in columns of text.
 
     >>> without_missing_words(pl.DataFrame({"y": ["yes", "NA", None]}), "y")["y"].to_list()
     ['yes', None, None]
@@ -153,7 +153,7 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
 
 
 def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
-    """The table with an apostrophe before every text that a spreadsheet would run as a formula; says how many.
+    """The table with an apostrophe before every text that a spreadsheet would run as a formula; notes their number.
 
     Numbers stay as they are. Column names are text too.
     """
@@ -225,7 +225,7 @@ def with_predictions(
 
 
 def free_name(name: str, taken: list[str]) -> str:
-    """The name, with as many primes as tell it from those that are taken.
+    """The name, with as many primes as make it different from those that are taken.
 
     >>> free_name("row", ["row", "x"])
     "row'"
@@ -239,9 +239,9 @@ _CHANCE = 1e-4  # that any column of a file is so by chance, below which it is c
 
 
 def check_leakage(features: pl.DataFrame, label: pl.Series, *, keep: Collection[str] = (), number: bool) -> list[str]:
-    """Raise a DataError where a column is the label in other words; notes on columns that tell it in every row.
+    """Raise a DataError where a column is the label in other words; notes on columns that determine it in every row.
 
-    A column is a renaming of the label where either tells the other; of numbers, where one is a strictly monotone
+    A column is a renaming of the label where either determines the other; of numbers, where one is a strictly monotone
     function of the other. In a file of few rows that may be chance: it counts only where the label's values, shuffled
     over the rows, would do so with a probability below 1 in 10,000, all columns considered. ``keep`` are columns that
     the user wants all the same.
@@ -262,20 +262,20 @@ which no later file will know: leave it out with --ignore approved, or take it a
         column = features.get_column(name)
         if name in keep or column.dtype.is_nested():  # the encoder has its own words for lists
             continue
-        levels, pure = column.n_unique(), _tells(column, label)
+        levels, pure = column.n_unique(), _determines(column, label)
         if pure and levels == values and lgamma(values + 1) - ways < limit:
             raise _leakage(name, label, "one-to-one")
         if number and log(2) - ways < limit and _is_monotone(column, label):
             raise _leakage(name, label, "the same order")
         if pure and not number and levels * log(values) - ways < limit:
             notes.append(
-                f"Column {name!r} alone tells the label {label.name!r} in all {len(label):,} rows; where it is written "
-                f"down only after the outcome, leave it out with --ignore {quote(name)}."
+                f"Column {name!r} alone determines the label {label.name!r} in all {len(label):,} rows; where it is "
+                f"written down only after the outcome, leave it out with --ignore {quote(name)}."
             )
     return notes
 
 
-def _tells(column: pl.Series, label: pl.Series) -> bool:
+def _determines(column: pl.Series, label: pl.Series) -> bool:
     """Whether rows with one value of the column have one label."""
     return pl.DataFrame([column.alias("column"), label.alias("label")]).n_unique() == column.n_unique()
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from metrifair.cli.help_sections import SectionedCommand
-from metrifair.cli.options import HTML, JSON, STANDARD_OUTPUT, Number, Output, check_paths, gathered, table_option
-from metrifair.cli.training_options import (
-    FAMILIES,
-    Choice,
-    Training,
-    TrainingOptions,
-    parse_costs,
-    parse_families,
-    parse_strengths,
-    training_options,
-)
+from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options, gathered
+from metrifair.cli.training_options import TRAINING, Choice, Training, TrainingOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,58 +22,12 @@ if TYPE_CHECKING:
     from metrifair.estimators.table_model import TableModel
 
 
-TEST_FOLDS = click.option(
-    "--test-folds",
-    type=click.IntRange(2),
-    help="Number of test folds: every row is evaluated by a model that was trained without its fold. The model that is "
-    "written is trained on all rows.",
-)
-
-
 @click.command(cls=SectionedCommand, short_help="Train a fair model on a file.")
-@training_options
-@click.option(
-    "--strength",
-    type=Number(0),
-    default=1.0,
-    help="Penalty strength: the weight of unfairness in the training objective.",
-)
-@click.option(
-    "--test",
-    type=Number(0, 1, max_open=True),
-    help="Share of held-out rows, on which the model is evaluated. 0 trains on all rows and reports no figures.  "
-    "[default: 0.25, or --test-folds 5 if the smallest group had fewer than 200 held-out rows]",
-)
-@TEST_FOLDS
-@table_option("--held-out", "predictions of the held-out rows, to be audited")
-@click.option("--refit", is_flag=True, help="Train the model that is written again, on all rows.")
-@click.option(
-    "--threshold", type=Number(0, 1), help="Predict the positive label at or above this probability.  [default: 0.5]"
-)
-@click.option(
-    "--choose-threshold",
-    "rule",
-    type=click.Choice(["accuracy", "cost", "parity"]),
-    help="Choose the threshold with the highest accuracy, the lowest cost, or the smallest gap between groups without "
-    "loss of balanced accuracy.",
-)
-@click.option(
-    "--cost",
-    "costs",
-    type=parse_costs,
-    metavar="COSTS",
-    help="Costs for --choose-threshold cost: one row for each label, one column for each decision. '0,1;5,0' sets the "
-    "cost of a false negative to 5.",
-)
-@click.option(
-    "--validation",
-    type=Number(0, 1, min_open=True, max_open=True),
-    default=0.25,
-    help="Share of validation rows, on which --choose-threshold chooses the threshold.",
-)
+@click.argument("file")
+@command_options("train")
+@READING
+@TRAINING
 @gathered("asked", Training, Training._fields)
-@click.option("--output", type=Output(), help="File for the model, such as model.metrifair.")
-@JSON
 @click.pass_context
 def train_command(
     ctx: click.Context,
@@ -92,6 +38,8 @@ def train_command(
     asked: Training,
     held_out: Path | None,
     output: Path | None,
+    html: Path | None,
+    pdf: Path | None,
     json_to: Path | None,
 ) -> None:
     """Train a fair model on FILE (csv, tsv, parquet, arrow, ndjson or Excel), and evaluate it on held-out rows.
@@ -104,11 +52,11 @@ def train_command(
       metrifair train people.csv --label income --group sex --output model.metrifair --held-out held-out.csv
       metrifair audit held-out.csv --score probability --group sex --label income --html report.html
     """
-    _check_training(asked, held_out, output)
-    check_paths([options.file], [held_out, output, json_to])
+    _check_training(asked, {"--held-out": held_out, "--html": html, "--pdf": pdf}, output)
+    check_paths([options.file], [held_out, output, html, pdf, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, say, write_json
-    from metrifair.cli.training import figures, provenance_of, show_trained, trained, write_held_out
+    from metrifair.cli.console import command_text, console, say, write_json, write_pages
+    from metrifair.cli.training import figures, provenance_of, show_trained, trained, write_held_out, write_model_page
     from metrifair.cli.training_file import training_file
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
@@ -122,17 +70,19 @@ def train_command(
         written = write_held_out(source, found.measured, found.parts.test, held_out, kept=found.model, unseen=unseen)
     show_trained(out, source, found, written)
     say(out, "The model is not kept: name a file with --output." if output is None else f"Model: {output}")
+    origin = provenance_of(source, command_text(ctx))
+    write_pages(out, partial(write_model_page, source, found, origin), html, pdf)
     if json_to is not None:
-        told = figures(source, found) | {"provenance": asdict(provenance_of(source, command_text(ctx)))}
-        write_json(told, json_to)
+        write_json(figures(source, found) | {"provenance": asdict(origin)}, json_to)
 
 
-def _check_training(asked: Training, held_out: Path | None, output: Path | None) -> None:
+def _check_training(asked: Training, unseen: Mapping[str, Path | None], output: Path | None) -> None:
     """Raise a usage error where options of ``train`` exclude each other."""
     if asked.test is not None and asked.test_folds is not None:
         raise click.UsageError("--test and --test-folds exclude each other; leave one of them out")
-    if held_out is not None and asked.test == 0:
-        raise click.UsageError("--held-out needs rows kept apart; leave --test 0 out")
+    for option, path in unseen.items():
+        if path is not None and asked.test == 0:
+            raise click.UsageError(f"{option} needs held-out rows; leave --test 0 out")
     if asked.refit and output is None:
         raise click.UsageError("--refit trains the model that is kept: name a file with --output")
     if asked.threshold is not None and asked.rule is not None:
@@ -144,68 +94,11 @@ def _check_training(asked: Training, held_out: Path | None, output: Path | None)
 @click.command(
     cls=SectionedCommand, short_help="Train the trade-off between accuracy and fairness, and choose a model."
 )
-@training_options
-@click.option(
-    "--strengths",
-    type=parse_strengths,
-    metavar="NUMBERS",
-    help="Penalty strengths, such as 0,0.1,1,10. auto adds strengths where the curve bends.  [default: 0 and 24 "
-    "values up to a million]",
-)
-@click.option(
-    "--families",
-    type=parse_families,
-    metavar="NAMES",
-    help=f"Model families on one frontier, such as mlp,linear,barycenter; from {', '.join(FAMILIES)}. barycenter and "
-    "threshold post-process --model and need the group at prediction.  [default: --model alone]",
-)
-@click.option("--seeds", type=click.IntRange(1, 100), default=1, help="Number of models for each strength.")
-@click.option(
-    "--folds",
-    type=click.IntRange(2),
-    help="Number of cross-validation folds for the choice.  [default: none, a quarter of the rows validates]",
-)
-@TEST_FOLDS
-@click.option(
-    "--unfairness-of",
-    type=click.Choice(["scores", "decisions"]),
-    default="scores",
-    help="What unfairness compares across groups.",
-)
-@click.option(
-    "--utility",
-    default="auto",
-    help="Utility of a model: accuracy, balanced_accuracy, auc, log_loss or brier; r2, mean_absolute_error or "
-    "mean_squared_error for a numeric label; or the name of a scikit-learn scorer. auto is accuracy, or r2.",
-)
-@click.option(
-    "--cost",
-    type=parse_costs,
-    metavar="COSTS",
-    help="Costs in place of --utility: one row for each label, one column for each decision. '0,1;5,0' sets the cost "
-    "of a false negative to 5.",
-)
-@click.option(
-    "--max-unfairness",
-    type=Number(0, 1),
-    help="Unfairness limit. Choose the best model whose Kolmogorov distance between groups is at most this.",
-)
-@click.option("--without-group", is_flag=True, help="Choose only among models that need no group at prediction.")
-@click.option(
-    "--certified",
-    is_flag=True,
-    help="Choose only among models whose certified upper bound is at most --max-unfairness.",
-)
-@click.option("--output", type=Output(), help="File for the chosen model. It requires --max-unfairness.")
-@click.option(
-    "--refit/--no-refit",
-    default=None,
-    help="Train the chosen model again, on all rows.  [default: --refit, but not with --certified]",
-)
-@table_option("--held-out", "the chosen model's predictions of the test rows, to be audited")
+@click.argument("file")
+@command_options("frontier")
+@READING
+@TRAINING
 @gathered("choice", Choice, Choice._fields)
-@HTML
-@JSON
 @click.pass_context
 def frontier_command(
     ctx: click.Context,
@@ -219,9 +112,10 @@ def frontier_command(
     test_folds: int | None,
     unfairness_of: str,
     utility: str,
-    cost: Any,
+    costs: Any,
     choice: Choice,
     html: Path | None,
+    pdf: Path | None,
     json_to: Path | None,
 ) -> None:
     """Train models with many penalty strengths on FILE, show what fairness costs, and choose a model.
@@ -240,39 +134,41 @@ def frontier_command(
     Example: compare with post-processing, which needs the group at prediction
       metrifair frontier people.csv --label income --group sex --families mlp,linear,barycenter --html report.html
     """
-    if cost is not None and utility != "auto":
+    if costs is not None and utility != "auto":
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
     _check_choice(choice, test_folds)
-    check_paths([options.file], [choice.output, choice.held_out, html, json_to])
+    check_paths([options.file], [choice.output, choice.held_out, html, pdf, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, say
+    from metrifair.cli.console import command_text, console, say, write_json, write_pages
     from metrifair.cli.training import provenance_of, selected, show_frontier
     from metrifair.cli.training_file import training_file
-    from metrifair.tradeoff.search import SearchOptions
+    from metrifair.tradeoff.sweep import SearchOptions
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, files, strength=1.0)
     search = SearchOptions(seeds=seeds, folds=folds, test_folds=test_folds)
-    asked = {"strengths": strengths, "utility": cost or utility, "unfairness_of": unfairness_of}
+    asked = {"strengths": strengths, "utility": costs or utility, "unfairness_of": unfairness_of}
     asked["test"] = 0.25 if choice.certified else None  # nothing is proven of test folds
     encoder, front = source.frontier(families, search, **asked)
     front = replace(front, provenance=provenance_of(source, command_text(ctx)))
     say(out, *source.description(encoder))
     try:
         if choice.max_unfairness is not None:
-            wish = {"max_unfairness": choice.max_unfairness, "certified": choice.certified}
-            best = selected(front, **wish, needs_group=False if choice.without_group else None)
+            names = ("max_unfairness", "confidence", "certified")
+            limits = {name: getattr(choice, name) for name in names}
+            best = selected(front, **limits, needs_group=False if choice.without_group else None)
             chosen = source.model(*(step for _, step in best.steps))
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
-        if cost is not None and front.chosen is not None:
+        if costs is not None and front.chosen is not None:
             say(
                 out,
                 "Costs are those of decisions at a probability of 0.5; where another threshold costs less: metrifair "
                 f"train --strength {front.chosen.strength:g} --choose-threshold cost --cost ...",
             )
-        title = options.title or f"{options.label} by {', '.join(options.group)}"
-        _write_frontier(out, front, html, json_to, title=title, refitted=choice.is_refitted)
+        write_pages(out, partial(front.to_html, title=source.title), html, pdf)
+        if json_to is not None:
+            write_json(_frontier_figures(front, refitted=choice.is_refitted), json_to)
     if choice.max_unfairness is not None:
         _keep(out, source, front, chosen, choice)
 
@@ -283,24 +179,15 @@ def _check_choice(choice: Choice, test_folds: int | None) -> None:
         raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
     if choice.certified and test_folds is not None:
         raise click.UsageError("--certified needs one split; leave --test-folds out")
-    for name in ("output", "held_out", "without_group", "certified"):
+    for name in ("output", "held_out", "without_group", "confidence", "certified"):
         if choice.max_unfairness is None and getattr(choice, name):
             raise click.UsageError(f"--{name.replace('_', '-')} needs --max-unfairness, by which a model is chosen")
 
 
-def _write_frontier(
-    out: Console, front: Frontier, html: Path | None, json_to: Path | None, *, title: str, refitted: bool
-) -> None:
-    """Write the report, and all figures; ``validation`` and ``training`` in the order of ``points``."""
-    from metrifair.cli.console import say, write_json
-
-    if html is not None:
-        front.to_html(html, title=title)
-        say(out, f"Report: {html}")
-    if json_to is None:
-        return
+def _frontier_figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
+    """All figures; ``validation`` and ``training`` in the order of ``points``."""
     same = ("accuracy_name", "unfairness_of", "groups", "sizes", "constant_value", "area", "area_with_constant")
-    figures = {name: getattr(front, name) for name in same} | {
+    return {name: getattr(front, name) for name in same} | {
         "utility": front.utility.name,
         "points": [asdict(point) for point in front.points],
         "validation": [asdict(point) for point in front.validation_points],
@@ -309,14 +196,14 @@ def _write_frontier(
         "notes": list(front.view().notes),
         "chosen": None if front.chosen is None else asdict(front.chosen),
         "certified": front.certified and not refitted,
+        "limit_confidence": front.limit_confidence,
         "refitted": refitted and front.chosen is not None,
         "provenance": asdict(front.provenance),
     }
-    write_json(figures, json_to)
 
 
 def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel, choice: Choice) -> None:
-    """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
+    """Write the chosen model's predictions of test rows, and the model itself, refitted if requested."""
     from metrifair.cli.console import say
     from metrifair.cli.training import write_held_out
     from metrifair.tradeoff.points import Job
@@ -324,18 +211,18 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     if front.chosen is None or front.source is None:
         return
     if choice.certified:
-        judged = front.source.evaluator.validation
-        among = " between groups that were not left out" if len(judged.compared) < len(judged.everyone) else ""
+        rows = front.source.evaluator.validation
+        among = " between groups that were not left out" if len(rows.compared) < len(rows.everyone) else ""
         say(out, f"Proven, with 95 % confidence: its unfairness{among} is at most {choice.max_unfairness:g}.")
     kept, notes, unseen = model, [], front.unseen if front.test_folds else None
     if front.test_folds and choice.output is not None:
-        rows = f"{len(source.data.rows):,}"
-        notes = [f"The model that is kept was trained on all {rows} rows: the figures above are those of the folds."]
+        count = f"{len(source.data.rows):,}"
+        notes = [f"The model that is kept was trained on all {count} rows: the figures above are those of the folds."]
     elif choice.is_refitted:
         job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
         family = next(one for one in front.source.families if one.name == job.family)
-        kept, told = source.fitted(source.data.rows, job, family)
-        notes = [*told.notes, *told.unfinished, *_refit_sentences(source, certified=choice.certified)]
+        kept, warned = source.fitted(source.data.rows, job, family)
+        notes = [*warned.notes, *warned.unfinished, *_refit_sentences(source, certified=choice.certified)]
     if choice.held_out is not None:
         say(out, *write_held_out(source, model, front.source.test, choice.held_out, kept=kept, unseen=unseen))
     say(out, *notes)
@@ -343,8 +230,8 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
         return
     kept.save(choice.output)
     named = ", ".join(map(repr, kept.sensitive)) if kept.needs_group else ""
-    asks = f" (new rows must come with their groups: {named})" if named else ""
-    say(out, f"Model: {choice.output}{asks}")
+    needed = f" (new rows must come with their groups: {named})" if named else ""
+    say(out, f"Model: {choice.output}{needed}")
 
 
 def _refit_sentences(source: TrainingFile, *, certified: bool) -> Iterator[str]:

@@ -1,10 +1,9 @@
-"""A model trained on some rows of a file, judged on others, and, where that is asked for, trained again on all;
-and what is said of it: tables and sentences for people, figures for machines."""
+"""Train a model on some rows of a file and evaluate it on others; show the results, and write them as JSON."""
 
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -15,11 +14,13 @@ from numpy.typing import NDArray
 
 from metrifair.cli.console import say, show_table
 from metrifair.cli.options import cuts_text
-from metrifair.cli.training_file import Told, TrainingFile
+from metrifair.cli.training_file import TrainingFile, TrainingWarnings
 from metrifair.cli.training_options import Training
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.table_model import ChosenThreshold, TableModel, choose_threshold
-from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Predictions
+from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Predictions, Utility
+from metrifair.report.frontier import frontier_html
+from metrifair.report.html import write_html
 from metrifair.saving.modelfile import fingerprint
 from metrifair.support.provenance import Provenance, made_now
 from metrifair.tradeoff.evaluate import Evaluation, evaluation_of, predictions, small_groups
@@ -46,17 +47,22 @@ _SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
-    """A model, what it reaches on rows kept apart, and what to know of them."""
+    """A model, its figures on held-out rows, and the caveats."""
 
     model: TableModel  # the one to keep
     measured: TableModel  # the one whose figures these are: the same, unless it was trained again
     parts: Split  # validation, on which the threshold is chosen, and test may be empty
-    judgment: Evaluation | None  # None: no row was kept apart
+    evaluation: Evaluation | None  # None: no rows are held out
     chosen: ChosenThreshold | None
     notes: tuple[str, ...]
-    unfinished: tuple[str, ...]  # what says that training has not converged
+    unfinished: tuple[str, ...]  # warnings that training has not converged
     test_folds: int = 0  # 0: one split
     unseen: Predictions | None = None  # with test folds: predictions for all rows
+
+    @property
+    def utility(self) -> Utility:
+        """The utility by which the threshold was chosen, or the accuracy."""
+        return _utility(self.chosen) or UTILITIES["accuracy"]
 
 
 def trained(source: TrainingFile, asked: Training) -> TrainedModel:
@@ -66,84 +72,84 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         raise DataError(f"a threshold decides between two classes, which {source.options.label!r} does not have")
     if asked.costs is not None and len(asked.costs) != 2:
         raise DataError("--cost must be 2 rows of 2 costs, by label and decision, in ascending order of the classes")
-    notes = [*source.notes]
     automatic = 0 if asked.test is not None else automatic_test_folds(data, _TEST)
     if count := asked.test_folds or automatic:
-        return _cross_fitted(source, asked, count, notes)
+        return _cross_fitted(source, asked, count)
     asked = asked._replace(test=_TEST if asked.test is None else asked.test)
     parts = _parts(source, asked)
-    apart: list[HeldOut] = []
-    if len(parts.test):
-        # Rows that lack a group are refused here.
-        apart = with_common_comparisons(data.held_out(parts.test), data.held_out(parts.train))
-        small = small_groups(dict(zip(("test", "training"), apart, strict=True)))
-        notes.append("" if small is None else wording.note_text(small))
-    (measured, told), chosen = source.fitted(parts.train), None
-    if asked.rule is not None:
-        part = data.held_out(parts.validation)
-        score = predictions(measured, part).score
-        chosen = choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs)
-    measured = replace(measured, threshold=asked.threshold if chosen is None else chosen.threshold)
-    judgment = None
+    # Rows that lack a group are refused here.
+    both = (data.held_out(parts.test), data.held_out(parts.train)) if len(parts.test) else ()
+    apart = with_common_comparisons(*both) if both else []
+    measured, warned, chosen = _fitted(source, asked, parts)
+    evaluation = None
     if apart:
-        utility = None if chosen is None else chosen.utility
-        outside, inside = (predictions(measured, part) for part in apart)
-        job = Job(source.estimator.strength, seed)
-        judgment = evaluation_of(outside, inside, apart[0], apart[1], job=job, utility=utility)
+        scored = [predictions(measured, part) for part in apart]
+        evaluation = evaluation_of(*scored, *apart, job=Job(source.estimator.strength, seed), utility=_utility(chosen))
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)
         model = replace(again, threshold=measured.threshold)
-        told = told.with_others(more)
-    known = tuple(dict.fromkeys(note for note in (*notes, *told.notes) if note))
-    return TrainedModel(model, measured, parts, judgment, chosen, known, tuple(told.unfinished))
+        warned = warned.with_others(more)
+    notes = _notes(source, warned, dict(zip(("test", "training"), apart, strict=False)))
+    return TrainedModel(model, measured, parts, evaluation, chosen, notes, tuple(warned.unfinished))
 
 
-def _cross_fitted(source: TrainingFile, asked: Training, count: int, notes: Sequence[str]) -> TrainedModel:
+def _fitted(
+    source: TrainingFile, asked: Training, parts: Split
+) -> tuple[TableModel, TrainingWarnings, ChosenThreshold | None]:
+    """A model of the training rows, with its threshold, which validation rows choose where a rule is given."""
+    (model, warned), chosen = source.fitted(parts.train), None
+    if asked.rule is not None:
+        part = source.data.held_out(parts.validation)
+        chosen = _chosen(asked, predictions(model, part).score, part)
+    return replace(model, threshold=asked.threshold if chosen is None else chosen.threshold), warned, chosen
+
+
+def _chosen(asked: Training, score: Any, part: HeldOut) -> ChosenThreshold | None:
+    return None if asked.rule is None else choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs)
+
+
+def _notes(source: TrainingFile, warned: TrainingWarnings, parts: Mapping[str, HeldOut]) -> tuple[str, ...]:
+    """The caveats about the file, small groups and training, each once."""
+    small = small_groups(parts) if parts else None
+    texts = (*source.notes, "" if small is None else wording.note_text(small), *warned.notes)
+    return tuple(dict.fromkeys(filter(None, texts)))
+
+
+def _cross_fitted(source: TrainingFile, asked: Training, count: int) -> TrainedModel:
     """A model of all rows; its figures, and its threshold, are by models that were trained without each fold."""
     data, seed = source.data, source.options.seed
     (everyone,) = with_common_comparisons(data.held_out(data.rows))
-    small = small_groups({"test": everyone})
     splits = [split for split, _ in outer_splits(data, count, asked.validation, seed, folds=None)]
-    parts, told = [], Told([], [])
+    if asked.rule is None:
+        splits = [Split(np.sort(np.concatenate(one[:2])), data.rows[:0], one.test) for one in splits]
+    parts, warned = [], TrainingWarnings([], [])
     for split in splits:
-        rows = np.sort(np.concatenate(split[:2])) if asked.rule is None else split.train
-        (model, more), threshold = source.fitted(rows), asked.threshold
-        if asked.rule is not None:
-            part = data.held_out(split.validation)
-            score = predictions(model, part).score
-            threshold = choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs).threshold
-        parts.append(predictions(replace(model, threshold=threshold), data.held_out(split.test)))
-        told = told.with_others(more)
+        model, more, _ = _fitted(source, asked, split)
+        parts.append(predictions(model, data.held_out(split.test)))
+        warned = warned.with_others(more)
     unseen = in_row_order(parts, [split.test for split in splits])
-    (model, more), chosen = source.fitted(data.rows), None
-    if asked.rule is not None:
-        chosen = choose_threshold(unseen.score, everyone.problem, rule=asked.rule, costs=asked.costs)
+    model, more = source.fitted(data.rows)
+    warned, chosen = warned.with_others(more), _chosen(asked, unseen.score, everyone)
     model = replace(model, threshold=asked.threshold if chosen is None else chosen.threshold)
     fold = np.repeat(np.arange(count), [len(split.test) for split in splits])
-    judgment = evaluation_of(
+    evaluation = evaluation_of(
         unseen,
         predictions(model, everyone),
         everyone,
         everyone,
         job=Job(source.estimator.strength, seed),
-        utility=None if chosen is None else chosen.utility,
+        utility=_utility(chosen),
         test_fold=fold[np.argsort(np.concatenate([split.test for split in splits]))],
     )
-    told = told.with_others(more)
-    known = dict.fromkeys((*notes, "" if small is None else wording.note_text(small), *told.notes))
-    trained_on = Split(rows, data.rows[:0] if asked.rule is None else splits[0].validation, data.rows)
-    return TrainedModel(
-        model,
-        model,
-        trained_on,
-        judgment,
-        chosen,
-        tuple(note for note in known if note),
-        tuple(told.unfinished),
-        count,
-        unseen,
-    )
+    notes = _notes(source, warned, {"test": everyone})
+    used = splits[-1]._replace(validation=splits[0].validation, test=data.rows)
+    return TrainedModel(model, model, used, evaluation, chosen, notes, tuple(warned.unfinished), count, unseen)
+
+
+def _utility(chosen: ChosenThreshold | None) -> Utility | None:
+    """The utility by which a threshold was chosen."""
+    return None if chosen is None else chosen.utility
 
 
 def _parts(source: TrainingFile, asked: Training) -> Split:
@@ -175,38 +181,38 @@ _HEADINGS = {
 
 
 def show_trained(out: Console, source: TrainingFile, found: TrainedModel, written: Sequence[str]) -> None:
-    """What was learned, what the model reaches on rows kept apart, what to know of it, and what was ``written``."""
+    """Print the file, the model's figures on held-out rows, the caveats, and what was ``written``."""
     say(out, *source.description(found.measured.encoder), *(f"Note: {note}" for note in found.notes))
     say(out, _rows_sentence(source, found))
-    judgment = found.judgment
-    if judgment is not None:
-        _show_point(out, found, judgment, source.accuracy_name)
-        say(out, wording.chance_text(judgment.chance, judgment.comparisons))
-        if judgment.with_small is not None:
-            gap, chance = map(figure_text, judgment.with_small.values())
+    evaluation = found.evaluation
+    if evaluation is not None:
+        _show_point(out, found, evaluation, source.accuracy_name)
+        say(out, wording.chance_text(evaluation.chance, evaluation.comparisons))
+        if evaluation.with_small is not None:
+            gap, chance = map(figure_text, evaluation.with_small.values())
             say(
                 out,
                 f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}.",
             )
-        _show_groups(out, judgment)
+        _show_groups(out, evaluation)
     say(out, *_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found)), *written)
     if found.model is not found.measured:
-        whose = "" if judgment is None else ": the figures above are those of the held-out fit, not its own"
+        whose = "" if evaluation is None else ": the figures above are those of the held-out fit, not its own"
         say(out, f"The model that is kept was trained again on all {len(source.data.rows):,} rows (--refit){whose}.")
 
 
 def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
-    """The same for machines: the figures of the point, unless no row was kept apart, and all that goes with them."""
-    parts, judgment = found.parts._asdict(), found.judgment
+    """All figures for JSON; those of the point only if rows are held out."""
+    parts, evaluation = found.parts._asdict(), found.evaluation
     rows = {name: len(own) for name, own in parts.items() if len(own) or name != "validation"}
-    told: dict[str, Any] = {}
-    if judgment is not None:
-        told = asdict(judgment)
-        told["with_small_groups"] = told.pop("with_small")
-        del told["comparisons"]
-        told = told.pop("point") | told
+    measured: dict[str, Any] = {}
+    if evaluation is not None:
+        measured = asdict(evaluation)
+        measured["with_small_groups"] = measured.pop("with_small")
+        del measured["comparisons"]
+        measured = measured.pop("point") | measured
     chosen = found.chosen
-    return told | {
+    return measured | {
         "rows": rows,
         "threshold": found.model.threshold,
         "chosen_by": None if chosen is None else chosen.utility.name,
@@ -228,16 +234,16 @@ def _rows_sentence(source: TrainingFile, found: TrainedModel) -> str:
     trained = f"Trained on {len(parts.train):,} rows with strength {strength:g}"
     if len(parts.validation):
         trained += f", threshold chosen on {len(parts.validation):,} others"
-    if found.judgment is None:
-        return f"{trained}. No rows were kept apart (--test 0), so that nothing is known of what the model reaches."
+    if found.evaluation is None:
+        return f"{trained}. No rows were held out (--test 0), so the model has no figures."
     return f"{trained}, measured on {len(parts.test):,} others."
 
 
-def _show_point(out: Console, found: TrainedModel, judgment: Evaluation, accuracy_name: str) -> None:
-    """Figures on rows kept apart, with intervals, beside those on the rows that taught the model."""
-    point, utility = judgment.point, UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
+def _show_point(out: Console, found: TrainedModel, evaluation: Evaluation, accuracy_name: str) -> None:
+    """Figures on held-out rows, with intervals, next to those on training rows."""
+    point, utility = evaluation.point, found.utility
     view, taught = (
-        FrontierView([one], accuracy_name=accuracy_name, utility=utility) for one in (point, judgment.training)
+        FrontierView([one], accuracy_name=accuracy_name, utility=utility) for one in (point, evaluation.training)
     )
     ((row,), (own,)) = view.rows, taught.rows
     show_table(
@@ -251,9 +257,30 @@ def _show_point(out: Console, found: TrainedModel, judgment: Evaluation, accurac
     say(out, wording.interval_note(view, point))
 
 
-def _show_groups(out: Console, judgment: Evaluation) -> None:
-    several = len({one.attribute for one in judgment.groups}) > 1
-    keys = list(dict.fromkeys(key for one in judgment.groups for key in one.figures))
+def write_model_page(source: TrainingFile, found: TrainedModel, origin: Provenance, path: Path) -> None:
+    """Write the report of one model: the page of a frontier with one point."""
+    evaluation = found.evaluation
+    if evaluation is None:
+        return
+    view = FrontierView(
+        [evaluation.point],
+        chosen=evaluation.point,
+        title=source.title,
+        accuracy_name=source.accuracy_name,
+        notes=[_rows_sentence(source, found), *found.notes, *warnings(source, found)],
+        utility=found.utility,
+        floor=evaluation.chance,
+        constant=evaluation.constant,
+        constant_value=evaluation.constant_value,
+        training=[evaluation.training],
+        provenance=origin,
+    )
+    write_html(path, frontier_html(view))
+
+
+def _show_groups(out: Console, evaluation: Evaluation) -> None:
+    several = len({one.attribute for one in evaluation.groups}) > 1
+    keys = list(dict.fromkeys(key for one in evaluation.groups for key in one.figures))
     keys = [key for key in _HEADINGS if key in keys]
     show_table(
         out,
@@ -264,7 +291,7 @@ def _show_groups(out: Console, judgment: Evaluation) -> None:
                 f"{one.rows:,}",
                 *(figure_text(one.figures.get(key)) for key in keys),
             ]
-            for one in judgment.groups
+            for one in evaluation.groups
         ],
     )
 
@@ -272,12 +299,12 @@ def _show_groups(out: Console, judgment: Evaluation) -> None:
 def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     """What keeps the figures from being a success, and what to do."""
     yield from found.unfinished
-    judgment = found.judgment
-    if judgment is None:
+    evaluation = found.evaluation
+    if evaluation is None:
         return
-    point, constant = judgment.point, judgment.constant
-    # A threshold that was chosen by another utility than accuracy is judged by that one.
-    utility = UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
+    point, constant = evaluation.point, evaluation.constant
+    # A threshold that was chosen by another utility than accuracy is evaluated by that utility.
+    utility = found.utility
     name = source.accuracy_name if utility.key == "accuracy" else figure_name(utility.name).lower()
     decided, ranked = point.marks.get(utility.key, ""), point.marks.get("auc", "")
     auc = f"AUC {figure_text(point.more.get('auc'))}"
@@ -288,8 +315,11 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
             "sign of fairness."
         )
     elif decided == NO_BETTER:
-        said = f"{wording.constant_text(judgment.constant_value)} reaches {figure_text(constant.figure(utility.key))}"
-        yield f"by {name}, {figure_text(point.figure(utility.key))}, the model {wording.mark_text(NO_BETTER)}: {said}."
+        constant_text = wording.constant_text(evaluation.constant_value)
+        yield (
+            f"by {name}, {figure_text(point.figure(utility.key))}, the model {wording.mark_text(NO_BETTER)}: "
+            f"{constant_text} reaches {figure_text(constant.figure(utility.key))}."
+        )
     if ranked:
         yield (
             f"its scores rank people no better than chance ({auc}): small gaps between groups then mean nothing. Lower "
@@ -300,8 +330,8 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     if point.overfit:
         yield (
             f"unfairness is {figure_text(point.unfairness)} on held-out rows and "
-            f"{figure_text(judgment.training.unfairness)} on those that it was trained on, which is more than chance: "
-            "it has learnt the fairness of single rows. Fewer leaves, a smaller network, more rows or a larger "
+            f"{figure_text(evaluation.training.unfairness)} on those that it was trained on, which is more than chance"
+            ": it has learned the fairness of single rows. Fewer leaves, a smaller network, more rows or a larger "
             "strength help."
         )
 
@@ -311,12 +341,12 @@ def _threshold_sentences(found: TrainedModel) -> list[str]:
     if threshold is None or found.model.classes is None:
         return []
     label = found.model.classes[found.model.positive]
-    said = f"Decisions: “{label}” from a probability of {threshold:.4g} on"
+    rule = f"Decisions: “{label}” from a probability of {threshold:.4g} on"
     if chosen is None:
-        return [f"{said}, as asked for; predict keeps it."]
+        return [f"{rule}, as asked for; predict keeps it."]
     gap = "" if chosen.gap is None else f", decision gap {figure_text(chosen.gap)}"
     reached = f"{figure_name(chosen.utility.name)} {figure_text(chosen.value)}{gap}"
-    return [f"{said}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
+    return [f"{rule}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
 
 
 def write_held_out(
@@ -340,38 +370,36 @@ def write_held_out(
     own = fingerprint(model._content()) if unseen is None else f"{len(rows)} rows of test folds"
     found.write(path, model=own, rows="held_out", sources=source.files, refit=refit)
     seen = "that the model has not seen" if unseen is None else "by models that have not seen them"
-    told = [f"Held-out predictions: {path} ({len(rows):,} rows {seen})."]
+    lines = [f"Held-out predictions: {path} ({len(rows):,} rows {seen})."]
     several = model.classes is not None and len(model.classes) > 2
     if several and not model.has_probabilities:
-        return told
+        return lines
     place = model.positive - len(model.classes) if several and model.classes is not None else -1
-    asked = ["--score", table.columns[place]]
-    asked += [part for name in options.group for part in ("--group", name)]
-    # Of fewer rows, fewer values: what is a number here might be taken for groups there.
-    numbers = options.continuous or source.estimator.continuous or ()
-    asked += [part for name in numbers for part in ("--continuous", name)]
-    for column, cuts in options.cuts:
-        asked += ["--cuts", cuts_text(column, cuts)]
-    asked += [part for name in options.control for part in ("--control", name)]
-    asked += [] if options.weight is None else ["--weight", options.weight]
-    asked += ["--label", options.label]
-    if model.classes is not None and (several or options.positive is not None or model.positive == 0):
-        asked += ["--positive", str(model.classes[model.positive])]
-    if model.threshold is not None:
-        asked += ["--threshold", repr(model.threshold)]
+    stated = several or options.positive is not None or model.positive == 0
+    given = {
+        "--score": [table.columns[place]],
+        "--group": options.group,
+        # Of fewer rows, fewer values: what is a number here might be taken for groups there.
+        "--continuous": options.continuous or source.estimator.continuous or (),
+        "--cuts": [cuts_text(column, cuts) for column, cuts in options.cuts],
+        **{f"--{role}": options.roles[role] for role in ("control", "weight", "label")},
+        "--positive": [str(model.classes[model.positive])] if model.classes is not None and stated else [],
+        "--threshold": [] if model.threshold is None else [repr(model.threshold)],
+    }
+    words = [part for option, values in given.items() for value in values for part in (option, value)]
     likewise = " (and the other classes likewise)" if several else ""
-    return [*told, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *asked]))}"]
+    return [*lines, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *words]))}"]
 
 
-def selected(front: Frontier, **wish: Any) -> Any:
-    """The model that suits best; what is to be known of it ``show_frontier`` says, so that no warning need."""
+def selected(front: Frontier, **limits: Any) -> Any:
+    """The selected model, without warnings: ``show_frontier`` prints them."""
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore", MetrifairWarning)
-        return front.select(**wish)
+        return front.select(**limits)
 
 
 def show_frontier(out: Console, front: Frontier) -> None:
-    """The choice in words, then a table and the notes."""
+    """Print the headline, then a table and the notes."""
     say(out, *wording.headline(front.view()))
     show_strengths(out, front)
 
@@ -384,7 +412,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
     shown = [
         row
         for place, row in enumerate(view.rows)
-        if row.place == chosen or (row.on_front if view.knobs else place % step == 0)
+        if row.place == chosen or (row.on_front if view.parameters else place % step == 0)
     ]
     worth = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
     gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
@@ -394,7 +422,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
     rows = [
         [
             f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if wording.row_note(row) else ''}",
-            *(["needed" if row.needs_group else ""] if view.knobs else []),
+            *(["needed" if row.needs_group else ""] if view.parameters else []),
             *(row.figures[key].text for key in (*worth, "unfairness")),
             *(row.parts[name].text for name in parts),
             *(row.figures[key].text for key in gaps),
@@ -404,9 +432,9 @@ def show_strengths(out: Console, front: Frontier) -> None:
     if view.baseline is not None:
         texts = figure_texts(view, replace(view.baseline, intervals={}))
         own = [*(texts[key] for key in (*worth, "unfairness")), *("" for _ in parts), *(texts[key] for key in gaps)]
-        rows.append(["constant", *([""] if view.knobs else []), *own])
+        rows.append(["constant", *([""] if view.parameters else []), *own])
     headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
-    first = ["on the Pareto front", "group"] if view.knobs else [front.parameter]
+    first = ["on the Pareto front", "group"] if view.parameters else [front.parameter]
     show_table(out, [*first, *headings], rows, left=len(first))
     say(out, *wording.row_notes(view, shown))
     say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes, str(front))
@@ -422,11 +450,7 @@ def provenance_of(source: TrainingFile, call: str) -> Provenance:
         rows_read=len(source.table) + source.left_out,
         left_out={"missing_label": source.left_out, "zero_weight": len(source.table) - len(source.data.rows)},
         columns={
-            "label": [options.label],
-            "group": options.group,
-            "control": options.control,
-            "weight": [options.weight] if options.weight else [],
-            "id": options.ids,
+            **{role: options.roles[role] for role in ("label", "group", "control", "weight", "id")},
             "feature": source.features.columns,
         },
         call=call,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -18,11 +19,11 @@ from sklearn.pipeline import Pipeline
 
 import metrifair
 from metrifair.api.frontier import Frontier
+from metrifair.auditing.formats import DAY_OR_MONTH
 from metrifair.auditing.notes import naming_notes
-from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.cli.console import collected_warnings, working
 from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.cli.options import continuous_asked, cuts_asked
+from metrifair.cli.options import FAMILIES, continuous_asked, cuts_asked
 from metrifair.cli.tables import (
     PredictionTable,
     check_leakage,
@@ -31,9 +32,8 @@ from metrifair.cli.tables import (
     with_predictions,
     without_missing_words,
 )
-from metrifair.cli.training_options import FAMILIES, TrainingOptions
-from metrifair.encoding.column_types import level_name, strays_in, typed
-from metrifair.encoding.encoder import TableEncoder
+from metrifair.cli.training_options import TrainingOptions
+from metrifair.encoding.encoder import TableEncoder, level_name, strays_in, typed
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
@@ -47,9 +47,8 @@ from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, 
 from metrifair.support.checks import check_known, last_step
 from metrifair.support.provenance import SourceFile
 from metrifair.tradeoff.points import FrontierNote, Job
-from metrifair.tradeoff.search import SearchOptions
 from metrifair.tradeoff.split import DataSet, data_set
-from metrifair.tradeoff.sweep import Family, estimator_at
+from metrifair.tradeoff.sweep import Family, SearchOptions, estimator_at
 from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import positive_text
@@ -72,7 +71,17 @@ class TrainingFile:
     estimator: Any
     left_out: int  # rows without a label
     files: tuple[SourceFile, ...] = ()
-    notes: tuple[str, ...] = ()  # what to know of the columns
+    notes: tuple[str, ...] = ()  # caveats about the columns
+
+    @property
+    def labels(self) -> pl.Series:
+        """The labels, under the name of their column."""
+        return pl.Series(self.options.label, self.data.y)
+
+    @property
+    def title(self) -> str:
+        """The title of a report."""
+        return self.options.title or f"{self.options.label} by {', '.join(self.options.group)}"
 
     @property
     def accuracy_name(self) -> str:
@@ -82,12 +91,12 @@ class TrainingFile:
     def encoder(self, rows: NDArray[np.int64]) -> TableEncoder:
         """An encoder that has seen these rows only."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the notes say it, of all rows
+            warnings.simplefilter("ignore", UserWarning)  # the notes have it, for all rows
             return TableEncoder().fit(self.features[rows])
 
     def fitted(
         self, rows: NDArray[np.int64], job: Job | None = None, family: Family | None = None
-    ) -> tuple[TableModel, Told]:
+    ) -> tuple[TableModel, TrainingWarnings]:
         """A model, with its encoder, that has seen these rows only; and what its training warned of.
 
         With the options' strength and seed, or those of a job of a frontier's family.
@@ -97,16 +106,16 @@ class TrainingFile:
         own_estimator = last_step(own_estimator)
         estimator = clone(own_estimator) if job is None else estimator_at(own_estimator, parameter, job)
         own = {name: rows_of(table, rows) for name, table in self.given.items()}
-        X, y = encoder.transform(self.features[rows]), self.data.y[rows]
-        with _training(self.options.model) as told:
+        X, y = encoder.transform(self.features[rows]), self.labels[rows]
+        with _training(self.options.model) as warned:
             estimator.fit(X, y, **own)
         if isinstance(estimator, FairEstimator) and (slack := slack_of(estimator, X, y, **own)).unfinished:
-            told.unfinished.append(
+            warned.unfinished.append(
                 f"training has not converged: where outputs alone were rescaled, its objective on training rows would "
                 f"be {slack.attainable:.4g}, not {slack.objective:.4g} (a constant reaches {slack.constant:.4g}). "
                 "Lower --strength, or train longer in Python, with more epochs."
             )
-        return self.model(encoder, estimator), told
+        return self.model(encoder, estimator), warned
 
     def predictions(
         self, model: TableModel, rows: NDArray[np.int64], unseen: Predictions | None = None
@@ -116,8 +125,8 @@ class TrainingFile:
         They are those of the model, or ``unseen`` ones of models like it that were trained without the rows.
         """
         options, own = self.options, self.table[rows]
-        weight = () if options.weight is None else (options.weight,)
-        names = list(dict.fromkeys([*options.ids, *options.group, *options.control, *weight, options.label]))
+        shown_roles = ("id", "group", "control", "weight", "label")
+        names = list(dict.fromkeys(name for role in shown_roles for name in options.roles[role]))
         # As the model names them: in csv the label 1 is read as 1.0.
         shown = own.select(names).with_columns(pl.Series(options.label, self.data.y[rows]))
         if not options.ids:
@@ -141,12 +150,12 @@ class TrainingFile:
         named = {name: self._family(name) for name in families} if families else {"": self.estimator}
         # Each model has an encoder of its own training rows.
         swept = {name: Pipeline([("encoder", TableEncoder()), ("estimator", own)]) for name, own in named.items()}
-        with _training(self.options.model) as told:
-            warnings.filterwarnings("ignore", message=".*make it a category to have names")  # the notes say it
+        with _training(self.options.model) as warned:
+            warnings.filterwarnings("ignore", message=".*make it a category to have names")  # the notes have it
             front = metrifair.frontier(
                 swept if families else swept[""],
                 self.features,
-                self.data.y,
+                self.labels,
                 **self.given,
                 random_state=self.options.seed,
                 search=search,
@@ -154,7 +163,7 @@ class TrainingFile:
             )
         encoder = next((model[0] for model in front.models if model is not None), None)
         encoder = self.encoder(self.data.rows) if encoder is None else encoder
-        texts = (*front.view().notes, *self.notes, *told.notes, *told.unfinished)
+        texts = (*front.view().notes, *self.notes, *warned.notes, *warned.unfinished)
         front = replace(front, notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)))
         if self.options.use_group:  # as a feature, by every model
             front.outcomes = [
@@ -219,9 +228,9 @@ def training_file(
     options: TrainingOptions, table: pl.DataFrame, files: Sequence[SourceFile], *, strength: float
 ) -> TrainingFile:
     """Find out what is to be learned from a table, and how."""
-    told_missing = without_missing_words(table, options.label)
-    numbers = 1 + np.flatnonzero(told_missing.get_column(options.label).is_not_null().to_numpy())
-    known = told_missing.drop_nulls(options.label)
+    without_words = without_missing_words(table, options.label)
+    numbers = 1 + np.flatnonzero(without_words.get_column(options.label).is_not_null().to_numpy())
+    known = without_words.drop_nulls(options.label)
     labels, regression = _labels(options, known)
     positive = None if regression else _positive(options, labels)
     sensitive, continuous, of_numbers = _sensitive(options, known)
@@ -231,13 +240,13 @@ def training_file(
     if options.weight is not None:
         given["sample_weight"] = _weights(known.get_column(options.weight))
     groups = () if options.use_group else options.group
-    weight = () if options.weight is None else (options.weight,)
-    features = known.drop({options.label, *groups, *weight, *options.ignore, *options.ids})
+    roles = ("label", "weight", "ignore", "id")
+    features = known.drop({*groups, *(name for role in roles for name in options.roles[role])})
     if not features.columns:
         raise DataError("no column is left to learn from; ignore fewer of them")
     data = data_set(
         features,
-        labels,
+        {options.label: labels},
         given["sensitive_features"],
         given.get("control_features"),
         regression=regression,
@@ -248,15 +257,15 @@ def training_file(
         sample_weight=given.get("sample_weight"),
     )
     label = known.get_column(options.label)
-    told = check_leakage(features, label, keep=options.keep, number=regression)
+    leaks = check_leakage(features, label, keep=options.keep, number=regression)
     estimator = _estimator(options, regression=regression, strength=strength, positive=positive, continuous=continuous)
-    notes = (*told, *of_numbers, *_notes(options, data, features))
+    notes = (*leaks, *of_numbers, *_notes(options, data, features))
     left_out = len(table) - len(known)
     return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, tuple(files), notes)
 
 
 def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> Iterator[str]:
-    """What to know of the label, the groups and the features."""
+    """Caveats about the label, the groups and the features."""
     scheme = data.problem.scheme
     if not options.positive and (text := positive_text(scheme.classes, scheme.positive)):
         yield text
@@ -273,7 +282,7 @@ def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> I
 
 
 def _odd_columns(features: pl.DataFrame) -> Iterator[str]:
-    """What to know of columns of text that are numbers but for a few cells, or dates."""
+    """Caveats about columns of text that are numbers except for a few cells, or dates."""
     texts = [without_missing_words(features, name)[name] for name in features.select(pl.selectors.string()).columns]
     for text in texts:
         if (strays := strays_in(text)) is not None:
@@ -328,15 +337,16 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
         return None
     place = positive_by_name(list(classes))
     if place is None:
+        counts = value_counts(Counter(map(str, labels)).items())
         raise DataError(
-            f"the label {options.label!r} does not show which value is positive: {value_counts(labels)}",
+            f"the label {options.label!r} does not show which value is positive: {counts}",
             remedy=Remedy("pos_label"),
         )
     return None if place else next(iter(classes))
 
 
 def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str, Column], list[str], list[str]]:
-    """The groups: names, or numbers; which of them are numbers; and what to know where the user did not say so."""
+    """The groups; which of them are numeric; and a note where that was decided automatically."""
     cuts = cuts_by_column(cuts_asked(options.cuts), options.group)
     asked = continuous_asked(options.continuous, options.group)
     found, values = dict[str, Column](), dict[str, Column]()
@@ -356,8 +366,8 @@ def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str,
             found |= in_groups({name: values[name]}, cuts[name])
         else:
             found[name] = _groups("--group", frame.get_column(name))
-    told = [f"{numbers_warning(values, numbers).text(OPTION_NAMES)}."] if numbers and asked == "auto" else []
-    return found, numbers, told
+    notes = [f"{numbers_warning(values, numbers).text(OPTION_NAMES)}."] if numbers and asked == "auto" else []
+    return found, numbers, notes
 
 
 def _groups(option: str, series: pl.Series) -> Column:
@@ -397,30 +407,30 @@ def _estimator(
     return kind(strength, **asked, **more)
 
 
-class Told(NamedTuple):
+class TrainingWarnings(NamedTuple):
     """What training warned of, as sentences."""
 
     notes: list[str]  # what it left out
     unfinished: list[str]  # that it has not converged
 
-    def with_others(self, more: Told) -> Told:
+    def with_others(self, more: TrainingWarnings) -> TrainingWarnings:
         """These sentences and those of another training, each once."""
-        return Told(*(list(dict.fromkeys([*one, *other])) for one, other in zip(self, more, strict=True)))
+        return TrainingWarnings(*(list(dict.fromkeys([*one, *other])) for one, other in zip(self, more, strict=True)))
 
 
 @contextmanager
-def _training(model: str) -> Iterator[Told]:
+def _training(model: str) -> Iterator[TrainingWarnings]:
     """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError.
 
-    What it warns of is told afterwards; warnings of others go their way.
+    It collects the warnings of metrifair and of convergence; others are emitted.
     """
-    told = Told([], [])
+    warned = TrainingWarnings([], [])
     status = working("Boosting") if model in _BOOSTERS else nullcontext()
     try:
         with status, collected_warnings(MetrifairWarning, ConvergenceWarning) as caught:
-            yield told
+            yield warned
         for text, warning in caught.items():
-            sentences = told.notes if isinstance(warning, MetrifairWarning) else told.unfinished
+            sentences = warned.notes if isinstance(warning, MetrifairWarning) else warned.unfinished
             sentences.append(f"{text[0].upper()}{text[1:]}")
     except DataError:
         raise

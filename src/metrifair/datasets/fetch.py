@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import os
+import tomllib
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -62,8 +63,16 @@ class RawFile:
         return f"{self.url} (in it: {', '.join(self.member)})" if self.member else self.url
 
 
-Read = Callable[[RawFile], bytes]
-"""How a loader asks for the content of a file; the folders are already decided."""
+_SOURCES = tomllib.loads(Path(__file__).with_name("sources.toml").read_text(encoding="utf-8"))
+DESCRIPTIONS: dict[str, str] = {name: own["description"] for name, own in _SOURCES.items()}
+FILES = {
+    file["name"]: RawFile(**{**file, "member": tuple(file.get("member", ()))})
+    for own in _SOURCES.values()
+    for file in own.get("files", ())
+}
+
+Read = Callable[[str], bytes]
+"""How a loader asks for the content of a file by its name; the folders are already decided."""
 
 
 class _NotPublishedError(Exception):

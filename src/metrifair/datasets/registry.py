@@ -5,26 +5,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
-from metrifair.datasets import compas, fetch, mortgage, uci
+from metrifair.datasets import loaders
 from metrifair.datasets.dataset import Dataset
+from metrifair.datasets.fetch import DESCRIPTIONS, FILES, Folder, read
 from metrifair.support.checks import check_known, require
 
-
-class _Entry(NamedTuple):
-    load: Callable[..., Dataset]
-    description: str
-
-
-_ENTRIES = {
-    "adult": _Entry(uci.load_adult, uci.ADULT),
-    "communities": _Entry(uci.load_communities, uci.COMMUNITIES),
-    "compas": _Entry(compas.load, compas.DESCRIPTION),
-    "drug": _Entry(uci.load_drug, uci.DRUG),
-    "mortgage": _Entry(mortgage.load, mortgage.DESCRIPTION),
-    "student-math": _Entry(partial(uci.load_student, uci.STUDENT_MATH), uci.STUDENT),
-    "student-portuguese": _Entry(partial(uci.load_student, uci.STUDENT_PORTUGUESE), uci.STUDENT),
+_LOADERS: dict[str, Callable[..., Dataset]] = {
+    "adult": loaders.load_adult,
+    "communities": loaders.load_communities,
+    "compas": loaders.load_compas,
+    "drug": loaders.load_drug,
+    "mortgage": loaders.load_mortgage,
+    "student-math": partial(loaders.load_student, "student-mat.csv"),
+    "student-portuguese": partial(loaders.load_student, "student-por.csv"),
 }
 
 
@@ -41,7 +35,7 @@ def names() -> tuple[str, ...]:
     >>> names()
     ('adult', 'communities', 'compas', 'drug', 'mortgage', 'student-math', 'student-portuguese')
     """
-    return tuple(_ENTRIES)
+    return tuple(_LOADERS)
 
 
 def describe(name: str) -> str:
@@ -67,11 +61,11 @@ def describe(name: str) -> str:
     >>> print(describe("adult").splitlines()[-1])
     License: CC BY 4.0
     """
-    check_known("the data set", name, _ENTRIES)
-    return _ENTRIES[name].description
+    check_known("the data set", name, _LOADERS)
+    return DESCRIPTIONS[name.partition("-")[0]]
 
 
-def load(name: str, *, data_home: fetch.Folder | None = None, **options: str | bool) -> Dataset:
+def load(name: str, *, data_home: Folder | None = None, **options: str | bool) -> Dataset:
     """Load a data set by name: features, target, groups and source.
 
     ``load`` searches for raw files (``NAME``, then ``NAME.gz``) in ``data_home``, in the folder of the environment
@@ -122,11 +116,11 @@ def load(name: str, *, data_home: fetch.Folder | None = None, **options: str | b
     >>> len(train), len(test)
     (1491, 498)
     """
-    check_known("the data set", name, _ENTRIES)
-    loader = _ENTRIES[name].load
+    check_known("the data set", name, _LOADERS)
+    loader = _LOADERS[name]
     parameters = inspect.signature(loader).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     for option in options:
         check_known(f"an option of the data set {name!r}", option, ["data_home", *known])
     require("pandas", extra="datasets", purpose=f"the data set {name!r}")
-    return loader(partial(fetch.read, data_home=data_home), **options)
+    return loader(lambda file: read(FILES[file], data_home=data_home), **options)

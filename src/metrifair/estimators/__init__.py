@@ -1,8 +1,7 @@
 """scikit-learn estimators that are fair on scores: settings (parameters), estimator (what all do), and two classes."""
 
-from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.estimator import FairEstimator, fit_stack
-from metrifair.estimators.regressor import FairRegressor
+from metrifair.estimators.fair import FairClassifier, FairRegressor
 
 __all__ = ["BY_NAME", "FairClassifier", "FairEstimator", "FairRegressor", "fit_stack"]
 

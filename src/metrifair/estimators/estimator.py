@@ -43,11 +43,10 @@ from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import seed_of
 from metrifair.training import Predictor, train
-from metrifair.training.lbfgs import MOST_ITERATIONS, Minimum
-from metrifair.training.losses import Task
 from metrifair.training.models import Moments, Network
+from metrifair.training.objective import Task
 from metrifair.training.online import Learner
-from metrifair.training.solver import solved
+from metrifair.training.solver import MOST_ITERATIONS, Minimum, solved
 
 Estimator = TypeVar("Estimator", bound="FairEstimator")
 
@@ -225,9 +224,9 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         self,
         X: Table,
         y: Table,
-        sensitive_features: Table | None,
-        control_features: Table | None,
-        sample_weight: ArrayLike | None,
+        sensitive_features: Table | None = None,
+        control_features: Table | None = None,
+        sample_weight: Table | None = None,
         *,
         strengths: Sequence[float] | None = None,
         classes: ArrayLike | None = None,
@@ -360,22 +359,15 @@ def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], cert
 
 
 def fit_stack(
-    estimator: Estimator,
-    X: Table,
-    y: Table,
-    *,
-    strengths: Sequence[float],
-    seeds: Sequence[int],
-    sensitive_features: Table | None = None,
-    control_features: Table | None = None,
-    sample_weight: ArrayLike | None = None,
+    estimator: Estimator, X: Table, y: Table, *, strengths: Sequence[float], seeds: Sequence[int], **given: Table | None
 ) -> list[Estimator | None]:
     """Fitted copies of the estimator for every seed and, within it, every strength; None where training diverged.
 
-    They equal ``fit`` with that strength and ``random_state``, but are trained all at once.
+    They equal ``fit`` with that strength and ``random_state``, but are trained all at once. ``given`` are groups,
+    strata and weights, as in ``fit``.
     """
     template = clone(estimator)
-    data = template._training_data(X, y, sensitive_features, control_features, sample_weight, strengths=strengths)
+    data = template._training_data(X, y, strengths=strengths, **given)
     fits = trained_stack(template, data, strengths=strengths, seeds=seeds)
     models: list[Estimator | None] = []
     for (seed, strength), fitted in zip(product(seeds, strengths), fits, strict=True):

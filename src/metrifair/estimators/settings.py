@@ -22,9 +22,8 @@ from metrifair.problem.problem import Problem, Scheme, warn_of_labels
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_switches, is_integer, is_number
 from metrifair.training import Schedule
-from metrifair.training.losses import Task
 from metrifair.training.models import Model, Network, StackedModule
-from metrifair.training.objective import Objective
+from metrifair.training.objective import Objective, Task
 
 Solver: TypeAlias = Literal["auto", "lbfgs", "sgd"]
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None

@@ -10,7 +10,7 @@ import numpy as np
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import facts
-from metrifair.support.checks import check_number, share_hint
+from metrifair.support.checks import check_number, is_number, share_hint
 
 
 def dkw_radius(samples: int, *, confidence: float = 0.95, cdfs: int = 2) -> float:
@@ -126,7 +126,7 @@ def generalization_bounds(
 
 def check_confidence(confidence: float) -> None:
     """Raise a DataError unless this is a probability strictly between 0 and 1."""
-    if not 0 < confidence < 1:
+    if not (is_number(confidence) and 0 < confidence < 1):
         raise DataError(
             "must lie between 0 and 1", argument="confidence", received=confidence, remedy=share_hint(confidence)
         )

@@ -15,3 +15,11 @@ class Interval:
 
     low: float
     high: float
+
+    def including(self, value: float) -> Interval:
+        """The shortest interval with these bounds and the value.
+
+        >>> Interval(0.1, 0.2).including(0.3)
+        Interval(low=0.1, high=0.3)
+        """
+        return Interval(min(self.low, value), max(self.high, value))

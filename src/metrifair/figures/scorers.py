@@ -46,8 +46,7 @@ class PredictedClasses(ClassifierMixin, _Predicted):  # type: ignore[misc]
     def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002
         """The given decisions."""
         codes = self.predictions.decision
-        labels: NDArray[Any] = self.classes_[(codes == self.problem.scheme.positive) * 1 if self.coded else codes]
-        return labels
+        return np.asarray(self.classes_[(codes == self.problem.scheme.positive) * 1 if self.coded else codes])
 
     @available_if(lambda self: self.predictions.kind == "probability")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table) -> Floats:  # noqa: ARG002

@@ -6,7 +6,7 @@ is called by what it computes. None of them says whether a law is kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -71,15 +71,14 @@ def is_below(ratio: float) -> bool:
     return ratio < FOUR_FIFTHS * (1 - _LAST_DIGITS)
 
 
-def headline_rates(rates: Sequence[GroupRates]) -> list[GroupRates]:
-    """The groups of a headline on rates: those with enough rows, if there are two; empty otherwise.
+def headline_groups(groups: Sequence[_Compared], few: Iterable[bool]) -> Sequence[_Compared]:
+    """The groups of a headline: those with enough rows, if there are two; otherwise all.
 
-    >>> rates = [GroupRates("a", 90, 0.5), GroupRates("b", 80, 0.4), GroupRates("c", 1, 0.0, few=True)]
-    >>> [rate.group for rate in headline_rates(rates)], headline_rates(rates[1:])
-    (['a', 'b'], [])
+    >>> headline_groups(["a", "b", "c"], [False, False, True]), headline_groups(["b", "c"], [False, True])
+    (['a', 'b'], ['b', 'c'])
     """
-    enough = [rate for rate in rates if not rate.few]
-    return enough if len(enough) > 1 else []
+    enough = [group for group, small in zip(groups, few, strict=True) if not small]
+    return enough if len(enough) > 1 else groups
 
 
 def enough_rows(smaller: Mapping[_Compared, float], least: int = FEW) -> list[_Compared]:
@@ -150,10 +149,10 @@ class Ratios(NamedTuple):
         """The four-fifths ratio: the smallest of all."""
         return min((value for value in self.values if value is not None), default=None)
 
-    def headline(self, rows: Sequence[int], least: int) -> list[int]:
+    def headline(self, few: Sequence[bool]) -> Sequence[int]:
         """The categories of the smallest ratio: those with enough rows where the reference is one, otherwise all."""
-        enough = [place for place in self.used if rows[place] >= least]
-        return enough if len(enough) > 1 and self.reference in enough else self.used
+        chosen = headline_groups(self.used, [few[place] for place in self.used])
+        return chosen if self.reference in chosen else self.used
 
 
 def ratios_of(counts: Floats, rows: Sequence[int], everyone: int, rule: RatioRule, names: Sequence[str] = ()) -> Ratios:
@@ -187,8 +186,7 @@ def ratios_of(counts: Floats, rows: Sequence[int], everyone: int, rule: RatioRul
 
 def effective_counts(weights: Floats, squares: NDArray[Any]) -> Floats:
     """Counts (groups, 2) of equal samples that tell as much as those of these sums of weights, and of squares."""
-    found: Floats = weights * (weights.sum(1) / squares)[:, None]
-    return found
+    return np.asarray(weights * (weights.sum(1) / squares)[:, None])
 
 
 def ratio_intervals(
@@ -234,7 +232,7 @@ def ratio_intervals(
     return alone, Interval(min(low, smallest), max(high if reference is None else min(high, 1.0), smallest))
 
 
-class Rated(NamedTuple):
+class ComparedRates(NamedTuple):
     """The categories of a table with all that their counts tell, and what the table as a whole does."""
 
     rates: list[GroupRates]
@@ -243,7 +241,7 @@ class Rated(NamedTuple):
     interval: Interval | None
 
 
-def rated(
+def compare_rates(
     rates: Sequence[GroupRates],
     counts: Floats,
     *,
@@ -251,31 +249,33 @@ def rated(
     rule: RatioRule,
     squares: NDArray[Any] | None = None,
     weighted: bool = False,
-) -> Rated:
+) -> ComparedRates:
     """Categories with shares, intervals, ratios, p-values and shortfalls.
 
     ``counts`` are (categories, 2) rows, or weights: not selected, selected. Of weights, ``squares`` are the sums of
     their squares, without which there are no intervals; rows are then not counted, and no p-value holds.
     """
-    names = [rate.group for rate in rates]
-    found = ratios_of(counts, [rate.size for rate in rates], everyone, rule, names)
+    names, few = [rate.group for rate in rates], [rate.size < rule.min_group_size for rate in rates]
+    ratios = ratios_of(counts, [rate.size for rate in rates], everyone, rule, names)
     worth = counts if not weighted else None if squares is None else effective_counts(counts, squares)
-    compared = found.headline([rate.size for rate in rates], rule.min_group_size)
+    compared = ratios.headline(few)
 
-    def intervals(places: list[int]) -> tuple[list[Interval | None], Interval | None]:
-        if worth is None or found.reference is None:
+    def intervals(places: Sequence[int]) -> tuple[list[Interval | None], Interval | None]:
+        if worth is None or ratios.reference is None:
             return [None] * len(places), None
-        named = places.index(found.reference) if rule.reference != HIGHEST else None
-        values = [found.values[place] or 0.0 for place in places]
-        return ratio_intervals(worth[places], values, confidence=rule.confidence, reference=named)
+        named = places.index(ratios.reference) if rule.reference != HIGHEST else None
+        values = [ratios.values[place] or 0.0 for place in places]
+        return ratio_intervals(worth[list(places)], values, confidence=rule.confidence, reference=named)
 
-    alone = dict(zip(found.used, intervals(found.used)[0], strict=True))
-    few = [rate.size < rule.min_group_size for rate in rates]
+    each, interval = intervals(ratios.used)
+    alone = dict(zip(ratios.used, each, strict=True))
+    if compared != ratios.used:
+        interval = intervals(compared)[1]
     rows = []
     for at, (rate, (no, yes)) in enumerate(zip(rates, counts.tolist(), strict=True)):
-        counted = found.values[at] is not None and not weighted and at != found.reference
-        tested = counted and not few[at] and not few[found.reference or 0]
-        base = counts[found.reference or 0].astype(np.int64).tolist()
+        counted = ratios.values[at] is not None and not weighted and at != ratios.reference
+        tested = counted and not few[at] and not few[ratios.reference or 0]
+        base = counts[ratios.reference or 0].astype(np.int64).tolist()
         short = rate.size * base[1] - int(yes) * sum(base)
         rows.append(
             replace(
@@ -285,17 +285,17 @@ def rated(
                 interval=None
                 if worth is None
                 else wilson_interval(yes / (no + yes), float(worth[at].sum()), rule.confidence),
-                ratio=found.values[at],
+                ratio=ratios.values[at],
                 ratio_interval=alone.get(at),
                 p_value=fisher_p(int(yes), rate.size, base[1], sum(base)) if tested else None,
                 shortfall=max(0, -(-short // sum(base))) if counted else None,
-                left_out=found.left_out[at],
+                left_out=ratios.left_out[at],
                 few=few[at],
             )
         )
-    name = None if found.reference is None else names[found.reference]
-    smallest = None if name is None else min(found.values[at] or 0.0 for at in compared)
-    return Rated(rows, name, smallest, intervals(compared)[1])
+    name = None if ratios.reference is None else names[ratios.reference]
+    smallest = None if name is None else min(ratios.values[at] or 0.0 for at in compared)
+    return ComparedRates(rows, name, smallest, interval)
 
 
 StandardName: TypeAlias = Literal["ll144", "four-fifths", "credit"]

@@ -1,6 +1,5 @@
 from .distributed import global_mean
 from .penalty import UnfairnessPenalty
-from .samplers import StratifiedBatchSampler
-from .streams import CoveringBatch, covering
+from .samplers import CoveringBatch, StratifiedBatchSampler, covering
 
 __all__ = ["CoveringBatch", "StratifiedBatchSampler", "UnfairnessPenalty", "covering", "global_mean"]

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count, pairwise
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.batches.samples import tensor_sides
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, warn_without_estimate
-from metrifair.nn.compiled import number_of, value_and_slopes
 from metrifair.nn.distributed import Across, BatchColumns, check_across, common_seed, gathered, ranks_of
-from metrifair.nn.lookup import BatchRows, BatchStrata, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, ContinuousColumns, StratifiedBatchSampler, numbers, scheme_of
-from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Sides
+from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence, Sides
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
-from metrifair.problem.problem import Scheme
+from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.tables import same_length
+from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known
-from metrifair.training.losses import regression
-from metrifair.training.objective import Objective
+from metrifair.training.objective import Objective, regression
 
 
 class _Compiled(NamedTuple):
@@ -134,23 +135,14 @@ class UnfairnessPenalty(torch.nn.Module):
         super().__init__()
         check_across(across)
         self.criterion = criterion_named(criterion)
-        facts_of(metric)  # an error where it is not known
-        check_known("estimate", estimate, ESTIMATES)
-        warn_without_estimate(metric, estimate, default="population")
-        check_known("contrast", contrast, CONTRASTS)
-        check_known("combine", combine, ("mean", "sum"))
-        if sampler is not None and not isinstance(sampler, StratifiedBatchSampler):
-            raise DataError(f"sampler must be a StratifiedBatchSampler, got a {type(sampler).__name__}")
-        if estimate == "rows" and sampler is None:
-            raise DataError(
-                "estimate='rows' needs to know how many rows of each group there are; pass sampler=, the "
-                "StratifiedBatchSampler that the batches come from, or use estimate='population'"
-            )
         self.metric, self.estimate, self.contrast, self.combine = metric, estimate, contrast, combine
+        self.sampler = sampler
+        self._check_parameters()
+        warn_without_estimate(metric, estimate, default="population")
         self.continuous = continuous if sampler is None else list(sampler.values.numbers)
         self._scales: dict[str, float] = {}  # of dependences, by what they are called: constants of the first rows
         self.slices, self.across = slices, across
-        self.pos_label, self.n_classes, self.sampler = pos_label, n_classes, sampler
+        self.pos_label, self.n_classes = pos_label, n_classes
         self.n_groups = None if n_groups is None else np.atleast_1d(n_groups).tolist()
         if random_state is None and sampler is not None:
             random_state = sampler.random_state
@@ -163,15 +155,33 @@ class UnfairnessPenalty(torch.nn.Module):
         self._two_classes: bool | None = None  # whether two columns are the probabilities of two classes
         self._strata: BatchStrata | None = None
         if sampler is not None:
-            values = BatchValues(self.criterion, sampler.values.given, sampler.values.targets, self.continuous)
-            problem = values.problem(self._compiled_with(values).scheme)
-            self._strata = BatchStrata(sampler, problem)
-            weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
-            if problem.attribute_values is not None:
-                sides = tensor_sides(problem.comparisons, torch.as_tensor(problem.cell), weight)
-                with_scales(sides, torch.as_tensor(problem.attribute_values), self._scales)
-            self._declared = True, True  # the data set has shown them all
+            self._learn_from(sampler)
         self._number = number_of(self)
+
+    def _check_parameters(self) -> None:
+        """Raise a DataError at the first parameter that is not known, or does not go with the others."""
+        facts_of(self.metric)  # an error where it is not known
+        check_known("estimate", self.estimate, ESTIMATES)
+        check_known("contrast", self.contrast, CONTRASTS)
+        check_known("combine", self.combine, ("mean", "sum"))
+        if self.sampler is not None and not isinstance(self.sampler, StratifiedBatchSampler):
+            raise DataError(f"sampler must be a StratifiedBatchSampler, got a {type(self.sampler).__name__}")
+        if self.estimate == "rows" and self.sampler is None:
+            raise DataError(
+                "estimate='rows' needs to know how many rows of each group there are; pass sampler=, the "
+                "StratifiedBatchSampler that the batches come from, or use estimate='population'"
+            )
+
+    def _learn_from(self, sampler: StratifiedBatchSampler) -> None:
+        """Take groups, labels, strata and scales from the data set of the sampler."""
+        values = BatchValues(self.criterion, sampler.values.given, sampler.values.targets, self.continuous)
+        problem = values.problem(self._compiled_with(values).scheme)
+        self._strata = BatchStrata(sampler, problem)
+        weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
+        if problem.attribute_values is not None:
+            sides = tensor_sides(problem.comparisons, torch.as_tensor(problem.cell), weight)
+            with_scales(sides, torch.as_tensor(problem.attribute_values), self._scales)
+        self._declared = True, True  # the data set has shown them all
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy is another module than the one it was made of."""
@@ -367,3 +377,217 @@ def _check_scores(scores: Tensor) -> None:
     if scores.device.type == "cpu" and not isfinite(scores.detach().sum()) and not bool(scores.isfinite().all()):
         found = scores[~scores.isfinite()][0]
         raise DataError(f"scores must be finite, got {found}; has the training diverged, or is an input missing?")
+
+
+Penalty: TypeAlias = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
+
+_beside = ThreadPoolExecutor(1, "metrifair-penalty")
+_numbers = count(1)
+_known: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def number_of(module: torch.nn.Module) -> int:
+    """A number by which the operation finds the module, as long as it is alive."""
+    number = next(_numbers)
+    _known[number] = module
+    return number
+
+
+@torch.library.custom_op("metrifair::penalty", mutates_args=())
+def value_and_slopes(
+    number: int, scores: Tensor, groups: Tensor, targets: Tensor | None, weights: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The penalty of a batch, and its derivative by each score."""
+    module: Penalty = _known[number]
+
+    def found() -> tuple[Tensor, Tensor]:
+        own = scores.detach().requires_grad_()
+        value = module(own, groups, targets, weights)
+        (slopes,) = torch.autograd.grad(value, own)
+        return value.detach().clone(), slopes.clone()
+
+    return _beside.submit(found).result()  # within an operation this thread has no autograd
+
+
+@value_and_slopes.register_fake
+def _(number: int, scores: Tensor, *others: Tensor | None) -> tuple[Tensor, Tensor]:  # noqa: ARG001
+    return scores.new_empty(()), torch.empty_like(scores)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:  # noqa: ARG001
+    ctx.save_for_backward(output[1])
+
+
+def _back(ctx: Any, of_value: Tensor, of_slopes: Tensor) -> tuple[None, Tensor, None, None, None]:  # noqa: ARG001
+    (slopes,) = ctx.saved_tensors
+    return None, of_value * slopes, None, None, None
+
+
+value_and_slopes.register_autograd(_back, setup_context=_keep)
+
+
+_HIGHEST = 100  # group or label that is looked up
+_LARGEST = 100_000  # entries of the table
+
+
+class CellLookup:
+    """From groups (and labels) that the scheme knows to cells, without compiling or checking anything again.
+
+    >>> from metrifair.nn.samplers import scheme_of
+    >>> from metrifair.problem.criteria import STATISTICAL_PARITY
+    >>> scheme = scheme_of(STATISTICAL_PARITY, [{0, 1}], (), contrast="pairs", pos_label=None)
+    >>> CellLookup(scheme).cells(torch.tensor([1, 0, -1]), None)             # -1: not known
+    array([1, 0, 2])
+    >>> CellLookup(scheme).cells(torch.tensor([1, 0, 2]), None) is None      # 2 was not met before
+    True
+    """
+
+    def __init__(self, scheme: Scheme) -> None:
+        self.table: Integers | None = None  # by label and group of each attribute, from -2 upwards; -1: not met before
+        self.by_label = scheme.criterion.needs_labels
+        labels = list(scheme.classes) if self.by_label else [0]
+        groups = [list(attribute.groups) for attribute in scheme.attributes]
+        small = all(-1 <= value <= _HIGHEST for own in (labels, *groups) for value in own)  # type: ignore[operator]
+        by_value = scheme.criterion.bins is not None or scheme.criterion.sets is not None
+        if scheme.cells is None or scheme.strata is not None or by_value or not labels or not small:
+            return
+        if any(isinstance(one, Dependence) for one in scheme.comparisons):  # whose values are needed too
+            return
+        shape = [4 + max(own) for own in (labels, *groups)]  # type: ignore[type-var, operator]
+        if np.prod(shape) > _LARGEST:
+            return
+        places = [[2 + label for label in labels], *([2 + group for group in own] + [1] for own in groups)]  # type: ignore[operator]
+        codes = [range(len(labels)), *([*range(len(own)), len(own)] for own in groups)]  # the last one is "unknown"
+        self.table = np.full(shape, -1, dtype=np.int64)
+        self.table[np.ix_(*places)] = scheme.cells.table[:, 0][np.ix_(*codes)]
+
+    def cells(self, groups: Any, targets: Any) -> Integers | None:
+        """The cell of each sample; None where something has to be looked at more closely."""
+        if self.table is None or not isinstance(groups, Tensor) or groups.ndim not in (1, 2):
+            return None
+        columns = [groups] if groups.ndim == 1 else list(groups.unbind(1))
+        if self.by_label and not isinstance(targets, Tensor):
+            return None
+        columns = [targets, *columns] if self.by_label else columns
+        table = self.table if self.by_label else self.table[2]  # of the one label that stands for all
+        if len(columns) != table.ndim or (self.by_label and targets.shape != groups.shape[:1]):
+            return None
+        places = []
+        for column, length in zip(columns, table.shape, strict=True):
+            values: NDArray[Any] = column.detach().cpu().numpy()
+            if values.dtype.kind == "f":
+                with np.errstate(invalid="ignore"):  # of what is not a number
+                    whole = values.astype(np.int64)
+                if not (whole == values).all():
+                    return None
+                values = whole
+            places.append(values + 2 if table.ndim == 1 else np.minimum(np.maximum(values + 2, 0), length - 1))
+        # Both ends of the table were not met before.
+        found: Integers = table.take(places[0], mode="clip") if table.ndim == 1 else table[tuple(places)]
+        return None if not len(found) or found.min() < 0 else found
+
+
+class BatchRows:
+    """The rows of a batch by cell (or by any other number): in one piece where the batch is laid out that way."""
+
+    def __init__(self, cell: Integers, cells: int) -> None:
+        self.counts = np.bincount(cell, minlength=cells)
+        self.starts = np.cumsum(self.counts) - self.counts
+        self.order = None if (cell[1:] >= cell[:-1]).all() else np.argsort(cell, kind="stable")
+
+    def of(self, cells: Sequence[int], device: torch.device) -> Tensor | slice:
+        """The rows of these cells, one after the other."""
+        ends = [(int(self.starts[cell]), int(self.starts[cell] + self.counts[cell])) for cell in cells]
+        if self.order is None:
+            if all(end == start for (_, end), (start, _) in pairwise(ends)):
+                return slice(ends[0][0], ends[-1][1])
+            return torch.from_numpy(np.concatenate([np.arange(*piece) for piece in ends])).to(device)
+        return torch.from_numpy(np.concatenate([self.order[slice(*piece)] for piece in ends])).to(device)
+
+
+def plain_sides(
+    comparisons: Sequence[Comparison], rows: BatchRows, weights: Tensor | None, device: torch.device
+) -> tuple[Sides, ...]:
+    """The sides of every comparison, each an ordinary sample; ``weights`` is one number per sample."""
+    found = []
+    for one in comparisons:
+        both = rows.of(one.left + one.right, device)
+        own = None if weights is None else weights[both]
+        sizes = [(int(rows.counts[list(side)].sum()),) for side in (one.left, one.right)]
+        if isinstance(one, Dependence):
+            found.append(Sides(both, sizes[0], (), own, dependence=one))
+        else:
+            found.append(Sides(both, sizes[0], sizes[1], own))
+    return tuple(found)
+
+
+_MOST_LAYOUTS = 100  # of batches that are remembered
+
+
+class BatchStrata:
+    """The strata that a sampler's batches are drawn from, and how much of each comparison's sides each makes up."""
+
+    def __init__(self, sampler: StratifiedBatchSampler, problem: Problem) -> None:
+        self.drawn, self.continuous = sampler.problem.scheme, list(sampler.values.numbers)
+        self.lookup = CellLookup(self.drawn)
+        self._still: dict[tuple[int, ...], list[Sides]] = {}  # what does not change while batches have the same counts
+        compared, strata = problem.scheme.cells, self.drawn.cells
+        self.cells = compared.count if compared else 1
+        # Most samplers draw by the very cells that are compared; who is in which need not be asked twice then.
+        self.alike = bool(compared and strata and np.array_equal(compared.table, strata.table))
+        weight = np.ones(len(problem)) if sampler.sample_weight is None else sampler.sample_weight
+        block = sampler.problem.cell * self.cells + problem.cell
+        self.mass = np.bincount(block, weight)  # of each stratum of the batches within each cell that is compared
+        # How many rows the batches' are drawn from; where weights are odds, with replacement, as if without end.
+        counts = np.bincount(block, weight > 0).astype(np.float64)
+        self.drawn_from = counts if sampler.sample_weight is None else np.where(counts == 1, 1.0, np.inf)
+        self.present = np.flatnonzero(self.mass).tolist()
+        self._of_side: dict[tuple[int, ...], list[int]] = {}
+
+    def sides(
+        self,
+        cell: Integers,
+        groups: Tensor | ArrayLike,
+        targets: Tensor | ArrayLike | None,
+        comparisons: Sequence[Comparison],
+        device: torch.device,
+    ) -> tuple[Sides, ...]:
+        """The rows of each comparison, block by block, with weights where a side mixes several."""
+        stratum = cell if self.alike else self.lookup.cells(groups, targets)
+        if stratum is None:
+            stratum = BatchValues(self.drawn.criterion, groups, targets, self.continuous).problem(self.drawn).cell
+        rows = BatchRows(stratum * self.cells + cell, len(self.mass))
+        key = tuple(rows.counts.tolist())
+        if key not in self._still:
+            if len(self._still) > _MOST_LAYOUTS:
+                self._still.clear()
+            self._still[key] = [self._still_of(one, rows.counts, device) for one in comparisons]
+        blocks = [self._blocks(one.left) + self._blocks(one.right) for one in comparisons]
+        return tuple(
+            Sides(rows.of(own, device), still.left, still.right, still.weights, still.fraction, still.dependence)
+            for still, own in zip(self._still[key], blocks, strict=True)
+        )
+
+    def _blocks(self, cells: tuple[int, ...]) -> list[int]:
+        """The blocks that make up a side."""
+        if cells not in self._of_side:
+            self._of_side[cells] = [int(block) for block in self.present if block % self.cells in cells]
+        return self._of_side[cells]
+
+    def _still_of(self, comparison: Comparison, counts: Integers, device: torch.device) -> Sides:
+        """The sides without their rows."""
+        sides = [self._blocks(cells) for cells in (comparison.left, comparison.right)]
+        for own in sides:
+            if len(own) > 1 and not counts[own].all():
+                raise TooFewSamples(
+                    f"comparing {comparison}: the batch lacks one of the {len(own)} kinds of rows that make up a side; "
+                    "pass batches of the sampler"
+                )
+        blocks, sizes = sides[0] + sides[1], [tuple(counts[own].tolist()) for own in sides]
+        weights = None
+        if max(map(len, sides)) > 1:
+            share = self.mass[blocks] / np.maximum(1, counts[blocks])
+            weights = torch.as_tensor(np.repeat(share, counts[blocks])).to(device)
+        fraction = torch.as_tensor(counts[blocks] / self.drawn_from[blocks]).to(device)
+        dependence = comparison if isinstance(comparison, Dependence) else None
+        return Sides(slice(0), sizes[0], sizes[1], weights, fraction, dependence)

@@ -103,7 +103,9 @@ class BarycenterPostprocessor(ScorePostprocessor):
     folds: int = 5
     random_state: Any = None
 
-    def _learned(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> Calibration:
+    def _learned(
+        self, X: Table, y: Table | None, sensitive_features: Table, sample_weight: Table | None
+    ) -> Calibration:
         """With the map, which is the same for all tolerances."""
         rows = super()._learned(X, y, sensitive_features, sample_weight)
         self.shares_ = np.bincount(rows.group, rows.weight) / rows.weight.sum()
@@ -168,7 +170,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         if not is_regressor(self) and not ((reached >= 0) & (reached <= 1)).all():
             raise ModelFileError("the file does not describe a model: scores of a classifier are probabilities")
 
-    def predict(self, X: Table, *, sensitive_features: Table = None) -> NDArray[Any]:
+    def predict(self, X: Table, *, sensitive_features: Table | None = None) -> NDArray[Any]:
         """The prediction of each row, or the class whose probability is at least a half.
 
         Parameters
@@ -189,7 +191,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         return self.classes_[np.where(score >= 0.5, self.positive_, 1 - self.positive_)]
 
     @available_if(lambda self: not is_regressor(self))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Table, *, sensitive_features: Table = None) -> Floats:
+    def predict_proba(self, X: Table, *, sensitive_features: Table | None = None) -> Floats:
         """The scores of a classifier, as probabilities of the classes.
 
         Parameters
@@ -205,7 +207,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         score = self._moved(X, sensitive_features)
         return np.stack([1 - score, score] if self.positive_ else [score, 1 - score], axis=1)
 
-    def _moved(self, X: Table, sensitive_features: Table) -> Floats:
+    def _moved(self, X: Table, sensitive_features: Table | None) -> Floats:
         """The scores between the model's own and the fair ones."""
         self._check_as_fitted()
         group = self._codes(X, sensitive_features) if self.needs_group else None

@@ -15,9 +15,16 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
-from metrifair.postprocessing.cross_fitting import assign_folds, overfits, with_ties
 from metrifair.postprocessing.group_model import Correction, GroupModel, fitted_group_model
-from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor, check_class_count, check_learner
+from metrifair.postprocessing.postprocessor import (
+    GivenRows,
+    Postprocessor,
+    assign_folds,
+    check_class_count,
+    check_learner,
+    overfits,
+    with_ties,
+)
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of, warn_of_labels
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
 from metrifair.saving.records import Arrays
@@ -86,7 +93,7 @@ class CrossedGroups(NamedTuple):
 
 
 class ScorePostprocessor(Saved, Postprocessor):
-    """What our post-processors share: scores to learn from, groups that cross all attributes, and a knob."""
+    """What our post-processors share: scores to learn from, groups that cross all attributes, and a tolerance."""
 
     _needs_labels, _moves_numbers = False, True
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
@@ -200,7 +207,9 @@ class ScorePostprocessor(Saved, Postprocessor):
     def _calibrate(self, rows: Calibration) -> None:
         """Learn what depends on the tolerance; nothing where the tolerance counts at prediction only."""
 
-    def _learned(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> Calibration:
+    def _learned(
+        self, X: Table, y: Table | None, sensitive_features: Table, sample_weight: Table | None
+    ) -> Calibration:
         """Fit base and group model, store groups and classes, and score rows that the models have not seen."""
         self._check_parameters()
         problem, given = self._read(X, y, sensitive_features, sample_weight)
@@ -271,7 +280,9 @@ class ScorePostprocessor(Saved, Postprocessor):
         positive = np.asarray(problem.is_positive)
         return {f"the {('negative', 'positive')[label]} label": positive == label for label in self._labels}
 
-    def _read(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> tuple[Problem, GivenRows]:
+    def _read(
+        self, X: Table, y: Table | None, sensitive_features: Table, sample_weight: Table | None
+    ) -> tuple[Problem, GivenRows]:
         """The arguments of ``fit``, checked, without rows of weight 0."""
         self._check_wrapped(X, y, needs_labels=self._needs_labels)
         numeric, target = is_regressor(self), None
@@ -296,7 +307,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         y = None if target is None else target[kept]
         return problem, GivenRows(rows_of(X, kept), y, rows_of(sensitive_features, kept), problem.weight)
 
-    def _scores(self, base: Any, X: Table, sensitive_features: Table) -> Floats:
+    def _scores(self, base: Any, X: Table, sensitive_features: Table | None) -> Floats:
         """Probabilities of the positive class, or predictions."""
         scores = super()._scores(base, X, sensitive_features)
         if is_regressor(self):
@@ -305,7 +316,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         columns = np.asarray(getattr(base, "classes_", self.classes_)).tolist()
         return scores[:, columns.index(self.classes_.tolist()[self.positive_])]
 
-    def _codes(self, X: Table, sensitive_features: Table) -> Integers:
+    def _codes(self, X: Table, sensitive_features: Table | None) -> Integers:
         """The crossed group of new rows; a value that ``fit`` did not see is an error."""
         given = Given(sensitive_features=sensitive_features, rows={"X": X})
         return self.crossed_.codes(later_problem(given, self.crossed_.scheme).groups)

@@ -15,8 +15,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import expit, log_softmax, softmax
 
-from metrifair.postprocessing.cross_fitting import out_of_fold, overfits
-from metrifair.postprocessing.postprocessor import GivenRows
+from metrifair.postprocessing.postprocessor import GivenRows, out_of_fold, overfits
 from metrifair.postprocessing.rates import parity_program
 from metrifair.problem.tables import Table, rows_of
 from metrifair.support.arrays import Floats, Integers

@@ -15,7 +15,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.postprocessing.cross_fitting import out_of_fold
 from metrifair.problem.tables import Table, rows_of
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_switches, groups_if_asked
@@ -57,7 +56,7 @@ class GivenRows:
 
     X: Table
     y: NDArray[Any] | None
-    groups: Table
+    groups: Table | None
     weight: Floats | None = None
 
     def fit(self, template: Any, rows: Integers) -> Any:
@@ -79,7 +78,7 @@ class Postprocessor(BaseEstimator):
 
     classes_: NDArray[Any]
 
-    def _check_wrapped(self, X: Table, y: Table, *, needs_labels: bool = False) -> None:
+    def _check_wrapped(self, X: Table, y: Table | None, *, needs_labels: bool = False) -> None:
         """Raise a DataError unless the ``estimator`` can be wrapped, with these rows."""
         base = self.estimator
         if base is not None:
@@ -98,7 +97,7 @@ class Postprocessor(BaseEstimator):
             raise DataError(f"{type(self).__name__} requires y to be passed, but the target y is None{only}")
 
     @staticmethod
-    def _target_column(X: Table, y: Table) -> NDArray[Any]:
+    def _target_column(X: Table, y: Table | None) -> NDArray[Any]:
         """Labels or targets as one column; an error unless there is one for each row of X."""
         target: NDArray[Any] = column_or_1d(y, warn=True)
         check_consistent_length(X, target)
@@ -111,7 +110,7 @@ class Postprocessor(BaseEstimator):
         network = FairRegressor if is_regressor(self) else FairClassifier
         return network(0.0, random_state=self.random_state)
 
-    def _scores(self, base: Any, X: Table, sensitive_features: Table) -> Floats:
+    def _scores(self, base: Any, X: Table, sensitive_features: Table | None) -> Floats:
         """Predictions of a regressor, or probabilities (n, classes) of a classifier."""
         if not is_regressor(self):
             return probabilities(base, X, sensitive_features)
@@ -129,7 +128,7 @@ class Postprocessor(BaseEstimator):
         )
 
     def score(
-        self, X: Table, y: Table, *, sensitive_features: Table = None, sample_weight: ArrayLike | None = None
+        self, X: Table, y: Table, *, sensitive_features: Table | None = None, sample_weight: ArrayLike | None = None
     ) -> float:
         """Accuracy of the predictions, or R² for a regressor.
 
@@ -161,12 +160,12 @@ class Postprocessor(BaseEstimator):
         return tags
 
 
-def _call(method: Callable[..., Any], X: Table, sensitive_features: Table) -> Floats:
+def _call(method: Callable[..., Any], X: Table, sensitive_features: Table | None) -> Floats:
     """Numbers that a method of the base returns; it gets the groups if it takes them."""
     return np.asarray(method(X, **groups_if_asked(method, sensitive_features))).astype(np.float64)
 
 
-def probabilities(base: Any, X: Table, sensitive_features: Table) -> Floats:
+def probabilities(base: Any, X: Table, sensitive_features: Table | None) -> Floats:
     """Class probabilities (n, classes) of a classifier; a single column is that of the later class."""
     if not hasattr(base, "predict_proba"):  # some have it only once they are fitted
         raise DataError(f"estimator must have predict_proba, which {base!r} lacks; pass another one, or None")
@@ -178,3 +177,74 @@ def probabilities(base: Any, X: Table, sensitive_features: Table) -> Floats:
     if np.abs(scores.sum(1) - 1).max() > 1e-6:
         raise DataError("the rows of the estimator's predict_proba must sum to one")
     return np.ascontiguousarray(scores)
+
+
+# A model may predict a row differently in the last digits when others are predicted along with it: relative to the
+# value and, where terms cancel to almost 0, to the median. Not to the largest value, which may be an outlier.
+_ROUNDING, _CANCELLED = 1e-9, 1e-14
+_OVERFIT = 0.1  # share of the target's variation from which a model's scores of its training rows are not used
+
+Fit = Callable[[Integers], Any]
+"""Positions of rows -> a model fitted on these rows."""
+Predict = Callable[[Any, Integers], Floats]
+"""A fitted model and positions of rows -> its predictions for these rows."""
+
+
+def rounding_error(values: Floats, typical: float | None = None) -> Floats:
+    """The distance from each value within which another value counts as equal to it."""
+    typical = float(np.median(np.abs(values))) if typical is None else typical
+    return _ROUNDING * np.abs(values) + _CANCELLED * typical
+
+
+def assign_folds(most: int, labels: Integers, group: Integers, seed: int) -> Integers:
+    """The fold of each row; all folds have the same mix of labels and groups, up to one row of each.
+
+    There are at most ``most`` folds, and at most as many as rows of the rarest label.
+    """
+    count = min(most, int(np.bincount(labels)[np.unique(labels)].min()))
+    order = np.lexsort((np.random.RandomState(seed).random(len(labels)), group, labels))
+    folds = np.empty(len(labels), dtype=np.int64)
+    folds[order] = np.arange(len(labels)) % max(count, 1)
+    return folds
+
+
+def out_of_fold(fit: Fit, predict: Predict, folds: Integers) -> Floats:
+    """Predictions for each row by a model that has not seen it; with one fold, by a model that has.
+
+    >>> out_of_fold(lambda rows: rows.sum(), lambda model, rows: model + 0.1 * rows, np.array([0, 1, 0]))
+    array([1. , 2.1, 1.2])
+    """
+    parts = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
+    rest = [np.flatnonzero(folds != fold) if len(parts) > 1 else parts[0] for fold in range(len(parts))]
+    predicted = [predict(fit(others), part) for others, part in zip(rest, parts, strict=True)]
+    return np.concatenate(predicted)[np.argsort(np.concatenate(parts))]
+
+
+def overfits(own: Floats, unseen: Floats, truth: Floats, weight: Floats) -> bool:
+    """Whether a model predicts its training rows much better than others; then only ``unseen`` represents new rows.
+
+    ``own`` are the predictions of the final model, ``unseen`` those of models that have not seen the rows. The share of
+    the truth's variation by which ``own`` is closer is about the number of parameters over the number of rows. Scores
+    of groups whose labels differ by d differ by that share of d too much.
+    """
+    off = truth - np.average(truth, axis=0, weights=weight)
+    closer, total = (weight @ (values * off).reshape(len(off), -1) for values in (own - unseen, off))
+    return bool(closer.sum() > _OVERFIT * total.sum())
+
+
+def with_ties(own: Floats, unseen: Floats) -> Floats:
+    """The scores ``unseen``, but the final model's ``own`` scores for rows that it ties.
+
+    Equal rows get another score from each fold's model, but one score when they are predicted. Thresholds and ranks
+    must use what will be predicted.
+
+    >>> with_ties(np.array([0.5, 0.2, 0.5, 0.7]), np.array([0.4, 0.3, 0.6, 0.8]))
+    array([0.5, 0.3, 0.5, 0.8])
+    """
+    order = np.argsort(own, kind="stable")
+    ascending = own[order]
+    first = np.append(True, np.diff(ascending) > rounding_error(ascending)[1:])
+    run = np.cumsum(first) - 1
+    scores = np.empty(len(own))
+    scores[order] = np.where(np.bincount(run)[run] > 1, ascending[first][run], unseen[order])
+    return scores

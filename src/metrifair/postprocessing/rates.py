@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, hstack, vstack
 
-from metrifair.postprocessing.cross_fitting import rounding_error
+from metrifair.postprocessing.postprocessor import rounding_error
 from metrifair.support.arrays import Floats
 
 

@@ -217,7 +217,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
             found[own] = (score[own, None] >= thresholds) @ chances
         return found
 
-    def predict(self, X: Table, *, sensitive_features: Table = None) -> NDArray[Any]:
+    def predict(self, X: Table, *, sensitive_features: Table | None = None) -> NDArray[Any]:
         """The decision about each row.
 
         Parameters

@@ -177,12 +177,12 @@ def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
 
 def numbers_warning(given: Mapping[str, Column], numbers: Sequence[str]) -> MetrifairWarning:
     """Which columns are taken as numbers, and what to do if that is wrong."""
-    told = " and ".join(f"{name!r} ({len(distinct(given[name])[0]):,} different values)" for name in numbers)
+    listed = " and ".join(f"{name!r} ({len(distinct(given[name])[0]):,} different values)" for name in numbers)
     whole = [name for name in numbers if (given[name][~is_missing(given[name])] % 1 == 0).all()]
     codes_perhaps = f"; {' and '.join(map(repr, whole))} may be codes of names, being integers" if whole else ""
     own = True if list(numbers) == ["sensitive_features"] else list(numbers)  # a column without a name
     return MetrifairWarning(
-        f"{told} is taken as a number: how much scores depend on it counts, not groups{codes_perhaps}",
+        f"{listed} is taken as a number: how much scores depend on it counts, not groups{codes_perhaps}",
         remedy=[
             Remedy("continuous", own, " if that is right"),
             Remedy("continuous", False, " if every value is a group"),

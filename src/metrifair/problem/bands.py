@@ -1,4 +1,4 @@
-"""Attributes that are numbers, cut into bands for what needs groups: figures of held-out rows, the worst cut."""
+"""Attributes that are numbers, cut into bands for what needs groups: figures of below-out rows, the worst cut."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ def cuts_of(values: Floats, weight: Floats | None = None, *, most: int = MOST_CU
         wanted = np.linspace(upto[inside[0]], upto[inside[-1]], most)
         nearest = np.searchsorted(upto[inside], wanted * (1 - 1e-12))
         inside = inside[np.unique(np.minimum(nearest, len(inside) - 1))]
-    cuts: Floats = found[inside]
-    return cuts
+    return np.asarray(found[inside])
 
 
 def quantile_cuts(
@@ -52,17 +51,16 @@ def quantile_cuts(
     (array([1., 3., 5., 7.]), array([3., 6.]))
     """
     found, place = np.unique(values, return_inverse=True)
-    share, held = np.bincount(place, weight), np.cumsum(np.bincount(place, rows))
+    share, below = np.bincount(place, weight), np.cumsum(np.bincount(place, rows))
     upto = np.cumsum(share) / share.sum()
-    bands = int(np.clip(held[-1] // least, 2, bands))
+    bands = int(np.clip(below[-1] // least, 2, bands))
     kept = [-1]
     for at in np.unique(np.searchsorted(upto, np.arange(1, bands) / bands * (1 - 1e-12))):
-        if held[at] - (held[kept[-1]] if len(kept) > 1 else 0) >= least and held[-1] - held[at] >= least:
+        if below[at] - (below[kept[-1]] if len(kept) > 1 else 0) >= least and below[-1] - below[at] >= least:
             kept.append(at)
     if len(kept) == 1 and len(found) > 1:
-        kept.append(np.minimum(held, held[-1] - held).argmax())
-    cuts: Floats = found[kept[1:]]
-    return cuts
+        kept.append(np.minimum(below, below[-1] - below).argmax())
+    return np.asarray(found[kept[1:]])
 
 
 def in_bands(
@@ -93,11 +91,11 @@ def in_bands(
             continue
         known = groups[:, place] >= 0
         values = problem.numbers[known, place]
-        weights, held = (None if one is None else one[known] for one in (weight, rows))
+        weights, counts = (None if one is None else one[known] for one in (weight, rows))
         if bands is None:
             cuts = cuts_of(values, weights)
         else:
-            cuts = quantile_cuts(values, weights, bands, rows=held, least=least)
+            cuts = quantile_cuts(values, weights, bands, rows=counts, least=least)
         if not len(cuts):
             raise DataError(f"all values of {attribute.name} are equal; leave it out")
         groups[known, place] = np.searchsorted(cuts, values)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
-from metrifair.problem.criteria import EVERYONE, Conditions, Criterion, Strata, sets_of, stratum_of
+from metrifair.problem.criteria import EVERYONE, LABEL, Conditions, Criterion, Strata, sets_of, stratum_of
 from metrifair.problem.values import number_name
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import check_known
@@ -33,8 +33,8 @@ class Comparison:
 
     The other fields say, for messages and reports, what the cells stand for.
 
-    >>> str(Comparison((0,), (1,), attribute="sex", within="y=1", groups=("f", "m")))
-    "sex 'f' against 'm', y=1"
+    >>> str(Comparison((0,), (1,), attribute="sex", within="label=1", groups=("f", "m")))
+    "sex 'f' against 'm', label=1"
     """
 
     left: tuple[int, ...]
@@ -66,8 +66,8 @@ class Dependence(Comparison):
     The values are a column of the samples: numbers, or codes of names. ``scale`` makes an energy distance of their
     distance covariance: a constant of the first rows; None: of the rows at hand.
 
-    >>> str(Dependence((0,), attribute="age", within="y=1"))
-    'age, y=1'
+    >>> str(Dependence((0,), attribute="age", within="label=1"))
+    'age, label=1'
     """
 
     right: tuple[int, ...] = ()
@@ -215,7 +215,7 @@ class Cells:
     >>> from metrifair.problem.criteria import EQUAL_OPPORTUNITY
     >>> cells = compiled(EQUAL_OPPORTUNITY, [Attribute("sex", ("f", "m"))], classes=("no", "yes"))
     >>> [str(comparison) for comparison in cells.comparisons]
-    ["sex 'f' against 'm', y=yes"]
+    ["sex 'f' against 'm', label=yes"]
     >>> cells.of(np.array([[0], [1], [0], [-1]]), labels=np.array([1, 1, 0, 1]))      # -1: group unknown
     array([0, 1, 2, 2])
     """
@@ -240,8 +240,7 @@ class Cells:
         if strata is None and self.has_strata:
             raise DataError(f"{self.criterion.name} was compiled with strata; pass the stratum of each sample")
         stratum = np.zeros(len(groups), dtype=np.int64) if strata is None else strata
-        cell: Integers = self.table[pattern, stratum, *groups.T]
-        return cell
+        return np.asarray(self.table[pattern, stratum, *groups.T])
 
 
 def _label_pattern(criterion: Criterion, labels: NDArray[Any]) -> Integers:
@@ -271,11 +270,12 @@ def compiled(
     positive: int = 1,
     strata: Strata | None = None,
     contrast: Contrast = "pairs",
+    outcome: str = LABEL,
 ) -> Cells:
     """Cells and comparisons of every attribute x set x stratum x pair of groups (or group against the rest)."""
     check_known("contrast", contrast, CONTRASTS)
     _check(criterion, attributes, len(classes), strata)
-    sets, within = sets_of(criterion, classes, positive), strata or EVERYONE
+    sets, within = sets_of(criterion, classes, positive, outcome), strata or EVERYONE
     member = np.einsum("ij,kl->ikjl", sets.member, np.vstack([within.member, np.zeros_like(within.member[:1])]))
     member = member.reshape(*member.shape[:2], -1)  # (label patterns, strata + 1, sets)
     named = [

@@ -180,27 +180,26 @@ def overlapping_strata(names: Sequence[str]) -> Strata:
 
 def stratum_of(membership: Booleans) -> Integers:
     """The number of the combination of overlapping sets that each row (n, sets) belongs to."""
-    code: Integers = membership.astype(np.int64) @ (2 ** np.arange(membership.shape[1]))
-    return code
+    return np.asarray(membership.astype(np.int64) @ (2 ** np.arange(membership.shape[1])))
 
 
 EVERYONE = separate_strata(["everyone"], conditions=[()])
 LABEL = "label"
-"""The name of the outcome in conditions."""
+"""The name of the outcome in conditions, and of an outcome without a name."""
 
 
-def sets_of(criterion: Criterion, classes: Sequence[object], positive: int) -> Strata:
-    """The sets within which a criterion compares, by label."""
+def sets_of(criterion: Criterion, classes: Sequence[object], positive: int, outcome: str = LABEL) -> Strata:
+    """The sets within which a criterion compares, by label; their names call the label ``outcome``."""
     if criterion.sets is not None:
         return overlapping_strata(criterion.set_names)
     if criterion.labels is None:
         return EVERYONE
     if criterion.bins is not None:
-        every = _sets_by_bin([number_name(cut) for cut in criterion.bins])
+        every = _sets_by_bin([number_name(cut) for cut in criterion.bins], outcome)
         positive = len(criterion.bins)  # the highest values
     else:
         labels = [((LABEL, label),) for label in classes]
-        every = separate_strata([f"y={label}" for label in classes], conditions=labels)
+        every = separate_strata([f"{outcome}={label}" for label in classes], conditions=labels)
     if criterion.labels == "every":
         return every
     chosen = (np.arange(len(every.names)) == positive) == (criterion.labels == "positive")
@@ -209,14 +208,15 @@ def sets_of(criterion: Criterion, classes: Sequence[object], positive: int) -> S
         name, conditions = every.names[place], every.conditions[place]
     elif criterion.bins is not None:
         highest = number_name(criterion.bins[-1])
-        name, conditions = f"y<{highest}", ((LABEL, f"<{highest}"),)
+        name, conditions = f"{outcome}<{highest}", ((LABEL, f"<{highest}"),)
     else:
-        name, conditions = f"y≠{classes[positive]}", ((LABEL, tuple(compress(classes, chosen))),)
+        name, conditions = f"{outcome}≠{classes[positive]}", ((LABEL, tuple(compress(classes, chosen))),)
     return Strata(chosen[:, None], (name,), conditions=(conditions,))
 
 
-def _sets_by_bin(cuts: Sequence[str]) -> Strata:
+def _sets_by_bin(cuts: Sequence[str], outcome: str) -> Strata:
     """One set for each interval between the cuts, which includes its lower cut."""
-    names = [f"y<{cuts[0]}", *(f"{low}≤y<{high}" for low, high in pairwise(cuts)), f"y≥{cuts[-1]}"]
+    between = [f"{low}≤{outcome}<{high}" for low, high in pairwise(cuts)]
+    names = [f"{outcome}<{cuts[0]}", *between, f"{outcome}≥{cuts[-1]}"]
     values = [f"<{cuts[0]}", *(f"[{low},{high})" for low, high in pairwise(cuts)), f"≥{cuts[-1]}"]
     return separate_strata(names, conditions=[((LABEL, value),) for value in values])

@@ -46,8 +46,7 @@ def log_clipped(probability: Floats) -> Floats:
     >>> log_clipped(np.array([0.0, 1.0])).round(1)
     array([-27.6,   0. ])
     """
-    found: Floats = np.log(probability.clip(SMALLEST_PROBABILITY))
-    return found
+    return np.asarray(np.log(probability.clip(SMALLEST_PROBABILITY)))
 
 
 def log_losses(probability: Floats, y: NDArray[Any]) -> Floats:

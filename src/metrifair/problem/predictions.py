@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -15,15 +15,7 @@ from metrifair.errors import DataError, Remedy
 from metrifair.problem.criteria import SCORES, Criterion, ScoreFunction
 from metrifair.problem.losses import REGRESSION_LOSSES, log_clipped, log_losses, logits, tied
 from metrifair.problem.problem import Problem, Scheme
-from metrifair.problem.tables import (
-    Column,
-    Table,
-    array_of,
-    codes,
-    columns,
-    one_column,
-    wrapped,
-)
+from metrifair.problem.tables import Column, Table, array_of, codes, columns, one_column, wrapped
 from metrifair.problem.values import Value, canonical, is_missing_value, letters, place_among
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, require, shortlist
@@ -91,7 +83,7 @@ def favorable_decisions(y_pred: Table, favorable: object) -> Floats:
             "is no value of y_pred",
             argument="favorable_decision",
             received=favorable,
-            remedy=f"its values are {value_counts(decisions)}",
+            remedy=f"its values are {value_counts(Counter(map(str, decisions)).items())}",
         )
     check_one_spelling(favorable, values)
     missing = sum(map(is_missing_value, decisions))
@@ -114,11 +106,14 @@ def check_one_spelling(favorable: object, decisions: Sequence[object]) -> None:
         )
 
 
-def value_counts(decisions: Column) -> str:
-    """The most frequent values with their counts."""
-    listed = Counter(map(str, decisions)).most_common(_LISTED + 1)
-    pairs = [f"{value!r} ({count:,})" for value, count in listed]
-    return shortlist(pairs, _LISTED)
+def value_counts(counts: Iterable[tuple[object, int]]) -> str:
+    """Values with their counts, the most frequent first.
+
+    >>> value_counts(Counter(["no", "yes", "no"]).items())
+    "'no' (2), 'yes' (1)"
+    """
+    ordered = sorted(counts, key=lambda pair: (-pair[1], str(pair[0])))
+    return shortlist([f"{value!r} ({count:,})" for value, count in ordered], _LISTED)
 
 
 def _score_columns(y_pred: Table) -> list[Column]:
@@ -135,7 +130,7 @@ def _score_columns(y_pred: Table) -> list[Column]:
     text = next((column for column in given if any(isinstance(value, str) for value in column[:_LOOKED_AT])), None)
     if text is not None:
         raise DataError(
-            f"must hold numbers; its values are {value_counts(text)}",
+            f"must hold numbers; its values are {value_counts(Counter(map(str, text)).items())}",
             argument="y_pred",
             remedy=[
                 "write the favorable decision as 1 and others as 0",

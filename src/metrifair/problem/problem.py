@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
 from metrifair.problem.attributes import Continuous, Groups, group_codes, numbers_among, numbers_warning, stratum_codes
 from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compiled, sides_of
-from metrifair.problem.criteria import Criterion, Strata, criterion_named
+from metrifair.problem.criteria import LABEL, Criterion, Strata, criterion_named
 from metrifair.problem.tables import (
     MOST_CLASSES,
     Column,
@@ -72,6 +72,7 @@ class Scheme:
     intersectional: bool = False
     strata: Strata | None = None
     contrast: Contrast = "pairs"
+    outcome: str = LABEL  # the name of its column, as the user wrote it
 
     @cached_property
     def cells(self) -> Cells | None:
@@ -85,6 +86,7 @@ class Scheme:
             positive=self.positive,
             strata=self.strata,
             contrast=self.contrast,
+            outcome=self.outcome,
         )
 
     @property
@@ -118,16 +120,14 @@ class Problem:
         """True where the outcome is the positive class; None where there are no classes."""
         if self.labels is None or not self.scheme.classes:
             return None
-        found: NDArray[np.bool_] = self.labels == self.scheme.positive
-        return found
+        return np.asarray(self.labels == self.scheme.positive)
 
     @property
     def values(self) -> NDArray[Any] | None:
         """The outcomes as the user knows them: labels themselves, not their codes."""
         if self.labels is None or not self.scheme.classes:
             return self.labels
-        found: NDArray[Any] = np.asarray(self.scheme.classes)[self.labels]
-        return found
+        return np.asarray(np.asarray(self.scheme.classes)[self.labels])
 
     @cached_property
     def cell(self) -> Integers:
@@ -223,7 +223,7 @@ def problem_of(
     if rows.controls is not None:
         strata, their_strata = stratum_codes(rows.controls)
     positive = positive_of(known, pos_label)
-    scheme = Scheme(kind, known, positive, attributes, intersectional, their_strata, contrast)
+    scheme = Scheme(kind, known, positive, attributes, intersectional, their_strata, contrast, rows.outcome)
     if compared:
         _ = scheme.cells  # what cannot be compared is said before anything else is done
     return Problem(scheme, labels, coded, strata, rows.weight, rows.kept, numbers)
@@ -269,6 +269,7 @@ class _Rows(NamedTuple):
     weight: Floats | None
     kept: NDArray[np.bool_] | None
     y: Column | None
+    outcome: str
     groups: dict[str, Column] | None
     controls: dict[str, Column] | None
 
@@ -292,7 +293,14 @@ def _rows_that_count(given: Given) -> _Rows:
             None if table is None else {name: column[kept] for name, column in table.items()}
             for table in (groups, controls)
         )
-    return _Rows(length, found, kept, y, groups, controls)
+    return _Rows(length, found, kept, y, _outcome_name(given), groups, controls)
+
+
+def _outcome_name(given: Given) -> str:
+    """The name of the outcome's column; an array has none."""
+    table = given.rows.get(given.label, given.y)
+    name = given.label if table is None else next(iter(columns(given.label, table)))
+    return LABEL if name == given.label else name
 
 
 def positive_of(classes: Sequence[object], pos_label: object) -> int:
@@ -318,7 +326,7 @@ def weights_of(name: str, sample_weight: Table | None, count: int) -> Floats | N
     if sample_weight is None:
         return None
     if is_number(sample_weight):
-        weight = np.full(count, float(sample_weight))
+        weight = np.full(count, sample_weight, dtype=np.float64)
     else:
         weight = np.array(array_of(name, one_column(name, sample_weight)), dtype=np.float64)
     if not (np.isfinite(weight) & (weight >= 0)).all():

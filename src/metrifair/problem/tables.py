@@ -10,15 +10,17 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import NDArray
+from narwhals.stable.v2.typing import IntoDataFrame, IntoSeries
+from numpy.typing import ArrayLike, NDArray
 
 from metrifair.errors import DataError
 from metrifair.problem.values import band_start, is_missing_value, place_among
 from metrifair.support.arrays import Booleans, Integers
 from metrifair.support.checks import check_known, require
 
-Table: TypeAlias = Any
-"""What users hold: a data frame or series of any library, a NumPy array, or lists."""
+Columns: TypeAlias = ArrayLike | IntoDataFrame | IntoSeries
+Table: TypeAlias = Columns | Mapping[str, Columns]
+"""What users hold: a data frame or series of any library, an array, lists, or a dictionary of columns."""
 Column: TypeAlias = NDArray[Any]
 Row = TypeVar("Row")
 Backend: TypeAlias = Literal["polars", "pandas", "pyarrow", "modin", "cudf"]
@@ -65,7 +67,7 @@ def _in_memory(values: Any) -> Any:
     return values.detach().cpu() if hasattr(values, "detach") and hasattr(values, "cpu") else values
 
 
-def categories(name: str, table: Table) -> list[str]:
+def categories(name: str, table: Table | None) -> list[str]:
     """The columns that a data frame itself calls categories: names, whatever they look like."""
     native = wrapped(name, table)
     found = native.schema if isinstance(native, nw.DataFrame) else {}
@@ -74,7 +76,7 @@ def categories(name: str, table: Table) -> list[str]:
     return [str(column) for column, kind in found.items() if kind in (nw.Categorical, nw.Enum)]
 
 
-def wrapped(name: str, table: Table) -> Any:
+def wrapped(name: str, table: Any) -> Any:
     """A data frame or series of any library, as one of narwhals; anything else as it is, unless it is sparse."""
     if _is_sparse(table):
         raise DataError(f"{name} is a sparse matrix, which is not taken here; pass {name}.toarray()")
@@ -281,7 +283,7 @@ y.to_numpy() if their rows belong together as they stand
     return count
 
 
-def _rows(table: Table) -> int | None:
+def _rows(table: Any) -> int | None:
     """How many rows there are; None where that cannot be told yet."""
     if isinstance(table, Mapping):
         return next((_rows(column) for column in table.values()), None)
@@ -292,7 +294,7 @@ def _rows(table: Table) -> int | None:
     return len(np.asarray(table)) if hasattr(table, "__array__") else None
 
 
-def _indexes(table: Table) -> Iterator[Any]:
+def _indexes(table: Any) -> Iterator[Any]:
     """The pandas index of a table, or those of its columns."""
     for part in table.values() if isinstance(table, Mapping) else [table]:
         if nw.dependencies.is_pandas_like_dataframe(part) or nw.dependencies.is_pandas_like_series(part):
@@ -315,7 +317,7 @@ def _check_labels(name: str, index: Any, other: str, its_index: Any) -> None:
     )
 
 
-def rows_of(table: Table, rows: NDArray[Any]) -> Table:
+def rows_of(table: Table | None, rows: NDArray[Any]) -> Any:
     """These rows of a table, an array, or a dictionary of columns."""
     from sklearn.utils import _safe_indexing  # noqa: PLC0415  (slow to import, and nn has no use for it)
 
@@ -324,7 +326,7 @@ def rows_of(table: Table, rows: NDArray[Any]) -> Table:
     return _safe_indexing(table, rows)
 
 
-def renumbered(table: Table) -> Table:
+def renumbered(table: Any) -> Any:
     """A pandas table, or columns of that kind, with rows numbered from 0 upwards; any other as it is."""
     if isinstance(table, Mapping):
         return {name: renumbered(column) for name, column in table.items()}

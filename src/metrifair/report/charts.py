@@ -197,7 +197,7 @@ def curves_json(curves: Curves, groups: Sequence[str]) -> dict[str, Any]:
 
 
 def grid_json(grid: Sequence[float]) -> list[float | None]:
-    """Scores with as many digits as it takes to tell them apart.
+    """Scores with as many digits as it takes to distinguish them.
 
     >>> grid_json([0.0, 1 / 3]), grid_json([1e9 + 0.25, 1e9 + 0.5])
     ([0.0, 0.333333], [1000000000.25, 1000000000.5])
@@ -234,24 +234,28 @@ class Line(NamedTuple):
     dots: bool = False
 
 
-def line_chart(
-    title: str,
-    x: Axis,
-    y: Axis,
-    lines: Sequence[Line],
-    *,
-    x_title: str,
-    y_title: str,
-    diagonal: bool = False,
-    marked: float | None = None,
-) -> Markup:
-    """Lines, distinguished by color and dashes; ``diagonal`` is where both axes agree, ``marked`` a place on x.
+@dataclass(frozen=True)
+class LineChart:
+    """Lines on two axes: pages draw it as SVG, ``plot`` draws it with altair."""
 
-    >>> from metrifair.report.charts import axis
+    title: str
+    x: Axis
+    y: Axis
+    lines: Sequence[Line]
+    x_title: str
+    y_title: str
+    diagonal: bool = False  # a line where both axes agree
+    marked: float | None = None  # a place on x
+
+
+def svg_chart(chart: LineChart) -> Markup:
+    """The chart without a script; lines differ by color and dashes.
+
     >>> unit = axis([0.0, 1.0])
-    >>> "<polyline" in line_chart("a", unit, unit, [Line("one", 0, [(0.0, 0.0), (1.0, 1.0)])], x_title="x", y_title="y")
+    >>> "<polyline" in svg_chart(LineChart("a", unit, unit, [Line("one", 0, [(0.0, 0.0), (1.0, 1.0)])], "x", "y"))
     True
     """
+    x, y = chart.x, chart.y
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
 
     def at(one: float, other: float) -> tuple[str, str]:
@@ -269,17 +273,20 @@ def line_chart(
         parts.append(element("text", text, class_="tick", x=across, y=str(bottom + 16), text_anchor="middle"))
     parts.append(element("line", class_="axis", x1=str(_LEFT), x2=str(right), y1=str(bottom), y2=str(bottom)))
     middle = str((_LEFT + right) // 2)
-    parts.append(element("text", x_title, class_="axis-title", x=middle, y=str(_HEIGHT - 6), text_anchor="middle"))
-    if diagonal:
+    parts.append(
+        element("text", chart.x_title, class_="axis-title", x=middle, y=str(_HEIGHT - 6), text_anchor="middle")
+    )
+    if chart.diagonal:
         low, high = max(x.low, y.low), min(x.high, y.high)
         (x1, y1), (x2, y2) = at(low, low), at(high, high)
         parts.append(element("line", class_="cross", x1=x1, y1=y1, x2=x2, y2=y2))
-    parts += [part for line in lines for part in _line(line, at)]
-    if marked is not None:
-        across, _ = at(marked, y.low)
+    parts += [part for line in chart.lines for part in _line(line, at)]
+    if chart.marked is not None:
+        across, _ = at(chart.marked, y.low)
         parts.append(element("line", class_="worst-cut", x1=across, x2=across, y1=str(_TOP), y2=str(bottom)))
-    drawing = element("svg", *parts, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=f"{title}: {y_title}")
-    return element("div", element("h3", y_title), drawing, class_="plot still")
+    label = f"{chart.title}: {chart.y_title}"
+    drawing = element("svg", *parts, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=label)
+    return element("div", element("h3", chart.y_title), drawing, class_="plot still")
 
 
 def _line(line: Line, at: Callable[[float, float], tuple[str, str]]) -> list[Markup]:

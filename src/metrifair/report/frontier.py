@@ -67,7 +67,7 @@ def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
 
 
 def frontier_head(view: FrontierView) -> Markup:
-    """What was found, in words: the summary and the notes."""
+    """The summary and the notes."""
     return joined(
         element("p", " ".join(headline(view)), id="summary", class_="summary"),
         item_list([*remarks(view), *view.notes], id="notes", class_="notes"),
@@ -240,7 +240,7 @@ def _table(view: FrontierView) -> Json:
     parts = view.rows[0].parts
     # The unfairness of training and validation rows stands beside that of test rows.
     order = [own for key in view.keys for own in (key, *(parts if key == view.gap_key else ()))]
-    families = bool(view.knobs)
+    families = bool(view.parameters)
     names = [
         view.label("strength"),
         *(["Group"] if families else []),

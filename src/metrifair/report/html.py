@@ -31,7 +31,7 @@ class Markup(str):
 
 
 def element(name: str, *inside: str, **attributes: str) -> Markup:
-    """An HTML element; an attribute that is a word of Python ends in an underscore, others stand for hyphens.
+    """An HTML element; an attribute that is a word of Python ends in an underscore, other underscores become hyphens.
 
     >>> print(element("p", "a < b, ", element("b", "c"), class_="hint"))
     <p class="hint">a &lt; b, <b>c</b></p>

@@ -23,8 +23,7 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.saving.estimators import check_own_class, restore_requests, shared_fields
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content
-from metrifair.saving.records import Arrays, BoosterRecord, file_errors, plain, record_of, value_of
-from metrifair.saving.scheme import classes_of
+from metrifair.saving.records import Arrays, BoosterRecord, classes_of, file_errors, plain, record_of, value_of
 from metrifair.saving.xgboost_trees import xgboost_trees
 
 KIND = "booster"  # of the file; which one it is, the record says

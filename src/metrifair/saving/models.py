@@ -27,11 +27,13 @@ from metrifair.saving.records import (
     InnerRecord,
     PipelineRecord,
     PostprocessorRecord,
+    classes_of,
     file_errors,
     record_of,
+    scheme_of,
+    scheme_record,
     value_of,
 )
-from metrifair.saving.scheme import classes_of, scheme_of, scheme_record
 from metrifair.support.checks import check_known, seed_of
 
 _MODULES = {  # of the classes that a file may name; the boosters' libraries are optional

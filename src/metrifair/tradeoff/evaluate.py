@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from metrifair.support.special import normal_quantile
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.split import HeldOut
 from metrifair.tradeoff.sweep import needs_group
-from metrifair.training.losses import BINARY, MULTICLASS, scores
+from metrifair.training.objective import BINARY, MULTICLASS, scores
 
 _FEWEST_DRAWS, _MOST_DRAWS = 20, 200
 _WORK = 5_000_000  # scores that are sorted, about
@@ -351,14 +352,28 @@ class Evaluator:
     training: HeldOut | None  # None for models that came fitted
     validation: HeldOut
     test: HeldOut
-    shown_seed: int  # the seed whose score distributions are kept
-    rivals: tuple[Rival, ...]
     held_out: HeldOut  # the validation rows, then the test rows; with test folds, all rows
-    chance: float  # the unfairness of scores that chance alone would show on these
+    shown_seed: int = 0  # the seed whose score distributions are kept
+    utility: Utility | None = None  # one more figure
     # With folds: predictions for the validation rows by models of the other folds; None where training failed.
     cross_predictions: dict[Job, Predictions | None] | None = None
     test_fold: Integers | None = None  # of each row: then the same predictions serve as those for the test rows
     nested: bool = False  # one test fold: outcomes have validation figures, and predictions in place of the model
+
+    @cached_property
+    def rivals(self) -> tuple[Rival, ...]:
+        """The utilities, each with its best constant on the rows that models learn from."""
+        return self.rivals_with(*(() if self.utility is None else (self.utility,)))
+
+    @cached_property
+    def chance(self) -> float:
+        """The unfairness of scores that chance alone would show on the held-out rows."""
+        return unfairness_by_chance(self.held_out)
+
+    def rivals_with(self, *more: Utility) -> tuple[Rival, ...]:
+        """The utilities and further ones, each with its best constant; the further ones come last."""
+        base = self.training or self.validation
+        return rivals(base.problem, *more, X=base.X)
 
     def validation_predictions(self, model: Any, job: Job) -> Predictions | None:
         """Predictions for the validation rows, by the model or, with folds, by models of the other folds."""
@@ -377,9 +392,8 @@ class Evaluator:
         figures = point_of(found, part, strength=job.value, seed=job.seed, against=self.rivals)
         return replace(figures, family=job.family, needs_group=needs_group)
 
-    def test_point(self, found: Predictions, job: Job, *, needs_group: bool) -> Point:
-        """The figures of predictions for the test rows; with test folds, unfairness has intervals by resampling."""
-        figures = self.point(found, self.test, job, needs_group=needs_group)
+    def with_resampled_intervals(self, figures: Point, found: Predictions) -> Point:
+        """Figures on the test rows; with test folds, unfairness has intervals by resampling."""
         if self.test_fold is None or figures.failed or not figures.intervals:
             return figures
         drawn = {"unfairness": resampled_interval(self.resampled(found), figures.unfairness)}
@@ -404,7 +418,10 @@ class Evaluator:
         validation = self.point(seen, self.validation, job, needs_group=asks)
         if self.nested:
             return Outcome(job, validation, validation, model=HeldOutPredictions(seen, unseen))
-        test = self.test_point(unseen, job, needs_group=asks)
+        # With test folds, the same predictions for the same rows serve twice.
+        same = unseen is seen and self.test is self.validation
+        test = validation if same else self.point(unseen, self.test, job, needs_group=asks)
+        test = self.with_resampled_intervals(test, unseen)
         if self.cross_predictions is not None:
             validation = replace(validation, intervals={})  # of other models than this one: nothing is certified
         if validation.failed or test.failed:
@@ -421,9 +438,8 @@ class Evaluator:
 
     def constant(self, utility: Utility) -> tuple[Point, Any]:
         """The best constant predictor by this utility: its point on the test rows, and what it predicts."""
-        base = self.training or self.validation
         known = next((rival for rival in self.rivals if rival.utility is utility), None)
-        rival = known or rivals(base.problem, utility, X=base.X)[-1]
+        rival = known or self.rivals_with(utility)[-1]
         against = self.rivals if known else (*self.rivals, rival)
         found = rival.constant.predictions(len(self.test.problem))
         return point_of(found, self.test, strength=0.0, seed=0, against=against), rival.constant.value
@@ -444,11 +460,11 @@ def evaluation_of(
     Both parts have common comparisons. ``utility``, if it is not accuracy, is one more figure, and the constant
     predictor is the best by it. ``test_fold`` is that of each row, where models of other folds predicted it.
     """
-    against = rivals(training.problem, *(() if utility is None else (utility,)))
-    chance = unfairness_by_chance(held_out)
-    evaluator = Evaluator(training, held_out, held_out, job.seed, against, held_out, chance, test_fold=test_fold)
-    point = evaluator.test_point(outside, job, needs_group=False)
-    if not point.failed and is_overfit(inside, training, outside, held_out, least=chance):
+    evaluator = Evaluator(training, held_out, held_out, held_out, job.seed, utility, test_fold=test_fold)
+    against = evaluator.rivals
+    point = evaluator.point(outside, held_out, job, needs_group=False)
+    point = evaluator.with_resampled_intervals(point, outside)
+    if not point.failed and is_overfit(inside, training, outside, held_out, least=evaluator.chance):
         point = replace(point, overfit=True)
     constant = next((one.constant for one in against if one.utility == utility), against[0].constant)
     whole, with_small = replace(held_out, least=1, apart=frozenset()), None
@@ -458,7 +474,7 @@ def evaluation_of(
     return Evaluation(
         point=point,
         training=evaluator.point(inside, training, job, needs_group=False),
-        chance=chance,
+        chance=evaluator.chance,
         with_small=with_small,
         comparisons=len(held_out.compared),
         constant=evaluator.point(constant.predictions(len(held_out.problem)), held_out, job, needs_group=False),

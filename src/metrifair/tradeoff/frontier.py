@@ -15,19 +15,18 @@ from sklearn.base import is_regressor
 
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.intervals import FEW
-from metrifair.figures.utility import CONSTANT, UTILITIES, Predictions, Utility, UtilityLike, rivals, utility_of
+from metrifair.figures.utility import CONSTANT, UTILITIES, Predictions, Utility, UtilityLike, utility_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import attributes_equal_to_label
 from metrifair.problem.tables import Table, library_of
 from metrifair.support.checks import check_known, is_number, last_step, seed_of
-from metrifair.tradeoff.evaluate import Evaluator, all_small, small_groups, unfairness_by_chance
-from metrifair.tradeoff.folds import cross_sweep
+from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, content_text
-from metrifair.tradeoff.points import FrontierNote, Job, Outcome
+from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.result import NestedFold, SweepContext, TradeOff, in_row_order
-from metrifair.tradeoff.search import SearchOptions
 from metrifair.tradeoff.split import (
     DataSet,
+    HeldOut,
     Rows,
     Split,
     data_set,
@@ -35,7 +34,7 @@ from metrifair.tradeoff.split import (
     split_rows,
     with_common_comparisons,
 )
-from metrifair.tradeoff.sweep import Family, RowsToTrain, families_of, sweep
+from metrifair.tradeoff.sweep import Family, RowsToTrain, SearchOptions, families_of, sweep
 
 _BENDS = 8  # strengths that a refinement adds
 _TEST = 0.25  # share of test rows
@@ -190,6 +189,11 @@ class _SweepPlan:
         weight = None if is_number(asked.sample_weight) else asked.sample_weight  # one for all weighs nothing
         return RowsToTrain(asked.X, asked.y, asked.sensitive_features, asked.control_features, weight, self.data.rows)
 
+    @property
+    def _shown(self) -> tuple[int, Utility]:
+        """The seed whose score distributions are kept, and the utility beside the usual ones."""
+        return self.asked.search.seed_values[0], self.utility
+
     def with_one_split(self, members: Sequence[Any]) -> _Swept:
         """All models on one split into training, validation and test rows."""
         asked, trained = self.asked, bool(self.families)
@@ -218,19 +222,9 @@ class _SweepPlan:
             parts = [one.model.test for one in same if one.model is not None]
             unseen[same[0].job] = in_row_order(parts, rows) if len(parts) == count else None
         (everyone,) = with_common_comparisons(data.held_out(data.rows))
-        against = rivals(everyone.problem, self.utility, X=everyone.X)
         fold_of_row = np.repeat(np.arange(count), [len(own) for own in rows])[np.argsort(np.concatenate(rows))]
-        evaluator = Evaluator(
-            everyone,
-            everyone,
-            everyone,
-            asked.search.seed_values[0],
-            against,
-            everyone,
-            unfairness_by_chance(everyone),
-            cross_predictions=unseen,
-            test_fold=fold_of_row,
-        )
+        every_part = (everyone,) * 4
+        evaluator = Evaluator(*every_part, *self._shown, cross_predictions=unseen, test_fold=fold_of_row)
         whole = Split(data.rows, data.rows, data.rows)
         context = SweepContext(evaluator, data.rows, self.families, self.table, tuple(nested))
         outcomes, tried = self.swept(evaluator, whole, ())
@@ -245,18 +239,8 @@ class _SweepPlan:
         parts = with_common_comparisons(*map(self.data.held_out, rows if self.families else rows[:3]))
         validation, test, held_out = parts[:3]
         training = parts[3] if self.families else None
-        base = training or validation
-        against = rivals(base.problem, self.utility, X=base.X)
-        return Evaluator(
-            training,
-            validation,
-            test,
-            self.asked.search.seed_values[0],
-            against,
-            held_out,
-            unfairness_by_chance(held_out),
-            cross_predictions={} if folds else None,
-        )
+        predicted: dict[Job, Predictions | None] | None = {} if folds else None
+        return Evaluator(training, validation, test, held_out, *self._shown, cross_predictions=predicted)
 
     def swept(self, evaluator: Evaluator, split: Split, folds: Sequence[Rows]) -> tuple[list[Outcome], int]:
         """The outcomes of all families, and among how many models a choice is made."""
@@ -298,7 +282,7 @@ def _record(
 ) -> TradeOff:
     """Outcomes and notes; the first ``notes`` are about the rows."""
     unfairness_of, scheme, evaluator = asked.unfairness_of, data.problem.scheme, context.evaluator
-    test, knobs = evaluator.test, {family.name: family.parameter for family in context.families}
+    test, parameters = evaluator.test, {family.name: family.parameter for family in context.families}
     floor = unfairness_by_chance(test, unfairness_of)
     all_notes = [
         *notes,
@@ -308,8 +292,8 @@ def _record(
         FrontierNote(
             "chance", {"unfairness": floor, "comparisons": len(test.compared), "unfairness_of": unfairness_of}
         ),
-        _overfit_note(outcomes, knobs),
-        *_constant_notes(outcomes, knobs),
+        _overfit_note(outcomes, parameters),
+        *_constant_notes(outcomes, parameters),
         _same_decisions_note(outcomes, utility),
     ]
     sizes = {name: int(member.sum()) for groups in test.members.values() for name, member in groups.items()}
@@ -322,14 +306,15 @@ def _record(
         sizes,
         tuple(note for note in all_notes if note is not None),
         comparisons=len(evaluator.validation.compared) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
-        parameter=next(iter(knobs.values())) if len(knobs) == 1 else "strength",
+        parameter=next(iter(parameters.values())) if len(parameters) == 1 else "strength",
         floor=floor,
+        validation_floor=unfairness_by_chance(evaluator.validation, unfairness_of),
         all_small=all_small(test),
         utility=utility,
         constant=constant,
         constant_value=_plain(constant_value),
         source=context,
-        knobs={name: knob for name, knob in knobs.items() if name},
+        parameters={name: parameter for name, parameter in parameters.items() if name},
         library=library_of(asked.X, asked.y, asked.sensitive_features),
         provenance=data.provenance(asked.random_state),
     )
@@ -340,7 +325,7 @@ def _plain(label: Any) -> str | float:
     return label if isinstance(label, str | int | float) else str(label)
 
 
-def _overfit_note(outcomes: Sequence[Outcome], knobs: Mapping[str, str]) -> FrontierNote | None:
+def _overfit_note(outcomes: Sequence[Outcome], parameters: Mapping[str, str]) -> FrontierNote | None:
     """How many models are less unfair on training rows by more than chance, and figures of the worst."""
     trained = [(one.training.unfairness, one) for one in outcomes if one.training is not None]
     overfit = [(gap, one) for gap, one in trained if one.test.overfit]
@@ -353,7 +338,7 @@ def _overfit_note(outcomes: Sequence[Outcome], knobs: Mapping[str, str]) -> Fron
             "models": len(overfit),
             "trained": len(trained),
             "family": worst.job.family,
-            "parameter": knobs.get(worst.job.family, "strength"),
+            "parameter": parameters.get(worst.job.family, "strength"),
             "value": worst.test.strength,
             "training": gap,
             "validation": worst.validation.unfairness,
@@ -362,9 +347,9 @@ def _overfit_note(outcomes: Sequence[Outcome], knobs: Mapping[str, str]) -> Fron
     )
 
 
-def _constant_notes(outcomes: Sequence[Outcome], knobs: Mapping[str, str]) -> Iterator[FrontierNote]:
+def _constant_notes(outcomes: Sequence[Outcome], parameters: Mapping[str, str]) -> Iterator[FrontierNote]:
     """The strengths of each family at which models of ours predict the same for everyone."""
-    for family in (name for name, knob in knobs.items() if knob == "strength"):
+    for family in (name for name, parameter in parameters.items() if parameter == "strength"):
         models = [
             (one.job.value, getattr(last_step(one.model), "predictor_", None))
             for one in outcomes
@@ -440,3 +425,42 @@ def _bends(outcomes: Sequence[Outcome], unfairness_of: str, utility: Utility) ->
         jump = hypot(*((means[low][k] - means[high][k]) / spans[k] for k in (0, 1)))
         jumps.append((jump, round(sqrt(low * high) if low > 0 else high / 10, 9)))
     return [middle for _, middle in sorted(jumps, reverse=True)[:_BENDS]]
+
+
+def cross_sweep(
+    estimator: Any,
+    data: RowsToTrain,
+    jobs: Sequence[Job],
+    evaluate: Evaluator,
+    *,
+    parts: Sequence[tuple[Rows, HeldOut]],
+    ledger: Ledger | None = None,
+    **more: Any,
+) -> list[Outcome]:
+    """Every job's outcome, as of ``sweep``; models of the other folds predict each fold for the evaluator.
+
+    ``parts`` are the folds. A ledger notes one seed after the other, with its folds.
+    """
+    known = {} if ledger is None else ledger.finished()
+    outcomes: list[Outcome] = []
+    for seed in dict.fromkeys(job.seed for job in jobs):
+        of_seed = [job for job in jobs if job.seed == seed]
+        new = [job for job in of_seed if job.name not in known]
+        by_fold: dict[Job, list[Predictions | None]] = {job: [] for job in new}
+        for fold, part in parts:
+            others = replace(data, rows=np.setdiff1d(data.rows, fold))
+            for outcome in sweep(estimator, others, new, partial(_predicted, part), **more):
+                by_fold[outcome.job].append(outcome.model)
+        for job, folds in by_fold.items():
+            complete = [one for one in folds if one is not None]
+            if evaluate.cross_predictions is not None:
+                joined = Predictions.joined(complete) if len(complete) == len(folds) else None
+                evaluate.cross_predictions[job] = joined
+        outcomes += sweep(estimator, data, of_seed, evaluate, ledger=ledger, **more)
+    return outcomes
+
+
+def _predicted(part: HeldOut, model: Any, job: Job) -> Outcome:
+    """Predictions for the rows of a fold in the place of the outcome's model; None where training failed."""
+    nothing = Point(job.value, job.seed, 0.0, 1.0, failed=True)
+    return Outcome(job, nothing, nothing, model=None if model is None else predictions(model, part))

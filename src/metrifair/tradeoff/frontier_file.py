@@ -52,11 +52,12 @@ class FrontierRecord(Record):
     comparisons: Positive
     parameter: str
     floor: float | None
+    validation_floor: float | None
     all_small: bool
     constant: Point | None
     constant_value: Scalar | None
     tried: Positive | None
-    knobs: dict[str, str]
+    parameters: dict[str, str]
     provenance: Provenance
     test_folds: Count
     outcomes: list[OutcomeRecord]
@@ -74,16 +75,8 @@ class FrontierRecord(Record):
             point.check()
 
 
-_CHANGED = (
-    "outcomes",
-    "utility",
-    "chosen",
-    "limit",
-    "chosen_by",
-    "certified",
-    "change",
-    "fold_choices",
-)  # by writing, or by a choice
+_CHOICE = ("chosen", "limit", "certified", "change", "fold_choices")
+_CHANGED = ("outcomes", "utility", "chosen_by", *_CHOICE)  # by writing, or by a choice
 _SAME = [name for name in FrontierRecord.__struct_fields__ if name not in _CHANGED]
 
 
@@ -106,13 +99,8 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
     record = FrontierRecord(
         outcomes=outcomes,
         utility=_utility_record(front.utility),
-        chosen=front.chosen,
-        limit=front.limit,
         chosen_by=None if front.chosen_by is None else _utility_record(front.chosen_by),
-        certified=front.certified,
-        change=front.change,
-        fold_choices=front.fold_choices,
-        **{name: getattr(front, name) for name in _SAME},
+        **{name: getattr(front, name) for name in (*_CHOICE, *_SAME)},
     )
     write(path, Content(FRONTIER, record.as_json(), arrays))
 
@@ -128,7 +116,7 @@ def read_frontier(content: Content, kind: Callable[..., T], model_in: Callable[[
         outcomes.append(Outcome(job, one.validation, one.test, one.curves, model, one.training))
     same = {name: getattr(record, name) for name in _SAME}
     front = kind(outcomes=outcomes, utility=record.utility.utility(), **same)
-    front.chosen, front.limit, front.certified = record.chosen, record.limit, record.certified
-    front.change, front.fold_choices = record.change, record.fold_choices
+    for name in _CHOICE:
+        setattr(front, name, getattr(record, name))
     front.chosen_by = None if record.chosen_by is None else record.chosen_by.utility()
     return front

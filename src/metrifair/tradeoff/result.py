@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf, log, pi, sqrt
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
 
 from metrifair.errors import DataError
+from metrifair.figures.certificates import check_confidence, dkw_radius
 from metrifair.figures.intervals import Interval
-from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLike, rivals, utility_of
+from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLike, utility_of
 from metrifair.problem.tables import Backend, Column, columns
-from metrifair.support.checks import check_switches
+from metrifair.support.checks import check_known, check_switches, is_number
 from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.evaluate import Evaluator, HeldOutPredictions, resampled_interval, worth_of
 from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, pareto
-from metrifair.tradeoff.selection import Wish, best_of, nearest, suitable
 from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import Family, RowsToTrain, fitted_at
 
@@ -60,8 +62,7 @@ class SweepContext:
         """The point of these predictions with one more utility."""
         if found is None:
             return point
-        base = self.evaluator.training or self.evaluator.validation
-        worth = worth_of(found, part, rivals(base.problem, utility, X=base.X)[-1:])
+        worth = worth_of(found, part, self.evaluator.rivals_with(utility)[-1:])
         return replace(
             point,
             more={**point.more, **worth.values},
@@ -114,14 +115,15 @@ class TradeOff:
     notes: tuple[FrontierNote, ...] = ()
     comparisons: int = 1
     parameter: str = "strength"
-    floor: float | None = None
+    floor: float | None = None  # mean unfairness of fair models on rows such as the test rows
+    validation_floor: float | None = None  # and on rows such as the validation rows
     all_small: bool = False
     utility: Utility = UTILITIES["accuracy"]
     constant: Point | None = None
     constant_value: Any = None
     tried: int | None = None
     source: SweepContext | None = None
-    knobs: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
     library: Backend | None = None  # of the data frames that were given
     provenance: Provenance = field(default_factory=Provenance)
     test_folds: int = 0  # 0: one split
@@ -169,6 +171,14 @@ class TradeOff:
         constant = () if self.constant is None else (self.constant,)
         return area((*self.points, *constant), unfairness_of=self.unfairness_of, worth=self._share)
 
+    @property
+    def limit_confidence(self) -> float | None:
+        """Approximate confidence that the chosen model keeps the limit in the population, by the test rows."""
+        if self.chosen is None or self.limit is None or not self.floor:
+            return None
+        value, error = without_chance(self.chosen.gap(self.unfairness_of), self.floor)
+        return NormalDist().cdf((self.limit - value) / error)
+
     def _share(self, point: Point) -> float:
         utility, constant = self.utility, self.constant
         return utility.share(point.figure(utility.name), None if constant is None else constant.figure(utility.name))
@@ -198,9 +208,10 @@ class TradeOff:
             raise DataError(problem, argument="certified", remedy="make the frontier with test=0.25")
         best = self._best(self.outcomes, wish, judged_by, needs_group)
         if best.model is None:
+            parameter = self.parameters.get(best.job.family, self.parameter)
             raise DataError(
                 f"the ledger kept this model's figures but not the model; fit {best.job.family or 'it'} with "
-                f"{self.knobs.get(best.job.family, self.parameter)}={best.job.value:g} and random_state={best.job.seed}"
+                f"{parameter}={best.job.value:g} and random_state={best.job.seed}"
             )
         self.chosen, self.chosen_by, self.certified = best.test, judged_by, wish.certified
         if self.source is not None:
@@ -210,7 +221,8 @@ class TradeOff:
             self.fold_choices = tuple(one.job.value for one in bests)
             self.unseen = in_row_order([one.model.test for one in bests], [fold.rows for fold in self.source.folds])
             evaluator = self.source.evaluator
-            chosen = evaluator.test_point(self.unseen, best.job, needs_group=best.test.needs_group)
+            chosen = evaluator.point(self.unseen, evaluator.test, best.job, needs_group=best.test.needs_group)
+            chosen = evaluator.with_resampled_intervals(chosen, self.unseen)
             if chosen.figure(judged_by.name) is None:
                 chosen = self.source.extended(chosen, self.unseen, evaluator.test, judged_by)
             self.chosen = chosen
@@ -251,7 +263,7 @@ class TradeOff:
 
     def _change(self, job: Job, utility: Utility) -> Change | None:
         """The chosen point less that of the same family and seed without the penalty; None where there is none."""
-        none = {"strength": 0.0, "tolerance": 1.0}.get(self.knobs.get(job.family, self.parameter))
+        none = {"strength": 0.0, "tolerance": 1.0}.get(self.parameters.get(job.family, self.parameter))
         same = [] if none is None else [one for one in self.outcomes if one.job == job._replace(value=none)]
         reference = next(iter(same), None)
         if self.chosen is None or reference is None or reference.test.failed:
@@ -300,3 +312,150 @@ class TradeOff:
         if self.source is None:
             raise DataError("a frontier from a file keeps no rows; make it anew with metrifair.frontier")
         return Job(self.chosen.strength, self.chosen.seed, self.chosen.family), self.source
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked of a model: exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``."""
+
+    max_unfairness: float | None
+    min_accuracy: float | None
+    rule: str | None
+    certified: bool
+    confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        limits = {"max_unfairness": self.max_unfairness, "min_accuracy": self.min_accuracy}
+        if sum(given is not None for given in (*limits.values(), self.rule)) != 1:
+            raise DataError("select needs exactly one of max_unfairness, min_accuracy and rule")
+        for name, limit in limits.items():
+            if not (limit is None or is_number(limit)):
+                raise DataError(f"{name} must be a finite number, got {limit!r}")
+        if self.max_unfairness is not None and self.max_unfairness > 1:
+            raise DataError(
+                f"max_unfairness must be at most 1, as it is a distance between shares, got {self.max_unfairness!r}"
+            )
+        if self.rule is not None:
+            check_known("rule", self.rule, ("donini",))
+        check_switches(certified=self.certified)
+        if self.certified and self.max_unfairness is None:
+            raise DataError("certified goes with max_unfairness: it is the unfairness that is certified")
+        if self.certified and self.max_unfairness == 1:
+            raise DataError("certified with max_unfairness=1 proves nothing, as no unfairness is larger; ask for less")
+        self._check_confidence()
+
+    def _check_confidence(self) -> None:
+        if self.confidence is None:
+            return
+        check_confidence(self.confidence)
+        if self.max_unfairness is None or self.certified:
+            raise DataError("needs max_unfairness, without certified", argument="confidence")
+
+
+def suitable(front: TradeOff, candidates: Sequence[Outcome], wish: Wish, utility: Utility) -> list[Outcome]:
+    """The candidates that keep to the wish on validation data; where there are none, an error says what there is."""
+    points, hint, low, high = [one.validation for one in candidates], "", -inf, inf
+    if wish.max_unfairness is not None:
+        high = wish.max_unfairness
+        figures = [one.gap(front.unfairness_of) for one in points]
+        if wish.confidence is not None:
+            figures = [likely_bound(figure, front.validation_floor, wish.confidence) for figure in figures]
+        if wish.certified:
+            models = max(front.tried or 0, len(front.outcomes))
+            figures = [
+                bound(one, unfairness_of=front.unfairness_of, cdfs=2 * front.comparisons, models=models)
+                for one in points
+            ]
+        wanted = f"{'certified ' if wish.certified else ''}unfairness at most {high:g}"
+        wanted += "" if wish.confidence is None else f" with confidence {wish.confidence:g}"
+        hint = " (1 proves nothing: no unfairness is larger)" if wish.certified and max(figures) >= 1 else ""
+        larger = "merge small groups, mark them as missing" if front.all_small else "train with larger strengths"
+        hint += f": ask for more, {larger}, or hold more data out"
+    elif wish.min_accuracy is not None:
+        low = wish.min_accuracy
+        figures, wanted = [one.accuracy for one in points], f"{front.accuracy_name} at least {low:g}"
+    else:  # Donini et al.: 97 % of the best; a loss may be 1 / 97 % of the least; a negative R2 has no 97 %
+        figures = [_worth(one, utility) for one in candidates]
+        best, wanted = max(figures), f"97 % of the best {utility.name}"
+        low = 0.97 * best if best > 0 else best if utility.larger_is_better else best / 0.97
+    found = [one for one, figure in zip(candidates, figures, strict=True) if low <= figure <= high]
+    if not found:
+        raise DataError(
+            f"no model has {wanted} on validation data; it ranges from {min(figures):.4f} to {max(figures):.4f}{hint}"
+        )
+    return found
+
+
+def without_chance(gap: float, chance: float) -> tuple[float, float]:
+    """The unfairness in the population, as that of a sample suggests, and its standard error.
+
+    ``chance`` is the mean unfairness of a fair model on such a sample. To a true unfairness it adds in quadrature. Of
+    two samples it is sqrt(pi / 2) log(2) sqrt(1 / n + 1 / m); half of the last root is the largest standard error of
+    a difference of two shares.
+
+    >>> value, error = without_chance(0.13, 0.05)
+    >>> round(value, 3), round(error, 3)
+    (0.12, 0.029)
+    """
+    return sqrt(max(gap**2 - chance**2, 0.0)), chance / (sqrt(2 * pi) * log(2))
+
+
+def likely_bound(gap: float, chance: float | None, confidence: float) -> float:
+    """What the unfairness in the population does not exceed, with this confidence, approximately."""
+    if chance is None:
+        raise DataError("needs a frontier that metrifair.frontier made", argument="confidence")
+    value, error = without_chance(gap, chance)
+    return value + NormalDist().inv_cdf(confidence) * error
+
+
+def nearest(front: TradeOff, candidates: Sequence[Outcome], wish: Wish) -> Outcome:
+    """The candidate that misses a limit by least on validation data."""
+    if wish.min_accuracy is not None:
+        return max(candidates, key=lambda one: one.validation.accuracy)
+    return min(candidates, key=lambda one: one.validation.gap(front.unfairness_of))
+
+
+def best_of(front: TradeOff, found: Sequence[Outcome], wish: Wish, utility: Utility) -> Outcome:
+    """The best of those that suit, on validation data.
+
+    Models that are no better than a constant come last. By a limit of unfairness, models equal the best in utility
+    where they are within its standard error; by a limit of accuracy, they equal the least unfair where both are below
+    what chance alone would show. Among equals the better ranking decides, then the utility, then the unfairness.
+    """
+    better = [one for one in found if not one.validation.marks.get(utility.key)] or list(found)
+    if wish.max_unfairness is not None:
+        top = max(better, key=lambda one: _worth(one, utility))
+        noise = top.validation.errors.get(utility.key, 0.0)
+        equal = [one for one in better if _worth(one, utility) >= _worth(top, utility) - noise]  # or all lack it
+    else:
+        level = max(min(one.validation.gap(front.unfairness_of) for one in better), front.floor or 0.0)
+        equal = [one for one in better if one.validation.gap(front.unfairness_of) <= level]
+    ranking = [utility] if utility.needs == "scores" or utility.name == "r2" else [UTILITIES[name] for name in _RANKING]
+    known = next((own for own in ranking if all(one.validation.figure(own.name) is not None for one in equal)), utility)
+    return max(
+        equal, key=lambda one: (_worth(one, known), _worth(one, utility), -one.validation.gap(front.unfairness_of))
+    )
+
+
+_RANKING = ("auc", "log_loss", "mean_squared_error")
+
+
+def _worth(outcome: Outcome, utility: Utility) -> float:
+    value = outcome.validation.figure(utility.name)
+    return -inf if value is None else utility.worth(value)
+
+
+def bound(point: Point, *, unfairness_of: str, cdfs: int, models: int) -> float:
+    """Upper bound of the unfairness that holds for so many models at once, so also for the one that is chosen."""
+    name = "unfairness" if unfairness_of == "scores" or point.decision_unfairness is None else "decision_unfairness"
+    if name not in point.intervals:
+        raise DataError(
+            "no bound is certified, as what is proven does not hold for weighted samples, nor for folds; select "
+            "without certified, or make the frontier without sample_weight and without folds"
+        )
+    gap, interval = point.gap(unfairness_of), point.intervals[name]
+    if interval.high >= 1:  # cut off there: the sample proves nothing
+        return 1.0
+    # Radii grow with the number of functions as sqrt(log(2 m / delta)).
+    wider = dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
+    return min(1.0, gap + (interval.high - gap) * wider)

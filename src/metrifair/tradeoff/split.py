@@ -17,7 +17,7 @@ from metrifair.batches.samples import tensor_sides
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.figures.intervals import FEW
 from metrifair.figures.selection_rates import enough_rows
-from metrifair.postprocessing.cross_fitting import assign_folds
+from metrifair.postprocessing.postprocessor import assign_folds
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides

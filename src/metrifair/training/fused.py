@@ -31,11 +31,9 @@ from torch import Tensor
 
 from metrifair.batches.samples import Samples
 from metrifair.problem.cells import Sides
-from metrifair.training.adam import EPSILON, KEPT
-from metrifair.training.losses import BINARY
 from metrifair.training.models import Network
-from metrifair.training.objective import Objective
-from metrifair.training.stack import Stack, Step
+from metrifair.training.objective import BINARY, Objective
+from metrifair.training.stack import EPSILON, KEPT, Stack, Step
 
 try:
     import triton

@@ -19,9 +19,8 @@ from torch import Tensor
 from metrifair.batches.samples import Batch, Samples, tensor_sides
 from metrifair.metrics.registry import Estimate, facts_of, least_samples
 from metrifair.support.progress import Progress
-from metrifair.training.losses import constant_output
 from metrifair.training.models import Model, Network, Parameters, Predictor, Scaling, member, scaling_of
-from metrifair.training.objective import Objective
+from metrifair.training.objective import Objective, constant_output
 from metrifair.training.stack import (
     Epoch,
     EpochSource,

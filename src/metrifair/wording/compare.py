@@ -64,8 +64,8 @@ def topic_name(criterion: str) -> str:
 def place_text(figure: Difference | Look | Baseline) -> str:
     """The groups, the attribute and the set of a figure.
 
-    >>> place_text(Look("May", "sex", "equal_opportunity", "y=1", ("f", "m"), "energy", (90, 80), 0.1))
-    '“f” and “m” of sex (y=1, Equal opportunity)'
+    >>> place_text(Look("May", "sex", "equal_opportunity", "label=1", ("f", "m"), "energy", (90, 80), 0.1))
+    '“f” and “m” of sex (label=1, Equal opportunity)'
     """
     groups = " and ".join(map(quoted, figure.groups))
     where = f"({figure.within}, {topic_name(figure.criterion)})"
@@ -159,7 +159,7 @@ def _changed(looks: Sequence[Look]) -> str:
 
 
 def _baselines(record: SeriesRecord) -> list[str]:
-    """What a reader must know of baselines: pooled, begun later, too small, and looks that are not tested."""
+    """Caveats about baselines: pooled, begun later, too small, and looks that are not tested."""
     size = f"the minimum group size of {record.min_group_size:,} rows"
     pooled = [one for one in record.baselines if one.enough and len(one.looks) > 1]
     late = [one for one in record.baselines if one.looks[0] != record.looks[0]]

@@ -19,10 +19,10 @@ TESTS: dict[str, str] = {"": "", "bonferroni": "Bonferroni", "joint_bounds": "jo
 
 
 class Description(NamedTuple):
-    """A finding in words."""
+    """The sentences of a finding."""
 
     sentence: str  # where, and for which group
-    meaning: str  # what the value says
+    meaning: str  # the meaning of the value
 
 
 def describe(finding: Finding) -> Description:
@@ -85,7 +85,7 @@ def _cut_sentence(finding: Finding, at: float, shares: tuple[float, float]) -> s
 
 
 def finding_meaning(finding: Finding) -> str:
-    """What the value of a finding says.
+    """The meaning of the value of a finding.
 
     >>> found = Finding("sex", "statistical_parity", "everyone", ("men", "women"), (90, 90), "wasserstein", 0.21)
     >>> finding_meaning(found)

@@ -13,6 +13,7 @@ from metrifair.figures.intervals import FEW, Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, Mark, Utility
 from metrifair.tradeoff.points import Change, FrontierNote, Point  # noqa: F401  # Change: for the examples
 from metrifair.wording.frontier_view import MARKS, FrontierRow, FrontierView, RowFigure, figure_name
+from metrifair.wording.glossary import CURVES
 from metrifair.wording.numbers import (
     count_text,
     figure_text,
@@ -151,7 +152,7 @@ NOTES: Mapping[str, Callable[..., str]] = {
 
 
 def mark_text(mark: Mark) -> str:
-    """What a mark says of a model, with its verb.
+    """The meaning of a mark, with its verb.
 
     >>> mark_text("constant"), mark_text("no_better")
     ('decides the same for everyone', 'is no better than a constant predictor')
@@ -266,12 +267,14 @@ unfairness 0.300 lower (0.250 to 0.350).
         )
     if view.choice is None:
         name = "The most accurate model" if view.key == "accuracy" else f"The best model in {view.label(view.key)}"
-        asked = f"No model has an {noun(view.label(view.gap_key))} of at most {view.limit} on validation rows."
+        unmet = f"No model has an {noun(view.label(view.gap_key))} of at most {view.limit} on validation rows."
         none = "No model has been chosen yet: move the slider to see what each strength costs."
-        return f"{name} {_reaches(view, view.front[-1])}.", none if view.limit is None else asked
+        return f"{name} {_reaches(view, view.front[-1])}.", none if view.limit is None else unmet
     reached = " and ".join(_with_interval(view, view.choice, key) for key in (view.key, view.gap_key))
     changed = f"; against no penalty, {text}" if (text := _changes(view, "is ")) else ""
-    return f"Chosen: {_strength(view, view.choice)}, with {reached}{changed}.", _verdict(view, view.choice)
+    which = "One model" if len(view.points) == 1 else "Chosen"
+    lead = f"{which}: {_strength(view, view.choice)}, with {reached}{changed}."
+    return tuple(filter(None, (lead, _verdict(view, view.choice))))
 
 
 def story(view: FrontierView) -> tuple[str, ...]:
@@ -325,20 +328,23 @@ def _changes(view: FrontierView, verb: str) -> str:
 
 
 def _verdict(view: FrontierView, point: Point) -> str:
-    """Whether the chosen model keeps the limit on test rows; without a limit, what it is compared with."""
+    """Whether the chosen model keeps the limit on test rows; without a limit, what it is compared with, if anything."""
     if view.limit is None:
-        return f"Of {len(view.usable)} models it suits best on validation rows."
+        return f"Of {len(view.usable)} models it suits best on validation rows." if len(view.points) > 1 else ""
     gap, value = noun(view.label(view.gap_key)), view.gap(point)
-    if value <= view.limit:
-        return f"It keeps the {gap} limit of {view.limit:g} on test rows."
-    return (
-        f"It misses the {gap} limit of {view.limit:g} on test rows ({figure_text(value)}): choose with a lower limit "
-        "to keep it more surely."
-    )
+    figures = [] if value <= view.limit else [figure_text(value)]
+    if view.limit_confidence is not None:
+        share = min(max(round(100 * view.limit_confidence), 1), 99)
+        figures.append(f"about {share}% confidence that the population is within it")
+    verb, remedy = "keeps", ""
+    if value > view.limit:
+        verb, remedy = "misses", ": choose with a confidence of 0.9, or a lower limit, to keep it more surely"
+    found = f" ({'; '.join(figures)})" if figures else ""
+    return f"It {verb} the {gap} limit of {view.limit:g} on test rows{found}{remedy}."
 
 
 def summary(view: FrontierView) -> tuple[str, ...]:
-    """The headline, then what else there is to know of the models.
+    """The headline, then remarks on the models.
 
     >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)])
     >>> for sentence in summary(view):
@@ -372,23 +378,6 @@ def remarks(view: FrontierView) -> tuple[str, ...]:
     return tuple(filter(None, sentences))
 
 
-def limit_sentence(view: FrontierView) -> str:
-    """What was asked of the chosen model, and whether it is kept on the rows behind the figures; empty if nothing was.
-
-    >>> limit_sentence(FrontierView([Point(1, 0, 0.8, 0.12)], chosen=Point(1, 0, 0.8, 0.12), limit=0.1))
-    'The chosen one is the most accurate, up to noise, with an unfairness of at most 0.1 on validation rows; on \
-test rows it misses this limit.'
-    """
-    if view.limit is None:
-        return ""
-    asked = f"an {noun(view.label(view.gap_key))} of at most {view.limit:g} on validation rows"
-    if view.choice is None:
-        return f"No model has {asked}."
-    verdict = "keeps" if view.gap(view.choice) <= view.limit else "misses"
-    asked = f"{_best(view)}, up to noise, with {asked}"
-    return f"The chosen one is {asked}; on test rows it {verdict} this limit."
-
-
 def constant_sentence(view: FrontierView) -> str:
     """Figures of the constant predictor, and how many models are no better; empty if it is not known.
 
@@ -399,9 +388,9 @@ def constant_sentence(view: FrontierView) -> str:
     constant = view.baseline
     if constant is None:
         return ""
-    said = "" if view.constant_value is None else f" ({constant_text(view.constant_value)})"
+    value = "" if view.constant_value is None else f" ({constant_text(view.constant_value)})"
     reached = (
-        f"The constant predictor{said} has {noun(view.label(view.key))} {figure_text(view.value(constant))} and "
+        f"The constant predictor{value} has {noun(view.label(view.key))} {figure_text(view.value(constant))} and "
         f"{noun(view.label(view.gap_key))} {figure_text(view.gap(constant))}"
     )
     alike = sum(bool(view.mark(point)) for point in view.usable)
@@ -428,7 +417,7 @@ def overfit_sentence(view: FrontierView, row: FrontierRow) -> str:
         return ""
     return (
         f"The {noun(view.label(view.gap_key))} is significantly smaller on training rows than on others. "
-        f"{overfit_remedy(view.knobs.get(row.family, 'strength'))}"
+        f"{overfit_remedy(view.parameters.get(row.family, 'strength'))}"
     )
 
 
@@ -436,19 +425,19 @@ def families_sentence(view: FrontierView) -> str:
     """Which families need the group at prediction, and which do not; empty where there is one family.
 
     >>> points = [Point(0, 0, 0.9, 0.4, family="linear"), Point(0, 0, 0.9, 0.1, family="moved", needs_group=True)]
-    >>> families_sentence(FrontierView(points, knobs={"linear": "strength", "moved": "tolerance"}))
+    >>> families_sentence(FrontierView(points, parameters={"linear": "strength", "moved": "tolerance"}))
     'Families: linear (1 model), moved (1 model; needs the group of each row at prediction).'
     """
     parts = []
-    for family in view.knobs:
+    for family in view.parameters:
         own = [point for point in view.points if point.family == family]
-        asks = "; needs the group of each row at prediction" if any(point.needs_group for point in own) else ""
-        parts.append(f"{family} ({count_text(len(own), 'model')}{asks})")
+        needs = "; needs the group of each row at prediction" if any(point.needs_group for point in own) else ""
+        parts.append(f"{family} ({count_text(len(own), 'model')}{needs})")
     return f"Families: {', '.join(parts)}." if parts else ""
 
 
 def row_note(row: FrontierRow) -> str:
-    """What a table says of a strength beside its figures."""
+    """The remark of a table on a strength."""
     overfit = "significantly less unfair on training rows" if row.overfit else ""
     return "; ".join(filter(None, (row.mark, overfit)))
 
@@ -459,8 +448,8 @@ def row_notes(view: FrontierView, rows: Sequence[FrontierRow]) -> tuple[str, ...
     for row in rows:
         if note := row_note(row):
             found.setdefault(note, []).append(row.text)
-    name = "" if view.knobs else f"{noun(view.label('strength'))} "
-    return tuple(f"* {name}{('; ' if view.knobs else ', ').join(texts)}: {note}." for note, texts in found.items())
+    name = "" if view.parameters else f"{noun(view.label('strength'))} "
+    return tuple(f"* {name}{('; ' if view.parameters else ', ').join(texts)}: {note}." for note, texts in found.items())
 
 
 def shown_note(view: FrontierView, shown: int) -> str:
@@ -473,7 +462,7 @@ difference between the groups' shares below any score."
     seeds = len({point.seed for point in view.points})
     means = f", means of {seeds} seeds" if seeds > 1 else ""
     parts = ", and in brackets on training and validation rows" if view.rows[0].parts else ""
-    kinds = "models" if view.knobs else "strengths"
+    kinds = "models" if view.parameters else "strengths"
     return f"Shown: {shown} of {len(view.rows)} {kinds}{means}, on test rows{parts}. Unfairness is {_KOLMOGOROV}."
 
 
@@ -529,18 +518,17 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     """The words of the report and what they mean.
 
     >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
-    ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Density', 'Share below']
+    ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Share below', 'Density']
     """
     explained = [
-        (view.label("strength"), _FAMILIES if view.knobs else _STRENGTH),
+        (view.label("strength"), _FAMILIES if view.parameters else _STRENGTH),
         (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
         *([(view.label(view.key), _UTILITY.get(view.key, "How good a model is."))] if view.key != "accuracy" else []),
         (view.label("unfairness"), _UNFAIRNESS),
         (view.label("decision_unfairness"), _DECISIONS),
         *([("Constant predictor", _CONSTANT)] if view.baseline is not None else []),
         ("Pareto front", "The best utility at each unfairness. No model lies above it."),
-        ("Density", "Where the scores of a group lie: the higher the curve, the more of its members have that score."),
-        ("Share below", "The share of a group whose score is at most this one, the group's distribution function."),
+        *CURVES,
     ]
     return tuple(pair for pair in explained if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys)
 

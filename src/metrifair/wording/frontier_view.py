@@ -70,6 +70,8 @@ class FrontierView:
         Unfairness that chance alone would show on the test rows.
     limit
         The unfairness limit of the choice, on the validation rows.
+    limit_confidence
+        Approximate confidence that the chosen model keeps the limit in the population.
     utility
         What makes a model good: the figure that is drawn against unfairness.
     constant, constant_value
@@ -78,7 +80,7 @@ class FrontierView:
         Figures on training and validation rows, in the order of ``points``.
     areas
         Share of the unit box that the models dominate, without and with the constant predictor.
-    knobs
+    parameters
         The parameter that was varied, by family, where there are several; then ``curves`` are by family and strength.
     provenance
         Where it all comes from.
@@ -107,13 +109,14 @@ class FrontierView:
     labels: Mapping[str, str] = field(default_factory=dict)
     floor: float | None = None
     limit: float | None = None
+    limit_confidence: float | None = None
     utility: Utility = UTILITIES["accuracy"]
     constant: Point | None = None
     constant_value: Any = None
     training: Sequence[Point | None] = ()
     validation: Sequence[Point | None] = ()
     areas: tuple[float, float] | None = None
-    knobs: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
     change: Change | None = None
     fold_choices: Sequence[float] = ()
@@ -177,7 +180,7 @@ class FrontierView:
         """What a figure is called."""
         if key in self.labels:
             return self.labels[key]
-        if key == "strength" and self.knobs:
+        if key == "strength" and self.parameters:
             return "Model"
         return figure_name(self.accuracy_name if key == "accuracy" else key)
 
@@ -234,12 +237,12 @@ class FrontierView:
     def rows(self) -> tuple[FrontierRow, ...]:
         """One row per distinct strength, ascending; family by family where there are several."""
         found: list[FrontierRow] = []
-        for family in self.knobs or ("",):
+        for family in self.parameters or ("",):
             strengths = sorted({point.strength for point in self.points if point.family == family})
             texts = strength_texts(strengths)
-            knob = f"{family}, {self.knobs[family]} " if self.knobs else ""
+            label = f"{family}, {self.parameters[family]} " if self.parameters else ""
             found += (
-                self._row(family, strength, f"{knob}{text}") for strength, text in zip(strengths, texts, strict=True)
+                self._row(family, strength, f"{label}{text}") for strength, text in zip(strengths, texts, strict=True)
             )
         return tuple(found)
 
@@ -309,7 +312,7 @@ class FrontierRow:
 
     @property
     def needs_group(self) -> bool:
-        """Whether its models ask for the group when they predict."""
+        """Whether its models need the group to predict."""
         return any(point.needs_group for point in self.points)
 
     @property
@@ -336,8 +339,8 @@ def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...
     (('Strength', '0.5'), ('Seed', '3'), ('Accuracy', '0.900'), ('Unfairness', '0.400'))
     """
     figures = ((view.label(key), text) for key, text in figure_texts(view, point).items())
-    asks = [("Group at prediction", "needed" if point.needs_group else "not needed")] if view.knobs else []
-    return (view.label("strength"), view.strength_text(point)), *asks, (view.label("seed"), str(point.seed)), *figures
+    group = [("Group at prediction", "needed" if point.needs_group else "not needed")] if view.parameters else []
+    return (view.label("strength"), view.strength_text(point)), *group, (view.label("seed"), str(point.seed)), *figures
 
 
 def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:

@@ -10,8 +10,8 @@ from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.wording.findings import finding_sentence, group_texts
 from metrifair.wording.metrics import CRITERIA, criterion_name, metric_words
-from metrifair.wording.numbers import confidence_text, interval_text, number_text, percent_text, quoted
-from metrifair.wording.rates import DECISION_WORDS, selected_text
+from metrifair.wording.numbers import confidence_text, interval_text, noun, number_text, percent_text, quoted
+from metrifair.wording.rates import DECISION_WORDS, table_selected_text
 
 FIGURES = {
     "base_rate": "Base rate",
@@ -31,6 +31,13 @@ FIGURE_WORDS = {
     "bins of equal width (expected calibration error). Sampling noise alone makes it larger than 0.",
 }
 """The definitions of figures by group."""
+
+
+CURVES = (
+    ("Share below", "The share of a group with this score or less: its distribution function."),
+    ("Density", "The relative frequency of scores in a group."),
+)
+"""The definitions of what pages draw of a group's scores."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
         if is_largest_gap(finding.metric) and finding.certified_jointly is not None and finding.enough
     ]
     bound, finding = max(bounded, key=lambda pair: pair[0], default=(1.0, None))
-    if finding is None or bound >= 1:  # the largest possible distance: the bound says nothing
+    if finding is None or bound >= 1:  # the largest possible distance: the bound is vacuous
         return None
     several = f"All {len(bounded)} Kolmogorov distances are" if len(bounded) > 1 else "The Kolmogorov distance is"
     sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."
@@ -122,8 +129,8 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
         f"The selection rate is {percent_text(low.selection_rate)} for {quoted(low.group)} and "
         f"{percent_text(high.selection_rate)} for {quoted(high.group)}."
     )
-    chosen = selected_text(table.threshold, table.selected_by, table.favorable)
-    where = f"{table.attribute}, {table.within}, {chosen.lower()}"
+    chosen = table_selected_text(table)
+    where = f"{table.attribute}, {table.within}, {noun(chosen)}"
     if not STANDARDS[table.standard].four_fifths:
         return AuditHighlight(
             "Smallest impact ratio", (("Impact ratio", number_text(worst.ratio)),), sentence, where, table
@@ -156,8 +163,7 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     return (
         ("Score", "The number that the model assigns to a row."),
         ("Group", "The rows with the same value of a protected attribute."),
-        ("Share below", "The share of a group with this score or less: its distribution function."),
-        ("Density", "The relative frequency of scores in a group."),
+        *CURVES,
         *((criterion_name(name), CRITERIA[name]) for name in criteria if name in CRITERIA),
         *((words.name, words.about) for words in map(metric_words, metrics) if words.about),
         *(

@@ -74,7 +74,7 @@ def rate_notes(notes: Sequence[Note]) -> list[Note]:
 
 
 def _remedy(template: Template, value: object, names: ArgumentNames) -> str:
-    """What to pass. A value that only the user can know is a placeholder."""
+    """What to pass. A value that only the user can give is a placeholder."""
     argument = names.value(template.remedy, value)
     if template.remedy == "missing":
         read = f"read the file with {argument}" if names is PYTHON else f"{names.verb} {argument}"
@@ -95,7 +95,8 @@ def _same_decision(threshold: float, selected: bool) -> str:
 
 
 def _nearly_all_selected(**facts: Any) -> str:
-    chosen = selected_text(facts["threshold"], facts["selected_by"], facts["favorable"])
+    names = "threshold", "selected_by", "favorable", "favorable_decision"
+    chosen = selected_text(*(facts[name] for name in names))
     return f"{chosen}, at least {percent_text(facts['share'])} of every group are selected"
 
 

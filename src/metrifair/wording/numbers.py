@@ -83,7 +83,7 @@ def percent_text(share: float | None) -> str:
 
 
 def strength_texts(strengths: Iterable[float]) -> tuple[str, ...]:
-    """Short texts of the strengths, with as many digits as it takes to tell them apart.
+    """Short texts of the strengths, with as many digits as it takes to distinguish them.
 
     >>> strength_texts([0, 0.0316227766, 1000.0])
     ('0', '0.0316', '1000')
@@ -112,7 +112,7 @@ def _significant(value: float, digits: int) -> str:
 
 
 def p_text(value: float | None) -> str:
-    """A p-value in four decimals, as far as resampling tells.
+    """A p-value in four decimals, as far as resampling resolves it.
 
     >>> p_text(0.01234), p_text(3e-36), p_text(None)
     ('0.0123', '< 0.0001', '–')
@@ -178,7 +178,7 @@ def quoted(name: str) -> str:
 
 
 def positive_text(labels: Sequence[object], positive: int) -> str:
-    """Which of two labels counts as the positive one, where nobody said so; empty where they tell it themselves.
+    """Which of two labels is positive by default; empty where their words show it.
 
     >>> positive_text(["approved", "denied"], 1)
     "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it."

@@ -1,10 +1,10 @@
-"""Selection rates and impact ratios in words: the columns of their tables, the standards, and one sentence a table."""
+"""The wording of selection rates and impact ratios: columns, standards, and one sentence a table."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from metrifair.auditing.ranking import compares_few, is_inconclusive, worst_ratio
+from metrifair.auditing.ranking import compares_few, is_inconclusive, lowest_rate, worst_ratio
 from metrifair.auditing.records import AuditSettings, Decisions, Favorable, SelectedBy
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.wording.numbers import (
@@ -37,7 +37,7 @@ DECISION_WORDS = {
     "Impact ratio": "The selection rate of a group divided by that of the reference group.",
     "Shortfall": "How many more selections would bring a group to the selection rate of the reference group.",
     "Fisher’s p": "The p-value of Fisher's exact test that two groups have the same selection rate.",
-    "Four-fifths ratio": "The smallest impact ratio. Below 0.8, a rule of thumb of United States law asks for an "
+    "Four-fifths ratio": "The smallest impact ratio. Below 0.8, a rule of thumb of United States law requires an "
     "explanation.",
     "True positive rate": "The share of rows with a positive label that is selected.",
     "False positive rate": "The share of rows with a negative label that is selected.",
@@ -80,18 +80,28 @@ STANDARD_WORDS = {
 """The words for each standard in ``figures.selection_rates``."""
 
 
-def selected_text(threshold: float, selected_by: SelectedBy, favorable: Favorable) -> str:
-    """Which scores are selected, as the beginning of a sentence.
+def selected_text(
+    threshold: float, selected_by: SelectedBy, favorable: Favorable, favorable_decision: object = None
+) -> str:
+    """Which scores or decisions are selected, as the beginning of a sentence.
 
     >>> selected_text(0.5, "threshold", "high"), selected_text(0.5, "median", "low")
     ('At threshold 0.5', 'Below the median score 0.5')
+    >>> selected_text(0.5, "decisions", "high", "Approved"), selected_text(0.5, "decisions", "low")
+    ('With the decision “Approved”', 'With the decision “0”')
     """
     at, low = score_text(threshold), favorable == "low"
     if selected_by == "median":
         return f"{'Below' if low else 'Above'} the median score {at}"
     if selected_by == "decisions":
-        return "As decided"
+        value = int(not low) if favorable_decision is None else favorable_decision
+        return f"With the decision {quoted(str(value))}"
     return f"Below threshold {at}" if low else f"At threshold {at}"
+
+
+def table_selected_text(table: Decisions) -> str:
+    """Which scores or decisions a table counts as selected, as the beginning of a sentence."""
+    return selected_text(table.threshold, table.selected_by, table.favorable, table.favorable_decision)
 
 
 def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) -> str:
@@ -154,8 +164,8 @@ def ratio_text(table: Decisions, settings: AuditSettings) -> str:
         return f"{'Nobody of the reference group' if some else 'Nobody'} is selected, so there is no impact ratio."
     shown = f"{number_text(ratio)}{'' if interval is None else f' ({interval_text(interval)})'}"
     if compares_few(table):
-        lowest = min(table.rates, key=lambda rate: 2.0 if rate.ratio is None else rate.ratio)
-        pair = f"{quoted(lowest.group)} to {quoted(table.reference or '')}"
+        lowest = lowest_rate(table)
+        pair = f"{quoted('' if lowest is None else lowest.group)} to {quoted(table.reference or '')}"
         return f"Impact ratio {shown} of {pair}, one with fewer than {settings.min_group_size} rows."
     verdict = four_fifths_text(table)
     return f"Four-fifths ratio {shown}: {verdict}." if verdict else f"Smallest impact ratio {shown}."

@@ -12,7 +12,7 @@ from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_sentence, group_texts
 from metrifair.wording.notes import constant_text, note_topic
 from metrifair.wording.numbers import confidence_text, count_text, percent_text, points_text, quoted, score_text
-from metrifair.wording.rates import four_fifths_text, rates_sentence, selected_text
+from metrifair.wording.rates import four_fifths_text, rates_sentence, table_selected_text
 
 _ROUNDING = 1e-9
 
@@ -135,7 +135,7 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
 
 
 def _decisions(decisions: Sequence[Decisions]) -> list[str]:
-    """The smallest impact ratio; nothing where everyone is selected, which another sentence says."""
+    """The smallest impact ratio; nothing where everyone is selected, which another sentence states."""
     worst = worst_ratio(decisions)
     if worst is None or min(rate.selection_rate for rate in worst[1:]) == 1:
         return []
@@ -143,5 +143,5 @@ def _decisions(decisions: Sequence[Decisions]) -> list[str]:
     where = "" if table.within == "everyone" else f" (within {table.within})"
     low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
     verdict = f", {four_fifths_text(table)}".removesuffix(", ")
-    chosen = selected_text(table.threshold, table.selected_by, table.favorable)
+    chosen = table_selected_text(table)
     return [f"{chosen}{where}, {low} and {high} are selected: impact ratio {worst.ratio:.2f}{verdict}."]

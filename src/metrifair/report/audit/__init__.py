@@ -1,1 +1,1 @@
-"""The report on an audit: what it says (words, glossary), what it draws (charts), and the page (content, page)."""
+"""The report on an audit: charts, sections, and the page."""

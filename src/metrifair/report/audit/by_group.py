@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from metrifair.auditing.records import (
     AlongNumber,
     AuditRecord,
     ByGroup,
     Finding,
-    GroupFigures,
     Measure,
     MeasuresByGroup,
 )
 from metrifair.figures.intervals import FEWEST
 from metrifair.metrics.registry import is_largest_gap
-from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
+from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
 from metrifair.report.html import Markup, card, element, joined, table_head, table_region, table_row, with_small
 from metrifair.wording.findings import finding_sentence
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.numbers import MISSING, interval_text, number_text, percent_text
 
-MEAN_SCORE, OUTCOME_RATE = "Mean score", "Share with the outcome, by mean score"
-"""The axes of a reliability curve."""
-
 _MOST_TABLES = 12
 _MOST_DRAWN = 4
 _MOST_LINES = 12
+_UNIT = axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
 
 
 def by_group_section(tables: Sequence[ByGroup]) -> Markup:
@@ -74,31 +72,31 @@ def _cell(found: Measure | None) -> Markup:
 
 
 def _curves(found: ByGroup) -> Markup:
-    groups = found.groups[:_MOST_LINES]
-    unit = axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
-    charts = []
-    if any(one.roc for one in groups):
-        lines = [Line(one.group, at, one.roc) for at, one in enumerate(groups) if one.roc]
-        charts.append(_chart(found, "ROC curve", lines, unit, ("False positive rate", "True positive rate")))
-    if any(one.reliability for one in groups):
-        lines = [_reliability(one, at) for at, one in enumerate(groups) if one.reliability]
-        charts.append(_chart(found, "Reliability", lines, unit, (MEAN_SCORE, OUTCOME_RATE)))
-    return (
-        joined(element("div", *charts, class_="pair"), line_key([one.group for one in groups]))
-        if charts
-        else Markup("")
-    )
+    charts = [chart for chart in (roc_chart(found), reliability_chart(found)) if chart.lines]
+    shown = [replace(chart, lines=[line for line in chart.lines if line.color < _MOST_LINES]) for chart in charts]
+    if not shown:
+        return Markup("")
+    key = line_key([one.group for one in found.groups[:_MOST_LINES]])
+    return joined(element("div", *map(svg_chart, shown), class_="pair"), key)
 
 
-def _reliability(one: GroupFigures, at: int) -> Line:
-    drawn = [each for each in one.reliability if each.size >= FEWEST]  # a handful of rows shows nothing but noise
-    band = [(each.score, each.interval.low, each.interval.high) for each in drawn if each.interval is not None]
-    return Line(one.group, at, [(each.score, each.rate) for each in drawn], band, dots=True)
+def roc_chart(found: ByGroup) -> LineChart:
+    """The ROC curve of each group."""
+    lines = [Line(one.group, at, one.roc) for at, one in enumerate(found.groups) if one.roc]
+    title = f"ROC curve of {found.attribute}, {found.within}"
+    return LineChart(title, _UNIT, _UNIT, lines, "False positive rate", "True positive rate", diagonal=True)
 
 
-def _chart(found: ByGroup, name: str, lines: Sequence[Line], unit: Axis, titles: tuple[str, str]) -> Markup:
-    about = f"{name} of {found.attribute}, {found.within}"
-    return line_chart(about, unit, unit, lines, x_title=titles[0], y_title=titles[1], diagonal=True)
+def reliability_chart(found: ByGroup) -> LineChart:
+    """The reliability curve of each group, with intervals; bins with few rows show nothing but noise."""
+    lines = []
+    for at, one in enumerate(found.groups):
+        bins = [each for each in one.reliability if each.size >= FEWEST]
+        band = [(each.score, each.interval.low, each.interval.high) for each in bins if each.interval is not None]
+        if bins:
+            lines.append(Line(one.group, at, [(each.score, each.rate) for each in bins], band, dots=True))
+    title = f"Reliability of {found.attribute}, {found.within}"
+    return LineChart(title, _UNIT, _UNIT, lines, "Mean score", "Share with the outcome, by mean score", diagonal=True)
 
 
 _MOST_ROWS = 100  # of a table of metrics
@@ -160,20 +158,19 @@ def _along(one: AlongNumber, finding: Finding | None) -> list[Markup]:
         for name, (low, high) in (("middle 80%", _OUTER), ("middle 50%", _INNER))
     ]
     median = Line("median", 0, list(zip(one.at, one.quantiles[_MIDDLE], strict=True)))
-    charts = [line_chart(where, x, y, [*bands, median], x_title=one.attribute, y_title="Scores", marked=one.cut)]
+    charts = [LineChart(where, x, y, [*bands, median], one.attribute, "Scores", marked=one.cut)]
     if one.selection_rates:
         shares = axis([*one.selection_rates, 0.0], from_zero=True, top=1.0)
         shares = Axis(shares.low, shares.high, tuple((at, f"{at:.0%}") for at, _ in shares.ticks))
         rates = Line("selected", 0, list(zip(one.at, one.selection_rates, strict=True)), dots=True)
-        title = "Selection rate"
-        charts.append(line_chart(where, x, shares, [rates], x_title=one.attribute, y_title=title, marked=one.cut))
+        charts.append(LineChart(where, x, shares, [rates], one.attribute, "Selection rate", marked=one.cut))
     cut = "" if one.cut is None else " The dashed line is the cut of the largest gap."
     hint = f"{len(one.bands)} bands of {one.attribute} of about equal size. {_ALONG_KEY}{cut}"
     sentence = "" if finding is None else finding_sentence(finding)
     return [
         element("h3", where),
         element("p", f"{sentence} {hint}".strip(), class_="hint"),
-        element("div", *charts, class_="pair"),
+        element("div", *map(svg_chart, charts), class_="pair"),
         element("details", element("summary", "The figures"), _along_table(one)),
     ]
 

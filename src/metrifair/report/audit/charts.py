@@ -12,7 +12,6 @@ from metrifair.auditing.ranking import main_metric, most_certain_first
 from metrifair.auditing.records import (
     AuditRecord,
     AuditSettings,
-    ByGroup,
     Decisions,
     Distribution,
     Finding,
@@ -20,11 +19,13 @@ from metrifair.auditing.records import (
 )
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.curves import Curves
-from metrifair.figures.selection_rates import STANDARDS, GroupRates, headline_rates
+from metrifair.figures.selection_rates import STANDARDS, GroupRates
 from metrifair.metrics.registry import is_largest_gap
-from metrifair.report.audit.by_group import MEAN_SCORE, OUTCOME_RATE
+from metrifair.report.audit.by_group import reliability_chart, roc_chart
 from metrifair.report.charts import (
     Gap,
+    Line,
+    LineChart,
     axis,
     axis_json,
     check_curve,
@@ -41,7 +42,7 @@ from metrifair.support.checks import check_known, require
 from metrifair.wording.glossary import witness_text
 from metrifair.wording.metrics import metric_words
 from metrifair.wording.numbers import percent_text, points_text, shown_number
-from metrifair.wording.rates import ratio_text, selected_text
+from metrifair.wording.rates import ratio_text, table_selected_text
 
 _MAX_GROUPS = 12
 _MOST_SCORES = 160
@@ -210,7 +211,7 @@ def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumbe
     return {
         "attribute": found.attribute,
         "within": found.within,
-        "selected": selected_text(found.threshold, found.selected_by, found.favorable),
+        "selected": table_selected_text(found),
         "columns": ["Group", "Rows", *shares],
         "rates": [
             {
@@ -230,7 +231,7 @@ def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumbe
                 ("False positive rates", found.false_positive_difference),
                 ("Accuracies", found.accuracy_difference),
             )
-            if gap is not None and headline_rates(found.rates)
+            if gap is not None and sum(not rate.few for rate in found.rates) > 1
         ],
         "ratio": {
             "value": shown_number(found.selection_ratio) if STANDARDS[found.standard].four_fifths else None,
@@ -267,7 +268,7 @@ def audit_chart(record: AuditRecord, kind: AuditChartKind) -> Any:
         missing = "curves by group" if kind == "roc" else "reliability curves"
         needed = "two labels and one score" if kind == "roc" else "two labels and probabilities"
         raise DataError(f"this audit has no {missing} to draw, which need {needed}", remedy=Remedy("y_true"))
-    return _roc(alt, curves[0]) if kind == "roc" else _reliability(alt, curves[0])
+    return _line_chart(alt, roc_chart(curves[0]) if kind == "roc" else reliability_chart(curves[0]))
 
 
 def _findings(alt: Any, record: AuditRecord) -> Any:
@@ -309,60 +310,40 @@ def _distributions(alt: Any, record: AuditRecord) -> Any:
         next(iter(drawn)),
     )
     found = drawn[first]
-    drawn_curves = {"Density": found.curves.density, "Share of the group below each score": found.curves.cumulative}
-    charts = []
-    for title, curves in drawn_curves.items():
-        rows = [
-            {"x": x, "y": y, "group": name}
-            for name, values in curves.items()
-            for x, y in zip(found.curves.grid, values, strict=True)
-        ]
-        if rows:  # small groups have no density
-            charts.append(_lines(alt, rows, ("Score", title), found))
-    if len(charts) == 1:
+    grid, where = found.curves.grid, f"{found.attribute}, {found.within}"
+    named = {"Density": found.curves.density, "Share of the group below each score": found.curves.cumulative}
+    places = {name: at for at, name in enumerate(found.curves.cumulative)}
+    x, y = score_axis([grid[0], grid[-1]]), axis([0.0, 1.0])
+    charts = [
+        _line_chart(alt, LineChart(where, x, y, lines, "Score", title))
+        for title, curves in named.items()
+        if (lines := [Line(name, places[name], list(zip(grid, own, strict=True))) for name, own in curves.items()])
+    ]
+    if len(charts) == 1:  # small groups have no density
         return charts[0]
     charts[0] = charts[0].mark_area(line=True, fillOpacity=0.15).encode(y=charts[0].encoding.y.stack(None))
     return alt.hconcat(*charts)
 
 
-def _roc(alt: Any, found: ByGroup) -> Any:
+def _line_chart(alt: Any, chart: LineChart) -> Any:
+    """The lines of a chart, and their bands, with every value on hover."""
+    colors = [_COLORS[line.color % len(_COLORS)] for line in chart.lines]
+    scale = alt.Scale(domain=[line.name for line in chart.lines], range=colors)
+    x = alt.X("x:Q", title=chart.x_title)
+    color = alt.Color("group:N", title=None, scale=scale)
+    tips = [alt.Tooltip("x:Q", title=chart.x_title), alt.Tooltip("y:Q", title=chart.y_title)]
     rows = [
-        {"x": x, "y": y, "group": one.group, "order": at} for one in found.groups for at, (x, y) in enumerate(one.roc)
+        {"x": across, "y": up, "group": line.name, "order": at}
+        for line in chart.lines
+        for at, (across, up) in enumerate(line.points)
     ]
-    chart = _lines(alt, rows, ("False positive rate", "True positive rate"), found)
-    return chart.encode(order="order:Q")
-
-
-def _reliability(alt: Any, found: ByGroup) -> Any:
-    rows = [
-        {
-            "x": each.score,
-            "y": each.rate,
-            "low": each.rate if each.interval is None else each.interval.low,
-            "high": each.rate if each.interval is None else each.interval.high,
-            "group": one.group,
-        }
-        for one in found.groups
-        for each in one.reliability
+    drawn = alt.Chart(alt.Data(values=rows), title=chart.title).mark_line(point=any(line.dots for line in chart.lines))
+    y = alt.Y("y:Q", title=chart.y_title)
+    drawn = drawn.encode(x=x, y=y, color=color, order="order:Q", tooltip=["group:N", *tips])
+    ends = [
+        {"x": at, "low": low, "high": high, "group": line.name} for line in chart.lines for at, low, high in line.band
     ]
-    lines = _lines(alt, rows, (MEAN_SCORE, OUTCOME_RATE), found)
-    bands = lines.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", title=OUTCOME_RATE), y2="high:Q")
-    return alt.layer(bands, lines.mark_line(point=True))
-
-
-def _lines(alt: Any, rows: list[dict[str, Any]], titles: tuple[str, str], found: ByGroup | Distribution) -> Any:
-    groups = [one.group for one in found.groups] if isinstance(found, ByGroup) else list(found.curves.cumulative)
-    colors = alt.Scale(domain=groups, range=[_COLORS[at % len(_COLORS)] for at in range(len(groups))])
-    return (
-        alt.Chart(alt.Data(values=rows), title=f"{found.attribute}, {found.within}")
-        .mark_line()
-        .encode(
-            x=alt.X("x:Q", title=titles[0]),
-            y=alt.Y("y:Q", title=titles[1]),
-            color=alt.Color("group:N", title=None, scale=colors),
-            tooltip=[
-                "group:N",
-                *(alt.Tooltip(f"{name}:Q", title=title) for name, title in zip("xy", titles, strict=True)),
-            ],
-        )
-    )
+    if not ends:
+        return drawn
+    bands = alt.Chart(alt.Data(values=ends)).mark_area(opacity=0.15)
+    return alt.layer(drawn, bands.encode(x=x, y=alt.Y("low:Q", title=chart.y_title), y2="high:Q", color=color))

@@ -8,12 +8,13 @@ from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
 from metrifair.report.charts import (
     Axis,
     Line,
+    LineChart,
     axis,
     check_curve,
     interval_bar,
-    line_chart,
     line_key,
     score_axis,
+    svg_chart,
     thinned,
 )
 from metrifair.report.html import (
@@ -212,15 +213,9 @@ def _drawing(distribution: Distribution) -> Markup:
         Line(name, at, list(zip(curves.grid, curves.cumulative[name], strict=True))) for at, name in enumerate(names)
     ]
     about = f"{distribution.attribute}, {distribution.within}"
-    chart = line_chart(
-        about,
-        score_axis([curves.grid[0], curves.grid[-1]]),
-        axis([0.0, 1.0], from_zero=True, top=1.0, count=5),
-        lines,
-        x_title="Score",
-        y_title=f"Share below each score: {about}",
-    )
-    return joined(chart, line_key(names))
+    x, y = score_axis([curves.grid[0], curves.grid[-1]]), axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
+    chart = LineChart(about, x, y, lines, "Score", f"Share below each score: {about}")
+    return joined(svg_chart(chart), line_key(names))
 
 
 def _chart(series: Sequence[Look], looks: Sequence[str]) -> Markup:
@@ -236,6 +231,5 @@ def _chart(series: Sequence[Look], looks: Sequence[str]) -> Markup:
     if alarms:
         lines.append(Line("alarm", 1, alarms, dots=True))
     title = f"{figure_name(first.metric)}: {' vs '.join(first.groups)} of {first.attribute}, {first.within}"
-    return line_chart(
-        title, x, axis([0.0, highest], from_zero=True, count=4, least_span=0.0), lines, x_title="Look", y_title=title
-    )
+    y = axis([0.0, highest], from_zero=True, count=4, least_span=0.0)
+    return svg_chart(LineChart(title, x, y, lines, "Look", title))

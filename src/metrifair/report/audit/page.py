@@ -87,36 +87,18 @@ def audit_html(
     >>> "No gap is established" in page, "&lt;b&gt;" in page, "<b>f" in page
     (True, True, False)
     """
-    sections = {
-        "along": along_section(record),
-        "bygroup": joined(by_group_section(record.by_group), group_metrics_section(group_metrics)),
-    }
     findings = shown_findings(record.findings)
-    topics = [_remark(*found) for found in notes_by_topic(record.notes)]
-    remarks = [element("div", *topics, class_="remarks")] if topics else []
-    top = summary_head(audit_summary(record), fact_list(overview(record)), *remarks)
-    ratios, first = rates_section(record, frontier=frontier), Markup("")
-    if record.settings.standard:  # the answer that was asked for comes first
-        sentences = item_list(audit_summary(record), class_="sentences")
-        behind = card("distances", "Distances between score distributions", sentences)
-        top, first, ratios = rates_head(record), joined(ratios, behind, *remarks), Markup("")
-    sections |= {"first": first, "ratios": ratios}
-    added = []
-    if frontier is not None:  # below the audit, with a heading of its own; fewer numbers, as two parts share the page
-        part = frontier_section(frontier, most_numbers=25_000)
-        head = element("h2", frontier.title), frontier_head(frontier), origin_list(frontier.provenance)
-        heading = element("section", *head, class_="part")
-        added = [replace(part, body=joined(heading, part.body))]
+    top, sections = _static_parts(record, frontier, group_metrics)
+    added = [] if frontier is None else [_frontier_part(frontier)]
     words = (
         dict(audit_glossary(record))
         | (FIGURE_WORDS if record.by_group else {})
         | dict(() if frontier is None else glossary(frontier))
     )
-
     count = len(findings)
 
     def page(content: Json, table: Markup, listed: int) -> str:
-        told = (
+        which = (
             "all findings" if listed == count else f"the first {listed:,} of {count:,} findings (Audit.to_json has all)"
         )
         body = Markup(Template(resource("audit.html")).substitute(sections, table=table))
@@ -124,8 +106,8 @@ def audit_html(
             title=title,
             about="audit of scores",
             head=top,
-            unscripted=f"The table below lists {told}. Allow JavaScript for this file to see the charts, and to search "
-            "and sort.",
+            unscripted=f"The table below lists {which}. Allow JavaScript for this file to see the charts, and to "
+            "search and sort.",
             sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
             words=list(words.items()),
             provenance=record.provenance,
@@ -135,6 +117,33 @@ def audit_html(
     table, listed = _table(most_certain_first(findings), record.settings.min_group_size, room=int(_STATIC * room))
     content = audit_content(record, room=room, taken=len(table.encode(errors="replace")))
     return page(content, table, listed)
+
+
+def _static_parts(
+    record: AuditRecord, frontier: FrontierView | None, group_metrics: Sequence[MeasuresByGroup]
+) -> tuple[Markup, dict[str, Markup]]:
+    """The head of the page, and its sections without a script; by a standard, the tables of rates come first."""
+    sections = {
+        "first": Markup(""),
+        "ratios": rates_section(record, frontier=frontier),
+        "along": along_section(record),
+        "bygroup": joined(by_group_section(record.by_group), group_metrics_section(group_metrics)),
+    }
+    topics = [_remark(*found) for found in notes_by_topic(record.notes)]
+    remarks = [element("div", *topics, class_="remarks")] if topics else []
+    if not record.settings.standard:
+        return summary_head(audit_summary(record), fact_list(overview(record)), *remarks), sections
+    sentences = item_list(audit_summary(record), class_="sentences")
+    behind = card("distances", "Distances between score distributions", sentences)
+    first = joined(sections["ratios"], behind, *remarks)
+    return rates_head(record), sections | {"first": first, "ratios": Markup("")}
+
+
+def _frontier_part(frontier: FrontierView) -> Section:
+    """A frontier below the audit, with a heading of its own; of fewer numbers, as two parts share the page."""
+    part = frontier_section(frontier, most_numbers=25_000)
+    head = element("h2", frontier.title), frontier_head(frontier), origin_list(frontier.provenance)
+    return replace(part, body=joined(element("section", *head, class_="part"), part.body))
 
 
 def _remark(topic: str, heading: str, texts: Sequence[str]) -> Markup:

@@ -1,4 +1,4 @@
-"""The section of rates and ratios: tables of decisions as a standard asks for them, without a script, fit for print."""
+"""The section of rates and ratios: the tables of a standard, without a script, for print."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from metrifair.auditing.ranking import tables_asked
 from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
-from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
+from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
 from metrifair.report.html import (
     Markup,
     Section,
@@ -32,10 +32,10 @@ from metrifair.wording.numbers import (
     confidence_text,
     figure_text,
     interval_text,
+    noun,
     number_text,
     p_text,
     percent_text,
-    quoted,
     strength_texts,
 )
 from metrifair.wording.rates import (
@@ -45,7 +45,7 @@ from metrifair.wording.rates import (
     STANDARD_WORDS,
     exclusions_sentence,
     ratio_text,
-    selected_text,
+    table_selected_text,
 )
 from metrifair.wording.summary import rates_summary
 
@@ -105,20 +105,18 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
         bodies.append(element("tbody", *_rows([table.unknown], table, columns), class_="apart"))
     head = table_head(names[name] for name in columns)
     excluded = exclusions_sentence(table, settings)
-    who = selected_text(table.threshold, table.selected_by, table.favorable).lower()
-    if settings.favorable_decision is not None:
-        who = f"the decision {quoted(str(settings.favorable_decision))}"
+    who = noun(table_selected_text(table))
     low = " Low scores are favorable." if table.favorable == "low" else ""
-    said = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="hint")]
+    hints = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="hint")]
     if excluded:
-        said.append(element("p", excluded, class_="hint"))
+        hints.append(element("p", excluded, class_="hint"))
     if len(rates) < len(table.rates):
         text = f"{len(table.rates) - len(rates):,} more categories are in the csv and JSON files."
-        said.append(element("p", text, class_="hint"))
+        hints.append(element("p", text, class_="hint"))
     return joined(
         element("h3", title, id=f"ratios-{number}"),
         table_region(element("table", head, *bodies), aria_labelledby=f"ratios-{number}"),
-        *said,
+        *hints,
         *([_deciles(table)] if any(rate.decile_ratios for rate in table.rates) else []),
     )
 
@@ -133,16 +131,16 @@ def _deciles(table: Decisions) -> Markup:
     x = Axis(10, 90, tuple((10.0 * at, f"{10 * at}%") for at in range(1, 10)))
     lines = [Line(rate.group, at, points) for at, (rate, points) in enumerate(zip(shown, known, strict=True))]
     side = "below" if table.favorable == "low" else "above"
-    said = f"Impact ratio if scores {side} each decile were selected"
+    title = f"Impact ratio if scores {side} each decile were selected"
     head = table_head(["Category", *(f"{10 * at}%" for at in range(1, 10))])
     rows = [
         table_row(rate.group, (figure_text(ratio, digits=2) for ratio in rate.decile_ratios))
         for rate in table.rates
         if rate.decile_ratios
     ]
-    chart = line_chart(table.attribute, x, y, lines, x_title="decile of the score", y_title=said)
+    chart = LineChart(table.attribute, x, y, lines, "decile of the score", title)
     return joined(
-        element("div", chart, line_key([rate.group for rate in shown]), class_="pair"),
+        element("div", svg_chart(chart), line_key([rate.group for rate in shown]), class_="pair"),
         table_region(element("table", head, element("tbody", *rows)), aria_label="Deciles"),
     )
 
@@ -161,20 +159,20 @@ def alternatives_table(view: FrontierView) -> Markup:
         ]
         return table_row(with_small(f"{point.family} {text}".strip(), word), cells)
 
-    told = (
+    sentence = (
         f"{len(others):,} of {len(view.points):,} models {'is' if len(others) == 1 else 'are'} less unfair than the "
         f"model with the best {names[1].lower()}, and within the interval of its {names[1].lower()}, on test rows."
     )
     body = element("tbody", row(base, texts[0], "compared with"), *map(row, others, texts[1:]))
     return joined(
         element("h3", "Less discriminatory alternatives"),
-        element("p", told, class_="said"),
+        element("p", sentence, class_="said"),
         table_region(element("table", table_head(names), body), aria_label="Less discriminatory alternatives"),
     )
 
 
 def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) -> Markup:
-    """All tables of rates as one section of the page; those that a standard asks for alone, where one does."""
+    """All tables of rates as one section of the page; by a standard, only its tables."""
     asked = tables_asked(record)
     if not asked:
         return Markup("")

@@ -1,0 +1,277 @@
+"""``audit_file(...)`` and ``audit_table(...)``: the audit of scores in columns, of files or of tables of any size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Required, TypeAlias, Unpack, overload
+
+import numpy as np
+
+from metrifair.api.audit import audit
+from metrifair.api.audit_result import Audit
+from metrifair.api.compare import AuditDifference, one_or_compared
+from metrifair.auditing.columns import LOOKED_AT, Roles, check_favorable, check_models, not_models, roles_by_score
+from metrifair.auditing.connections import Connected
+from metrifair.auditing.counting import FileRows
+from metrifair.auditing.files import FileTable, opened
+from metrifair.auditing.formats import AS_USUAL, ReadOptions
+from metrifair.auditing.records import Favorable
+from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, Request, Threshold, groups_allowed
+from metrifair.auditing.source import AuditSource, ColumnSource, audit_source
+from metrifair.auditing.tables import TableRows
+from metrifair.errors import DataError
+from metrifair.problem.predictions import ROUNDING
+from metrifair.problem.tables import library_of
+from metrifair.support.checks import seed_of
+from metrifair.support.provenance import call_text, read_score_origin, source_files
+from metrifair.support.signatures import as_in
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+
+class _ColumnArguments(AuditArguments, total=False):
+    group: Required[str | Sequence[str]]
+    label: str | None
+    control: str | Sequence[str] | None
+    weight: str | None
+
+
+class _FileArguments(_ColumnArguments, total=False):
+    reading: ReadOptions
+
+
+class _TableArguments(_ColumnArguments, total=False):
+    missing: str | Sequence[str]
+
+
+@overload
+def audit_file(path: PathLike, *, score: str, **others: Unpack[_FileArguments]) -> Audit: ...
+@overload
+def audit_file(
+    path: PathLike, *, score: Sequence[str], **others: Unpack[_FileArguments]
+) -> Audit | AuditDifference: ...
+@as_in(audit)
+def audit_file(
+    path: PathLike,
+    *,
+    score: str | Sequence[str],
+    group: str | Sequence[str],
+    label: str | None = None,
+    control: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    criteria: Criteria = None,
+    metrics: Sequence[str] | str | None = None,
+    threshold: Threshold = "auto",
+    pos_label: object = None,
+    favorable: Favorable = "high",
+    favorable_decision: object = None,
+    intersectional: bool = False,
+    random_state: Any = None,
+    options: AuditOptions | None = None,
+    reading: ReadOptions = AS_USUAL,
+) -> Audit | AuditDifference:
+    """Audit the columns of a file: csv, tsv, parquet, arrow, ndjson, Excel, a pattern of such files, or "-".
+
+    Files of any size are audited in bounded memory. Beyond ``AuditOptions.in_memory_rows`` rows, the Kolmogorov
+    distance is exact up to rounding and every other distance has a bracket. Rows without a score, label, weight or any
+    group are left out and counted.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, a pattern such as ``"scores/*.parquet"``, or "-" for standard input.
+    score : str or sequence of str
+        The score column. Several columns are the scores of several models; each is compared with the first.
+    group : str or sequence of str
+        The columns of the protected attributes.
+    label : str, default=None
+        The outcome column.
+    control : str or sequence of str, default=None
+        The columns of the strata.
+    weight : str, default=None
+        The weight column.
+    criteria, metrics, threshold : as in audit
+    pos_label : object, default=None
+        The positive label; by default the last one in ascending order. Text that names a number is that number.
+    favorable, favorable_decision, intersectional, random_state, options : as in audit
+    reading : ReadOptions, default=ReadOptions()
+        How the file is read, such as ``ReadOptions(encoding="cp1252", missing=["N/A"])``.
+
+    Returns
+    -------
+    Audit or AuditDifference
+        The result of ``audit``. Distances computed out of core have a ``bracket``.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or an argument cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "scores.csv")
+    ...     _ = file.write_text("p,sex,y\\n0.2,f,0\\n0.8,f,1\\n0.4,m,1\\n0.9,m,1\\n,m,1\\n")
+    ...     result = audit_file(file, score="p", group="sex", label="y", random_state=0)
+    >>> result.record.rows, result.record.left_out, result.worst(criterion="statistical_parity").value
+    (4, 1, 0.5)
+    """
+    arguments = dict(locals())
+    request, seed = Request.of(arguments), seed_of(random_state)
+    roles_by_name = roles_by_score(request, arguments)
+    scores = list(roles_by_name)
+    with opened(path, reading) as source:
+        for roles in roles_by_name.values():
+            source.check(roles.by_role)
+        columns = tuple(dict.fromkeys(name for roles in roles_by_name.values() for name in roles.columns))
+        head = _head(source, columns, request.in_memory_rows)
+        if len(scores) > 1 and favorable_decision is None:
+            check_models(source.head(scores, LOOKED_AT) if head is None else head, scores)
+        sources: dict[str, AuditSource] = {
+            name: FileRows(source, roles, groups_allowed(request.max_groups))
+            if head is None
+            else ColumnSource(source.name, roles, head, scores, source.is_text)
+            for name, roles in roles_by_name.items()
+        }
+        files = source_files(source.paths, source.name if source.is_copy else None)
+        origin = None if reading.replace else read_score_origin(path, files)
+        facts = {"call": call_text(audit_file, arguments), "seed": seed, "files": files, "score_origin": origin}
+        return _audit_columns(sources, roles_by_name, request, **facts)
+
+
+def _head(source: FileTable, columns: Sequence[str], most: int) -> pl.DataFrame | None:
+    """All rows, or None where there are more than ``most``."""
+    if (source.rows() or 0) > most:
+        return None
+    head = source.head(columns, most + 1)
+    if len(head) == 0:
+        raise DataError(f"{source.name} has no rows")
+    return head if len(head) <= most else None
+
+
+@overload
+def audit_table(table: Any, *, score: str, **others: Unpack[_TableArguments]) -> Audit: ...
+@overload
+def audit_table(table: Any, *, score: Sequence[str], **others: Unpack[_TableArguments]) -> Audit | AuditDifference: ...
+@as_in(audit, audit_file)
+def audit_table(
+    table: Any,
+    *,
+    score: str | Sequence[str],
+    group: str | Sequence[str],
+    label: str | None = None,
+    control: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    criteria: Criteria = None,
+    metrics: Sequence[str] | str | None = None,
+    threshold: Threshold = "auto",
+    pos_label: object = None,
+    favorable: Favorable = "high",
+    favorable_decision: object = None,
+    intersectional: bool = False,
+    random_state: Any = None,
+    options: AuditOptions | None = None,
+    missing: str | Sequence[str] = (),
+) -> Audit | AuditDifference:
+    """Audit the columns of a table where it is: polars, pandas, DuckDB, Dask, Spark, or any SQL through Ibis.
+
+    Only counts leave the table's engine. Up to ``AuditOptions.in_memory_rows`` rows, equal rows are counted and the
+    audit is exact. Larger tables are counted by cell and bin: the Kolmogorov distance is exact up to rounding and every
+    other distance has a bracket. Rows without a score, label, weight or any group are left out and counted.
+
+    Parameters
+    ----------
+    table : polars, pandas or pyarrow table, polars LazyFrame, DuckDB relation, Ibis table, Dask or Spark data frame
+        The rows. They must not change during the audit.
+    score, group, label, control, weight : as in audit_file
+    criteria, metrics, threshold, pos_label, favorable, favorable_decision : as in audit
+    intersectional, random_state, options : as in audit
+    missing : str or sequence of str, default=()
+        Missing values, besides null, in all columns, in any case: such as "N/A" or "-9".
+
+    Returns
+    -------
+    Audit or AuditDifference
+        The result of ``audit``. Distances computed out of core have a ``bracket``.
+
+    Raises
+    ------
+    DataError
+        If the table cannot be read, or an argument cannot be used.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = pl.LazyFrame({"p": [0.2, 0.8, 0.4, 0.9, None], "sex": list("ffmmm"), "y": [0, 1, 1, 1, 1]})
+    >>> result = audit_table(table, score="p", group="sex", label="y", random_state=0)
+    >>> result.record.rows, result.record.left_out, result.worst(criterion="statistical_parity").value
+    (4, 1, 0.5)
+    """
+    arguments = dict(locals())
+    request, seed = Request.of(arguments), seed_of(random_state)
+    roles_by_name = roles_by_score(request, arguments)
+    place = table if isinstance(table, Connected) else Connected("the table", table)
+    files = [] if place.file is None else source_files([place.file])
+    named = place.name if place.file is None else place.name.replace(place.file, files[0].name)
+    max_groups, scores = groups_allowed(request.max_groups), tuple(roles_by_name)
+    rows = {
+        name: TableRows.of(
+            place,
+            roles,
+            max_groups=max_groups,
+            beside=scores[1:] if name == scores[0] else (),
+            missing=missing,
+        )
+        for name, roles in roles_by_name.items()
+    }
+    first = rows[scores[0]]
+    if first.rows == 0:
+        raise DataError(f"{place.name} has no rows")
+    # All scores in one answer: each in an order of its own would pair the scores of different rows.
+    in_memory = first.all_rows() if first.rows <= request.in_memory_rows else None
+    _check_scores(first, in_memory, roles_by_name)
+    sources: dict[str, AuditSource] = {**rows}
+    if in_memory is not None:  # the engine made 0 and 1 of decisions
+        numeric = {name: roles._replace(favorable_decision=None) for name, roles in roles_by_name.items()}
+        sources = {name: ColumnSource(place.name, roles, in_memory, scores) for name, roles in numeric.items()}
+    # The rows of one score are in its order, as no other audit's are.
+    known = {"ordered": len(scores) > 1, "library": library_of(place.table)}
+    facts = {"call": call_text(audit_table, arguments), "seed": seed, "files": files, "source": named}
+    return _audit_columns(sources, roles_by_name, request, **known, **facts)
+
+
+def _audit_columns(
+    sources: Mapping[str, AuditSource],
+    roles_by_name: Mapping[str, Roles],
+    request: Request,
+    *,
+    library: Any = None,
+    score_origin: Any = None,
+    **facts: Any,
+) -> Audit | AuditDifference:
+    """The audit of each source by the name of its scores; several are compared with the first."""
+    generator, audits = np.random.default_rng(facts["seed"]), {}
+    for name, source in sources.items():
+        facts["columns"] = roles_by_name[name].by_role
+        facts["score_origin"] = score_origin if score_origin is not None and name in score_origin.columns else None
+        audits[name] = Audit(*audit_source(source, request, generator, **facts), library)
+    return one_or_compared(audits)
+
+
+def _check_scores(rows: TableRows, in_memory: pl.DataFrame | None, roles_by_name: Mapping[str, Roles]) -> None:
+    """Raise a DataError unless the columns hold the favorable decision, or scores that are not one model's classes."""
+    if in_memory is not None:
+        for roles in roles_by_name.values():
+            check_favorable(roles, float((in_memory[roles.score] == 1).sum()))
+    scores = [name for name, roles in roles_by_name.items() if roles.favorable_decision is None]
+    if len(scores) < 2:
+        return
+    if in_memory is not None:
+        check_models(in_memory, scores)
+    elif rows.sum_to_one(ROUNDING):
+        raise not_models(scores)

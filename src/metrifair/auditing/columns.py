@@ -1,0 +1,453 @@
+"""Columns of a file or table as numbers and codes.
+
+Levels are learned as they are met, so that one pass tells all of them. A cell is a combination of groups, strata and
+label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.auditing.formats import COMMA, MISSING, polars
+from metrifair.auditing.request import MOST_LEVELS, Request, too_many_groups
+from metrifair.errors import DataError, Remedies, Remedy
+from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
+from metrifair.problem.bands import quantile_cuts
+from metrifair.problem.predictions import ROUNDING, are_probabilities, check_one_spelling, value_counts
+from metrifair.problem.tables import EXACT, MOST_CLASSES, check_exact
+from metrifair.problem.values import place_among
+from metrifair.support.arrays import Booleans, Floats
+from metrifair.support.checks import names_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LOOKED_AT = 10_000  # rows that tell whether columns are models, where not all are in memory
+LEVELS = 256  # that a number is cut into where rows are counted
+_WORDS = 10  # that an error lists
+_THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # a comma that may be either sign
+_FEW = 8  # levels told apart one by one: faster than looking them up
+# A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
+_NUMBER = re.compile(r"-?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+
+
+class Roles(NamedTuple):
+    """Which columns of a file play which part."""
+
+    score: str
+    groups: tuple[str, ...]
+    label: str | None = None
+    controls: tuple[str, ...] = ()
+    weight: str | None = None
+    cuts: Mapping[str, tuple[float, ...]] = {}  # that make groups of numbers, by column
+    continuous: Continuous = False  # which of the groups are numbers
+    favorable_decision: object = None  # the value of the score column that counts as 1, any other as 0; None: numbers
+
+    @classmethod
+    def named(
+        cls,
+        *,
+        score: str,
+        group: str | Sequence[str],
+        label: str | None = None,
+        control: str | Sequence[str] | None = None,
+        weight: str | None = None,
+        cuts: Cuts = None,
+        continuous: Continuous = False,
+        favorable_decision: object = None,
+    ) -> Self:
+        """The columns that a user named; a DataError where one would play two parts."""
+        several: dict[str, tuple[str, ...]] = {}
+        for role, given in (("group", group), ("control", control)):
+            names = () if given is None else names_of(role, given)
+            if role == "group" and not names:
+                raise DataError("must name at least one column, got none", argument="group")
+            if len(set(names)) < len(names):
+                raise DataError("must name different columns", argument=role, received=list(names))
+            several[role] = names
+        for role, name in (("label", label), ("weight", weight)):
+            if name is not None and not isinstance(name, str):
+                raise DataError("must be the name of a column", argument=role, received=name)
+            several[role] = () if name is None else (name,)
+        for one, role in (*(("score", role) for role in several), ("label", "group"), ("weight", "group")):
+            names = (score,) if one == "score" else several[one]
+            if twice := set(names) & set(several[role]):
+                raise DataError(f"both name the column {min(twice)!r}", argument=(one, role), remedy="name two columns")
+        edges = cuts_by_column(cuts, several["group"])
+        return cls(score, several["group"], label, several["control"], weight, edges, continuous, favorable_decision)
+
+    @property
+    def by_role(self) -> dict[str, Sequence[str]]:
+        """The columns of each part."""
+        one = {"score": self.score, "label": self.label, "weight": self.weight}
+        named: dict[str, Sequence[str]] = {role: [name] for role, name in one.items() if name is not None}
+        return named | {"group": self.groups, "control": self.controls}
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns whose combinations are cells: groups, then controls, then the label."""
+        return *self.groups, *self.controls, *([] if self.label is None else [self.label])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        return *self.keys, self.score, *([] if self.weight is None else [self.weight])
+
+    def is_number(self, name: str) -> bool | None:
+        """Whether a column of groups holds a number; None: its values tell."""
+        if isinstance(self.continuous, bool | str):
+            return None if self.continuous == "auto" else bool(self.continuous)
+        return name in self.continuous
+
+
+def numbers(role: str, name: str, column: pl.Series) -> Floats:
+    """A column as numbers, NaN where a value is missing; anything else is an error that shows it."""
+    pl = polars()
+    if column.dtype == pl.String:
+        text = column.str.strip_chars()
+        column = text.cast(pl.Float64, strict=False)
+        strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
+        if len(strange):
+            raise DataError(
+                f"the {role} column {name!r} must hold numbers", received=strange[0], remedy=_as_numbers(role, strange)
+            )
+        whole = text.filter((column.abs() >= EXACT).fill_null(value=False)).str.extract(r"^([+-]?\d+)$", 1)
+        check_exact(f"the {role} column {name!r}", np.array(list(map(int, whole.drop_nulls())), dtype=object))
+    given, column = column, column.cast(pl.Float64)
+    if given.dtype.is_integer():
+        long = given.filter((column.abs() >= EXACT).fill_null(value=False))
+        check_exact(f"the {role} column {name!r}", np.array(long.to_list(), dtype=object))
+    return np.asarray(column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy())
+
+
+def precision_of(kinds: Iterable[object]) -> np.dtype[Any]:
+    """The precision of scores whose columns, of one or several files, have these types of polars or narwhals.
+
+    >>> precision_of(["Float32"]), precision_of(["Float32", "Float64"])
+    (dtype('float32'), dtype('float64'))
+    """
+    return np.result_type(
+        *({"Float16": np.float16, "Float32": np.float32}.get(str(kind), np.float64) for kind in kinds)
+    )
+
+
+def _as_numbers(role: str, strange: pl.Series) -> Remedies:
+    """How text is read as numbers; which number a word stands for is the user's to say."""
+    first = str(strange[0])
+    if re.match(COMMA, first, re.ASCII):
+        if not strange.str.contains(_THOUSANDS).all():
+            return Remedy("decimal", ",")
+        return ["write numbers without a sign between thousands", Remedy("decimal", detail=" if it is the comma")]
+    if first.endswith("%"):
+        return f"write shares, such as {first[:-1]}/100, without the sign"
+    if role == "score":
+        counts = value_counts(strange.value_counts().iter_rows())
+        return Remedy("favorable_decision", detail=f" with one of these values: {counts}")
+    words = strange.unique(maintain_order=True).to_list()[:_WORDS]
+    return Remedy("replace", dict.fromkeys(words, ...), " with the number that each stands for")
+
+
+def scores_in(roles: Roles, column: pl.Series) -> Floats:
+    """A column of scores as numbers; of decisions, 1 where the decision is the favorable one, 0 for any other.
+
+    >>> import polars as pl
+    >>> scores_in(Roles("d", ("sex",), favorable_decision="yes"), pl.Series("d", ["yes", "no", None, " yes"]))
+    array([ 1.,  0., nan,  1.])
+    """
+    if roles.favorable_decision is None:
+        return numbers("score", column.name, column)
+    if column.dtype == polars().String:
+        column = column.str.strip_chars()
+        column = column.set(column.str.to_lowercase().is_in(MISSING), None)
+    values = column.drop_nulls().unique(maintain_order=True).to_list()
+    place = place_among(roles.favorable_decision, values)
+    check_one_spelling(roles.favorable_decision, values)
+    favorable = np.zeros(len(column)) if place is None else (column == values[place]).fill_null(value=False).to_numpy()
+    return np.where(column.is_null().to_numpy(), np.nan, favorable)
+
+
+def check_favorable(roles: Roles, selected: float, decisions: pl.Series | None = None) -> None:
+    """Raise a DataError where no row has the favorable decision."""
+    if roles.favorable_decision is not None and selected == 0:
+        counts = None if decisions is None else decisions.drop_nulls().value_counts()
+        raise DataError(
+            f"is no value of the column {roles.score!r}",
+            argument="favorable_decision",
+            received=roles.favorable_decision,
+            remedy=None if counts is None else f"its values are {value_counts(counts.iter_rows())}",
+        )
+
+
+def name_values(values: Sequence[object]) -> list[Any]:
+    """Names read as text, which they stay; numbers only where that changes no name, so that 9 comes before 10.
+
+    >>> [name_values(text) for text in (["10", "9"], ["02139", "10001"], ["18_25", "26_40"], ["1.50", "true"])]
+    [[10, 9], ['02139', '10001'], ['18_25', '26_40'], ['1.50', 'true']]
+    """
+    text = [str(value) for value in values]
+    for kind in (int, float):
+        try:
+            found = [kind(value) for value in text]
+        except ValueError:
+            continue
+        if [str(value) for value in found] == text and {"nan", "inf", "-inf"}.isdisjoint(text):
+            return found
+    return text
+
+
+def label_values(values: Sequence[object]) -> list[Any]:
+    """Labels read as text, as what they look like: all integers, all numbers, all true or false; else text.
+
+    >>> [label_values(text) for text in (["1", "0"], ["1.50", "2"], ["a", "1"], ["007", "8"], ["True", "false"])]
+    [[1, 0], [1.5, 2.0], ['a', '1'], ['007', '8'], [True, False]]
+    """
+    text = [str(value).strip() for value in values]
+    if {value.lower() for value in text} <= {"true", "false"}:
+        return [value.lower() == "true" for value in text]
+    found = name_values(text)
+    if all(map(_NUMBER.fullmatch, text)) and isinstance(found[0], str):
+        return [float(value) for value in text]
+    return found
+
+
+class ManyNumbers(DataError):
+    """A column of numbers with more values than are told apart one by one; it has to be cut into levels."""
+
+    level: ColumnLevels
+
+
+@dataclass
+class ColumnLevels:
+    """The values of one column, in the order in which they were met; of numbers that are cut, one for each band."""
+
+    role: str
+    name: str
+    most: int = MOST_LEVELS
+    values: list[Any] = field(default_factory=list)
+    is_number: bool | None = False  # None: its values tell
+    cuts: Floats | None = None
+
+    def cut_at(self, cuts: Sequence[float] | Floats, largest: float) -> None:
+        """Take numbers for the largest of their band: up to the first cut, up to the next, above the last."""
+        self.cuts = np.asarray(cuts, dtype=np.float64)
+        self.values = [*self.cuts.tolist(), largest]
+
+    def cut_into_levels(
+        self, values: Floats, amounts: Floats | None, *, rows: int, ends: tuple[float, float]
+    ) -> Floats:
+        """A number where it is too long to hold: ``values`` of some or all of so many rows, which lie between ends."""
+        whole = bool((values % 1 == 0).all()) and len(np.unique(values)) == len(values)
+        if self.is_number is None and whole and ends[1] - ends[0] + 1 == rows:  # numbers of rows, each once
+            self._refuse(rows)
+        cuts = quantile_cuts(values, amounts, LEVELS)
+        beyond = values > cuts[-1]
+        self.cut_at(cuts, float(np.average(values[beyond], weights=None if amounts is None else amounts[beyond])))
+        return cuts
+
+    def codes(self, column: pl.Series) -> NDArray[Any]:
+        """1 + the place of each value, 0 where it is missing."""
+        if self.cuts is not None:
+            found = numbers(self.role, self.name, column)
+            return np.where(np.isnan(found), 0, np.searchsorted(self.cuts, found) + 1)
+        if column.dtype.is_float():
+            column = column.fill_nan(None)
+            column = column.set((column == 0).fill_null(value=False), 0.0)  # -0.0 is 0.0, but not as text
+        found = self._known(column)
+        if int(np.count_nonzero(found)) < len(column) - column.null_count() and self._learn(column, found):
+            found = self._known(column)
+        return found
+
+    def _learn(self, column: pl.Series, found: NDArray[Any]) -> bool:
+        """Take in the values that are not known yet; whether there are any."""
+        distinct = column.filter(polars().Series(found == 0)).drop_nulls().unique()
+        if len(self.values) + len(distinct) > self.most + len(MISSING) and self.role == "group":
+            self._refuse(len(self.values) + len(distinct), distinct)  # before a million of them are named and sorted
+        other = distinct.sort().to_list()
+        # Text without a value is missing; so is, in labels, what stands for it.
+        missing = MISSING if self.role == "label" else ("",)
+        new = [value for value in other if str(value).strip().lower() not in missing]
+        self.values += new
+        if len(self.values) > self.most and self.role == "group":
+            self._refuse(len(self.values), distinct)
+        if len(self.values) > self.most:
+            raise DataError(
+                f"the {self.role} column {self.name!r} has {len(self.values):,} or more different values, of which at "
+                f"most {self.most:,} can be told apart; make them coarser"
+            )
+        return bool(new)
+
+    def _refuse(self, groups: int, distinct: pl.Series | None = None) -> NoReturn:
+        error = too_many_groups(self.name, f"{groups:,} or more different values", max(groups, MOST_LEVELS))
+        if distinct is not None and self.is_number is not False and _are_numbers(distinct):
+            many = ManyNumbers(*error.args)
+            many.level = self
+            raise many
+        raise error
+
+    def _known(self, column: pl.Series) -> NDArray[Any]:
+        pl = polars()
+        if len(self.values) <= _FEW:
+            codes = np.zeros(len(column), np.uint8)
+            for place, value in enumerate(self.values, 1):
+                equal = column == value
+                equal = equal.fill_null(value=False) if column.null_count() else equal
+                codes += equal.to_numpy().view(np.uint8) * np.uint8(place)
+            return codes
+        names = pl.Series(self.values, dtype=column.dtype).cast(pl.String)
+        places = column.cast(pl.String).cast(pl.Enum(names), strict=False).to_physical()
+        return (places.cast(pl.Int64) + 1).fill_null(0).to_numpy()
+
+
+def _are_numbers(column: pl.Series) -> bool:
+    """Whether a column holds numbers, or text that all looks like them; codes such as 02139 do not."""
+    if column.dtype != polars().String:
+        return column.dtype.is_numeric()
+    text = column.str.strip_chars()
+    strange = text.cast(polars().Float64, strict=False).is_null() & ~text.str.to_lowercase().is_in(MISSING)
+    return not (strange | text.str.contains(r"^[+-]?0\d")).any()
+
+
+def levels_for(roles: Roles, *, most: int = MOST_LEVELS, max_groups: int | None = None) -> list[ColumnLevels]:
+    """Levels of the key columns, none of them met yet; there may be ``max_groups`` of groups."""
+    groups, controls = len(roles.groups), len(roles.controls)
+    kinds = ["group"] * groups + ["control"] * controls + ["label"] * (roles.label is not None)
+    found = [ColumnLevels(kind, name, most) for kind, name in zip(kinds, roles.keys, strict=True)]
+    for level in found[:groups]:
+        level.most = most if max_groups is None else max_groups
+        level.is_number = roles.is_number(level.name)
+        if level.name in roles.cuts:
+            level.cut_at(roles.cuts[level.name], np.inf)
+    return found
+
+
+def decoded(
+    roles: Roles, levels: Sequence[ColumnLevels], codes: Sequence[NDArray[Any]], *, is_text: bool
+) -> dict[str, Any]:
+    """Groups, strata and labels as arguments of an audit, from codes of the key columns; None where one is missing."""
+    found: dict[str, dict[str, NDArray[Any]]] = {"group": {}, "control": {}, "label": {}}
+    for level, code in zip(levels, codes, strict=True):
+        # Booleans of a control are a set of rows, which has the name of its column.
+        is_set = level.role == "control" and {str(value).lower() for value in level.values} <= {"true", "false"}
+        values: Sequence[Any] = level.values
+        if is_text and level.cuts is None:
+            many = level.is_number or (level.is_number is None and len(values) > MOST_CLASSES)
+            values = (label_values if level.role == "label" or is_set or many else name_values)(values)
+        place = np.asarray(code, dtype=np.int64)
+        array = np.array([None, *values], dtype=object)[place] if (place == 0).any() else np.array(values)[place - 1]
+        found[level.role][level.name] = array
+    return {
+        "sensitive_features": in_groups(found["group"], roles.cuts),
+        "control_features": found["control"] or None,
+        "y_true": found["label"] or None,
+    }
+
+
+class UsedRows(NamedTuple):
+    """Rows that can be used: scores, codes of the key columns, weights; and how many others there were."""
+
+    scores: Floats
+    codes: list[NDArray[Any]]
+    weight: Floats | None
+    left_out: Counter[str]  # by why
+
+    def only(self, which: Booleans) -> UsedRows:
+        """Some of the rows."""
+        weight = None if self.weight is None else self.weight[which]
+        return UsedRows(self.scores[which], [code[which] for code in self.codes], weight, self.left_out)
+
+
+def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame) -> UsedRows:
+    """The rows of a table with a score, and with a label and a weight where asked for; groups may be unknown."""
+    scores = scores_in(roles, table[roles.score])
+    weight = None if roles.weight is None else numbers("weight", roles.weight, table[roles.weight])
+    codes = [level.codes(table[level.name]) for level in levels]
+    rows = UsedRows(scores, codes, weight, Counter())
+    if len(scores) == 0:
+        return rows
+    whole = all(int(code.min()) > 0 for code in codes) and not np.isnan(scores.min())
+    if not whole or (weight is not None and np.isnan(weight.min())):
+        has = {"missing_score": ~np.isnan(scores)}
+        if weight is not None:
+            has["missing_weight"] = ~np.isnan(weight)
+        if roles.label is not None:
+            has["missing_label"] = codes[-1] > 0
+        used, left_out = np.ones(len(scores), np.bool_), Counter[str]()
+        for why, known in has.items():  # a row that lacks several is counted once
+            left_out[why] = int(np.count_nonzero(used & ~known))
+            used &= known
+        rows = rows.only(used)._replace(left_out=+left_out)
+    if len(rows.scores):
+        weight = rows.weight
+        check_values(
+            roles,
+            (float(rows.scores.min()), float(rows.scores.max())),
+            None if weight is None else (float(weight.min()), float(weight.max())),
+        )
+    return rows
+
+
+def check_some(name: str, roles: Roles, rows: int) -> None:
+    """Raise a DataError unless there are rows that can be used."""
+    if rows == 0:
+        raise DataError(f"no row of {name} has a score in {roles.score!r} and a value in every other column asked for")
+
+
+def check_range(name: str, kind: Any, scores: Iterable[Any]) -> None:
+    """Raise a DataError for integer scores between these ends that were cast to floating-point numbers and rounded."""
+    if kind.is_integer() and max((abs(end) for end in scores if end is not None), default=0.0) >= EXACT:
+        raise DataError(
+            f"the score column {name!r} holds integers beyond 2^53, which floating-point numbers do not tell apart",
+            remedy="subtract a constant from all of them, or round them yourself",
+        )
+
+
+def check_values(roles: Roles, scores: tuple[float, float], weights: tuple[float, float] | None) -> None:
+    """Raise a DataError unless scores and weights that lie between these ends can be used."""
+    if not np.isfinite(scores).all():
+        raise DataError(f"the score column {roles.score!r} holds an infinite value; replace it or leave the row out")
+    if weights is not None and not (weights[0] >= 0 and weights[1] < np.inf):
+        raise DataError(f"the weight column {roles.weight!r} must hold finite numbers that are not negative")
+
+
+def used_codes(roles: Roles, codes: Sequence[NDArray[Any]]) -> Booleans:
+    """Which rows have a label, where one is asked for."""
+    return np.ones(len(codes[0]), np.bool_) if roles.label is None else codes[-1] > 0
+
+
+def roles_by_score(request: Request, arguments: Mapping[str, Any]) -> dict[str, Roles]:
+    """What columns are, by that of the scores; several are those of several models. Checked."""
+    names = names_of("score", arguments["score"])
+    if not names or len(set(names)) < len(names):
+        raise DataError(
+            "must name one column, or several different ones", argument="score", received=arguments["score"]
+        )
+    columns = {role: arguments[role] for role in ("group", "label", "control", "weight")}
+    columns |= {"cuts": request.cuts, "continuous": request.numbers, "favorable_decision": request.favorable_decision}
+    return {name: Roles.named(score=name, **columns) for name in names}
+
+
+def check_models(table: pl.DataFrame, scores: Sequence[str]) -> None:
+    """Raise a DataError where numeric columns can be probabilities of one model's classes, not several models."""
+    values = np.stack([numbers("score", one, table[one]) for one in scores], -1)
+    values = values[np.isfinite(values).all(1)]
+    if len(values) > 0 and float(np.ptp(values[:, 0])) > 0 and are_probabilities(values, rounding=ROUNDING):
+        raise not_models(scores)
+
+
+def not_models(scores: Sequence[str]) -> DataError:
+    """What is wrong with columns that are not the scores of several models but one model's, of all classes."""
+    return DataError(
+        f"the scores {', '.join(map(repr, scores))} add up to 1 in every row: they are one model's probabilities of "
+        "classes, not several models to compare",
+        remedy=[
+            Remedy("pos_label", detail=" and audit the column of that class"),
+            "audit each by itself and compare the audits if they are several models",
+        ],
+    )

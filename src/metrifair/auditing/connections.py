@@ -1,0 +1,142 @@
+"""Tables by the address of their database: duckdb:FILE, and whatever Ibis connects to. Passwords are never shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, unquote
+
+from metrifair.errors import DataError, MissingExtra, Remedy
+from metrifair.support.checks import require, shortlist
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_DUCKDB = "duckdb:"
+_LISTED = 20
+_STORES = ("http", "https", "ftp", "sftp", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "hdfs")  # of files
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Connected:
+    """A table, what it is called in messages, and what they must not show."""
+
+    name: str
+    table: Any = field(repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    file: str | None = None  # of the database, where it is one file
+
+
+def is_address(given: str) -> bool:
+    """Whether this is the address of a database, and not the path of a file.
+
+    >>> is_address("postgres://me@host/db"), is_address("duckdb:scores.db"), is_address("C:/scores.csv")
+    (True, True, False)
+    """
+    return given.startswith(_DUCKDB) or _ADDRESS.match(given) is not None
+
+
+def answer_of(name: str, ask: Callable[[], T], secrets: Sequence[str] = ()) -> T:
+    """What an engine answers. Whatever it raises, each having errors of its own, is a DataError of one sentence.
+
+    The sentence quotes none of the secrets, and the error carries none: the engine's own may tell how it is connected.
+    """
+    try:
+        return ask()
+    except DataError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        message = ": ".join([type(error).__name__, *lines[:1]])
+        missing = isinstance(error, ImportError)
+    for secret in secrets:
+        message = message.replace(secret, "***")
+    raise (MissingExtra if missing else DataError)(f"{name} cannot be read: {message[:300]}")
+
+
+def connected(address: str, table: str | None, query: str | None = None) -> Connected:
+    """The table of this name in the database at this address, or the rows of a query.
+
+    A DataError lists the tables that exist where it is neither. ``duckdb:FILE`` is opened for reading only; other
+    addresses are those of ``ibis.connect``.
+    """
+    kind = address.partition(":")[0].lower()
+    if kind == "file":
+        raise DataError(f"{address} is the address of a file", remedy="pass its path, without file://")
+    if kind in _STORES:
+        raise DataError(
+            f"{kind}:// addresses are not supported",
+            remedy="download the file and pass its path; databases are duckdb:FILE and what Ibis connects to, such as "
+            "postgres://user@host/database",
+        )
+    if table is not None and query is not None:
+        raise DataError("exclude each other", argument=("table", "query"), remedy="leave one of them out")
+    if address.startswith(_DUCKDB) and not address.startswith(f"{_DUCKDB}//"):
+        return _in_duckdb(address.removeprefix(_DUCKDB), table, query)
+    return _by_ibis(address, kind, table, query)
+
+
+def _in_duckdb(file: str, table: str | None, query: str | None) -> Connected:
+    if not Path(file).is_file():
+        raise DataError(f"there is no file {file}")
+    library = require("duckdb", extra="sql", purpose="auditing a DuckDB database")
+    connection = answer_of(file, lambda: library.connect(file, read_only=True))
+    connection.execute("SET enable_progress_bar = false")  # it is drawn on standard output, where results may go
+    if query is not None:
+        return Connected(f"the query of {file}", _rows_of_query(f"the query of {file}", connection, query), (), file)
+    listed = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL"
+    pairs = answer_of(file, lambda: connection.sql(listed).fetchall())
+    names = [name if schema == "main" else f"{schema}.{name}" for schema, name in pairs]
+    wanted = _known(file, table, names)
+    return Connected(f"the table {wanted!r} of {file}", answer_of(file, lambda: connection.table(wanted)), (), file)
+
+
+def _by_ibis(address: str, kind: str, table: str | None, query: str | None) -> Connected:
+    database, secrets = f"the {kind} database", _secrets(address)
+    library = require("ibis", extra="sql", purpose="auditing a table of a database")
+    try:
+        connection = answer_of(database, lambda: library.connect(address), secrets)
+    except MissingExtra:
+        driver = "postgres" if kind == "postgresql" else kind
+        raise MissingExtra(f'{database} needs its driver: pip install "ibis-framework[{driver}]"') from None
+    if query is not None:
+        name = f"the query of {database}"
+        return Connected(name, _rows_of_query(name, connection, query, secrets), secrets)
+    names = answer_of(database, connection.list_tables, secrets)
+    # A name with a point may be that of a table of another schema, which is not listed.
+    schema, point, inner = (table or "").rpartition(".")
+    if point and table not in names:
+        found = answer_of(database, lambda: connection.table(inner, database=schema), secrets)
+    else:
+        wanted = _known(database, table, names)
+        found = answer_of(database, lambda: connection.table(wanted), secrets)
+    return Connected(f"the table {table!r} of {database}", found, secrets)
+
+
+def _rows_of_query(name: str, connection: Any, query: str, secrets: Sequence[str] = ()) -> Any:
+    """The rows that a query selects; a DataError where the text is no query."""
+    if not re.match(r"\s*(select|with|from|values)\b", query, re.IGNORECASE):
+        raise DataError("must be a query that selects rows", argument="query", received=query)
+    return answer_of(name, lambda: connection.sql(query), secrets)
+
+
+def _known(database: str, table: str | None, names: Sequence[str]) -> str:
+    """The name of a table that is there."""
+    if table in names:
+        return str(table)
+    there_are = f"its tables are {shortlist(list(map(repr, names)), _LISTED)}" if names else "it has no tables"
+    if table is None:
+        raise DataError(f"{database} is a database", remedy=Remedy("table", detail=f"; {there_are}"))
+    raise DataError(f"{database} has no table {table!r}; {there_are}")
+
+
+def _secrets(address: str) -> tuple[str, ...]:
+    """Everything in an address that no message may show, longer ones first."""
+    rest = address.partition("://")[2]
+    password = rest.rpartition("@")[0].partition(":")[2]
+    values = [password, *(value for _, value in parse_qsl(rest.partition("?")[2]))]
+    found = {form for value in values for form in (value, unquote(value), quote(unquote(value), safe=""))}
+    return tuple(sorted({address, *found} - {""}, key=len, reverse=True)) if rest else ()

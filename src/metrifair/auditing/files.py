@@ -1,0 +1,343 @@
+"""Files, patterns of files and standard input as tables that are read in batches; everything wrong is one DataError.
+
+Text (csv, tsv, ndjson) is read as text: that its first values are numbers does not make a column one of numbers.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+import weakref
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from metrifair.auditing.formats import (
+    AS_USUAL,
+    TEXT,
+    ReadOptions,
+    check_kind,
+    excel_sheet,
+    format_of,
+    is_utf8,
+    polars,
+    replaced_words,
+    rewritten,
+    separator_for,
+    write_utf8,
+)
+from metrifair.errors import DataError, MetrifairWarning, Remedy
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+_LISTED = 20
+_STRETCH, _BATCH = 2**19, 2**17  # rows that polars reads at once, and rows that are worked on at once
+# How text of other encodings begins; UTF-32 begins as UTF-16 does.
+_MARKS = {
+    b"\xff\xfe\x00\x00": "utf-32",
+    b"\x00\x00\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Say in one sentence what polars found wrong with a file."""
+    errors = polars().exceptions
+    try:
+        yield
+    except (errors.PolarsError, OSError, UnicodeDecodeError) as error:
+        message = str(error)
+        if "utf-8" in message.lower():
+            remedy = Remedy("encoding", "cp1252", " (Windows), or the encoding in which the file was saved")
+            raise DataError(f"{name} is not UTF-8 text", remedy=remedy) from None
+        if "empty CSV" in message:
+            raise DataError(f"{name} is empty") from None
+        if "more fields than" in message:
+            raise DataError(f"{name} has a row with more fields than its header; check quotes and separator") from None
+        first = message.strip().split("\n")[0][:200]
+        raise DataError(f"{name} cannot be read: {first or type(error).__name__}") from None
+
+
+def check_columns(
+    name: str, columns: Sequence[str], roles: Mapping[str, Sequence[str]], *, is_text: bool = False
+) -> None:
+    """Raise a DataError that lists the columns of the file or table, unless each of those that play a role is one."""
+    for role, column in ((role, column) for role, named in roles.items() for column in named):
+        if column not in columns:
+            remedy = _what_there_is(column, columns, is_text=is_text)
+            raise DataError(f"{name} has no column {column!r} (given as {role})", remedy=remedy)
+
+
+def _what_there_is(wanted: str, columns: Sequence[str], *, is_text: bool) -> Remedy | str:
+    alike = next((name for name in columns if name.strip().lower() == wanted.strip().lower()), None)
+    if alike is not None:
+        return f"did you mean {alike!r}?"
+    listed = ", ".join(map(repr, columns[:_LISTED])) + (", ..." if len(columns) > _LISTED else "")
+    if len(columns) > 1:
+        return f"its columns are {listed}"
+    found = next((mark for mark in (";", "\t", "|", ",") if mark in columns[0]), None)
+    if not is_text or found is None:
+        return f"its only column is {listed}"
+    return Remedy("separator", found, f" if that separates its columns: its only column is {listed}")
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """Files of one format that hold the same columns."""
+
+    name: str
+    frames: tuple[pl.LazyFrame, ...]
+    columns: tuple[str, ...]
+    texts: frozenset[str]  # read as text: columns of other kinds than numbers and booleans, or of several
+    is_text: bool
+    twice: frozenset[str] = frozenset()  # names that several columns have: nobody knows which one is meant
+    options: ReadOptions = AS_USUAL
+    paths: tuple[str, ...] = ()  # on the disk
+    is_copy: bool = False  # of standard input or a pipe
+    replaced: dict[str, bool] = field(default_factory=dict)  # what is to be replaced: whether a cell so far holds it
+
+    def check(self, roles: Mapping[str, Sequence[str]]) -> None:
+        """Raise a DataError that lists the columns, unless each of those that play these roles is one."""
+        check_columns(self.name, self.columns, roles, is_text=self.is_text)
+        for column in (name for names in roles.values() for name in names):
+            if column in self.twice:
+                raise self.ambiguous(column)
+
+    def ambiguous(self, column: str) -> DataError:
+        """What is wrong with a name that several columns have."""
+        return DataError(f"{self.name} has several columns {column!r}; rename all of them but one")
+
+    def batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """These columns of all rows, a batch at a time."""
+        for frame in self.frames:
+            with reading(self.name):
+                # As they lie in the file: an expression here would make polars hold twice as many rows.
+                wanted = frame.select(self._in_order(names))
+                for part in wanted.collect_batches(engine="streaming") if self.is_text else _stretches(wanted):
+                    yield from map(self._uniform, part.iter_slices(_BATCH))
+
+    def head(self, names: Sequence[str], most: int) -> pl.DataFrame:
+        """These columns of the first rows."""
+        with reading(self.name):
+            parts: list[pl.DataFrame] = []
+            for frame in self.frames:
+                wanted = most - sum(map(len, parts))
+                if parts and wanted <= 0:
+                    break
+                first = frame.select(self._in_order(names)).head(wanted)
+                parts.append(self._uniform(first.collect(engine="streaming")))
+            found: pl.DataFrame = polars().concat(parts, how="vertical_relaxed")
+        return found
+
+    def _in_order(self, names: Sequence[str]) -> list[str]:
+        return [name for name in self.columns if name in names]
+
+    def _uniform(self, batch: pl.DataFrame) -> pl.DataFrame:
+        texts = [name for name in batch.columns if name in self.texts]
+        return self._rewritten(batch.cast(dict.fromkeys(texts, polars().String)) if texts else batch)
+
+    def table(self) -> pl.DataFrame:
+        """All columns of all rows; those of other kinds than text as they are."""
+        with reading(self.name):
+            whole: pl.DataFrame = polars().concat([part.collect() for part in self.frames], how="diagonal_relaxed")
+        return self._rewritten(whole)
+
+    def _rewritten(self, batch: pl.DataFrame) -> pl.DataFrame:
+        pl = polars()
+        if unseen := [old for old in replaced_words(self.options.replace) if not self.replaced.get(old)]:
+            texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
+            cells = batch.select(texts.str.strip_chars())  # once, not for each of the words
+            self.replaced.update({old: any((own == old).any() for own in cells) for old in unseen})
+        return rewritten(self.options, batch)
+
+    def precision(self, column: str) -> np.dtype[Any]:
+        """The precision of the numbers in a column."""
+        from metrifair.auditing.columns import precision_of  # noqa: PLC0415  # imports torch
+
+        return precision_of(frame.collect_schema()[column] for frame in self.frames)
+
+    def rows(self) -> int | None:
+        """How many rows there are, where files say so; None for text, which would have to be read."""
+        if self.is_text:
+            return None
+        with reading(self.name):
+            return sum(map(_rows, self.frames))
+
+
+def _rows(frame: pl.LazyFrame) -> int:
+    return int(frame.select(polars().len()).collect(engine="streaming").item())
+
+
+def _stretches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """All rows of a file that need not be read from its beginning: asked for batches, polars reads far ahead."""
+    for start in range(0, _rows(frame), _STRETCH):
+        yield frame.slice(start, _STRETCH).collect(engine="streaming")
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str], options: ReadOptions = AS_USUAL) -> Iterator[FileTable]:
+    """The file, the files of a pattern, or "-": standard input, csv unless the options say otherwise.
+
+    What cannot be read twice (standard input, a pipe) is first written to a temporary file, and so is text that is not
+    UTF-8.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise DataError(
+            f"path must be the path of a file, got a {type(path).__name__}; name several files by a pattern such as "
+            "'scores-*.csv', or count each (metrifair count) and add the counts up (metrifair merge)"
+        )
+    given = os.fspath(path)
+    file = Path(given)
+    is_stream = given == "-" or file.is_fifo() or file.is_char_device() or file.is_socket()
+    name = "standard input" if given == "-" else given
+    # Temporary copies live as long as the table: an audit may count its rows again.
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="metrifair-"))) if is_stream else None
+        if folder is None:
+            found = _expanded(given)
+            files = {found[0]: given} if len(found) == 1 else {one: one for one in found}
+        else:
+            options = replace(options, format=options.format or ("csv" if given == "-" else format_of(given)))
+            copy = folder / "input"
+            with (
+                copy.open("wb") as target,
+                nullcontext(sys.stdin.buffer) if given == "-" else file.open("rb") as stream,
+            ):
+                shutil.copyfileobj(stream, target, 2**20)
+            files = {str(copy): name}
+        source = replace(_source(name, files, options, stack), is_copy=is_stream)
+        weakref.finalize(source, stack.pop_all().close)
+        yield source
+        if unseen := [old for old, seen in source.replaced.items() if not seen]:
+            warnings.warn(
+                MetrifairWarning(
+                    f"names {', '.join(map(repr, unseen))}, which no cell of the columns that were read holds",
+                    argument="replace",
+                    remedy="look for another spelling",
+                ),
+                stacklevel=4,
+            )
+
+
+def _expanded(given: str) -> list[str]:
+    """The files that a path or pattern names, in order."""
+    if Path(given).is_dir():
+        raise DataError(f"{given} is a folder; name its files with a pattern such as '{Path(given, '*.parquet')}'")
+    found = matching(given)
+    if not found and glob.has_magic(given):
+        raise DataError(f"no file matches the pattern {given!r}")
+    if not found:
+        raise DataError(f"there is no file {given}")
+    return found
+
+
+def matching(given: str) -> list[str]:
+    """The files of that name, or else those that match it as a pattern, in order; none is no error."""
+    if Path(given).is_file():
+        return [given]
+    return sorted(name for name in glob.glob(given, recursive=True) if Path(name).is_file())  # noqa: PTH207
+
+
+def _source(name: str, files: Mapping[str, str], options: ReadOptions, stack: ExitStack) -> FileTable:
+    """What the files hold, which are given with their names; copies of them end with the stack."""
+    kinds = {options.format or format_of(file) for file in files}
+    if len(kinds) > 1:
+        raise DataError(f"{name} matches files of several formats: {', '.join(sorted(kinds))}; name one of them")
+    kind = kinds.pop()
+    check_kind(options, name, kind)
+    for file, called in files.items():
+        _check_readable(file, called, is_text=kind in TEXT and is_utf8(options))
+    paths = tuple(files)  # provenance names these, not copies
+    files = files if is_utf8(options) else _in_utf8(files, options, stack)
+    frames = [_scanned(file, called, kind, options) for file, called in files.items()]
+    schemas = [frame.collect_schema() for frame in frames]
+    columns = [tuple(schema.names()) for schema in schemas]
+    for file, found in zip(files.values(), columns, strict=True):
+        if set(found) != set(columns[0]):
+            other, first = min(set(found) ^ set(columns[0])), next(iter(files.values()))
+            raise DataError(f"{file} and {first} have different columns: only one of them has {other!r}")
+    texts = set()
+    for column in columns[0]:  # numbers of any kind stay, and columns that are text, or booleans, in all files
+        types = {schema[column] for schema in schemas}
+        same = types in ({polars().String}, {polars().Boolean})
+        if not same and not all(one.is_numeric() for one in types):
+            texts.add(column)
+    twice = frozenset(column for file in files for column in _named_twice(file, kind, options))
+    is_text = kind in (*TEXT, "excel")
+    return FileTable(name, tuple(frames), columns[0], frozenset(texts), is_text, twice, options, paths)
+
+
+def _in_utf8(files: Mapping[str, str], options: ReadOptions, stack: ExitStack) -> dict[str, str]:
+    """Copies of text files that polars can read."""
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="metrifair-")))
+    copies = {str(folder / f"{place}.txt"): called for place, called in enumerate(files.values())}
+    for file, copy in zip(files, copies, strict=True):
+        write_utf8(file, files[file], str(options.encoding), Path(copy))
+    return copies
+
+
+def _scanned(file: str, name: str, kind: str, options: ReadOptions) -> pl.LazyFrame:
+    library = polars()
+    if kind == "excel":
+        frame: pl.LazyFrame = excel_sheet(file, name, options).lazy()
+        names = frame.collect_schema().names()
+    else:
+        text = {"infer_schema": False, "glob": False, "has_header": options.header}
+        scan = {
+            "csv": partial(library.scan_csv, separator=separator_for(options, kind), **text),
+            "tsv": partial(library.scan_csv, separator=separator_for(options, kind), **text),
+            "parquet": partial(library.scan_parquet, glob=False),
+            "arrow": library.scan_ipc,
+            "ndjson": library.scan_ndjson,
+        }[kind]
+        place = glob.escape(file) if kind in ("arrow", "ndjson") else file  # which polars always takes for patterns
+        with reading(name):
+            frame = scan(place)
+            names = frame.collect_schema().names()
+            if kind == "ndjson":
+                frame = library.scan_ndjson(place, schema_overrides=dict.fromkeys(names, library.String))
+    if not names:
+        raise DataError(f"{name} has no columns")
+    return frame if options.header else frame.rename({old: str(new) for new, old in enumerate(names, 1)})
+
+
+def _named_twice(file: str, kind: str, options: ReadOptions) -> list[str]:
+    """Names that several columns of a csv or tsv file have; polars would rename all but the first."""
+    if kind not in ("csv", "tsv") or not options.header:
+        return []
+    with reading(file):
+        first = polars().read_csv(
+            file, has_header=False, n_rows=1, infer_schema=False, separator=separator_for(options, kind), glob=False
+        )
+    return [name for name, count in Counter(first.row(0) if len(first) else ()).items() if count > 1 and name]
+
+
+def _check_readable(file: str, name: str, *, is_text: bool) -> None:
+    """Raise a DataError unless the file can be opened and is not empty, and text where that is asked for."""
+    try:
+        with Path(file).open("rb") as stream:
+            start = stream.read(4096)
+    except PermissionError:
+        raise DataError(f"{name} cannot be read: no permission") from None
+    except OSError as error:
+        raise DataError(f"{name} cannot be read: {error.strerror}") from None
+    if not start:
+        raise DataError(f"{name} is empty")
+    encoding = next((encoding for mark, encoding in _MARKS.items() if start.startswith(mark)), None)
+    if encoding is not None and is_text:
+        raise DataError(f"{name} is {encoding.upper()} text", remedy=Remedy("encoding", encoding))
+    compressed = file.endswith((".gz", ".zst"))
+    if is_text and not compressed and b"\0" in start:
+        raise DataError(f"{name} is not text", remedy=Remedy("format", detail=" if it is a table of another kind"))

@@ -1,0 +1,334 @@
+"""What users say of a file: its format and encoding, and how numbers and dates are written in it.
+
+Cells are rewritten once, where they are read: numbers with a point, dates as 2026-01-31. Nothing after that knows how
+they were written.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from metrifair.errors import DataError, Remedy
+from metrifair.support.checks import check_known, check_switches, require
+from metrifair.support.files import reason_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+}
+FORMATS = ("csv", "tsv", "parquet", "arrow", "ndjson", "excel")
+TEXT = ("csv", "tsv", "ndjson")
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case: not a number, label or target
+LIKE_MISSING = (
+    *MISSING[1:],
+    "n.a.",
+    "#n/a",
+    "<na>",
+    "nil",
+    "-",
+    "--",
+    "unknown",
+    "missing",
+    "not available",
+    "not known",
+    "not stated",
+    "not specified",
+    "unspecified",
+    "undefined",
+)  # names of groups that may stand for it
+COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"  # a number with a decimal comma
+_POINT = r"^\s*[+-]?\d+\.\d+\s*$"
+DAY_OR_MONTH = r"^\s*\d{1,2}[./-]\d{1,2}[./-]\d{4}([T ]|\s*$)"  # a date that begins with one of the two
+_DAY_FIRST = r"^\s*(0?[1-9]|[12]\d|3[01])[./-](0?[1-9]|1[0-2])[./-](\d{4})(?:[T ]+(\d{2}:\d{2}.*?))?\s*$"
+_WRITTEN = {"True": "1", "False": "0"}  # booleans, as they stand for decisions
+_OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods")
+
+
+def polars() -> Any:
+    """The library that reads files."""
+    return require("polars", extra="cli", purpose="auditing files")
+
+
+def absent_words(missing: str | Sequence[str]) -> tuple[list[str], list[float]]:
+    """What stands for a missing value: in text, in lower case and however a number is written; and among numbers.
+
+    >>> absent_words(["N/A", "-9"])
+    (['n/a', '-9', '-9.0'], [-9.0])
+    """
+    given = [missing] if isinstance(missing, str) else list(missing)
+    if not all(isinstance(word, str) for word in given):
+        raise DataError(
+            "must be text that stands for a missing value, such as 'N/A' or '-9'", argument="missing", received=missing
+        )
+    words, values = dict.fromkeys(word.strip().lower() for word in given), list[float]()
+    for word in list(words):
+        with suppress(ValueError):
+            if isfinite(value := float(word)):
+                values.append(value)
+                words |= dict.fromkeys([str(value), *([str(int(value))] if value.is_integer() else [])])
+    return list(words), values
+
+
+def replaced_words(replace: Mapping[str, object] | None) -> dict[str, str]:
+    """What is read in place of which text, as cells hold both.
+
+    >>> replaced_words({" yes ": True, "no": 0})
+    {'yes': '1', 'no': '0'}
+    """
+    pairs = list(replace.items()) if isinstance(replace, Mapping) else []
+    texts = [new if isinstance(new, str) else _WRITTEN.get(str(new), str(new)) for _, new in pairs]
+    if replace is not None and not (
+        pairs and all(isinstance(one, str) and one.strip() for one in [*texts, *(old for old, _ in pairs)])
+    ):
+        raise DataError(
+            "must map text to what is read in its place",
+            argument="replace",
+            received=replace,
+            remedy=Remedy("missing", detail=" for what stands for a missing value"),
+        )
+    found: dict[str, str] = {}
+    for (old, new), text in zip(pairs, texts, strict=True):
+        if text.lower() in ("none", "nan", "nat", "<na>") and not isinstance(new, str):
+            raise DataError(
+                f"must not read {old!r} as {new!r}", argument="replace", remedy=Remedy("missing", old, " instead")
+            )
+        if old.strip() in found:
+            raise DataError(f"names {old.strip()!r} twice", argument="replace", remedy="name it once")
+        found[old.strip()] = text
+    return found
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is read.
+
+    Parameters
+    ----------
+    format : {"csv", "tsv", "parquet", "arrow", "ndjson", "excel"}, default=None
+        File format. By default the ending of the name; standard input is csv.
+    separator : str, default=None
+        Column separator of a text file. By default "," in csv (";" where ``decimal`` is a comma) and a tab in tsv.
+    decimal : {".", ","}, default="."
+        Decimal sign of numbers in text.
+    encoding : str, default=None
+        Encoding of a text file, such as "cp1252" or "utf-16"; by default UTF-8.
+    header : bool, default=True
+        Whether the first row of a csv, tsv or Excel file names the columns. Otherwise the names are "1", "2", ...
+    day_first : bool, default=False
+        Whether dates in text begin with the day, such as 31.12.2026 or 31/12/2026.
+    sheet : str, default=None
+        Sheet of an Excel file with several sheets.
+    missing : str or sequence of str, default=()
+        Missing values, besides empty cells, in all columns, in any case: such as "N/A" or "-9". In scores, weights and
+        labels "NA", "N/A", "NaN", "null", "none" and "?" are always missing; in groups they are names.
+    replace : dict of str to object, default=None
+        Replacements of text, in all text columns, such as ``{"Approved": 1, "Declined": 0}``.
+
+    Examples
+    --------
+    >>> ReadOptions(decimal=",", encoding="cp1252").decimal
+    ','
+    """
+
+    format: str | None = None
+    separator: str | None = None
+    decimal: str = "."
+    encoding: str | None = None
+    header: bool = True
+    day_first: bool = False
+    sheet: str | None = None
+    missing: str | Sequence[str] = ()
+    replace: Mapping[str, object] | None = None
+
+    def __post_init__(self) -> None:
+        absent, _ = absent_words(self.missing)
+        if both := next((word for word in replaced_words(self.replace) if word.lower() in absent), None):
+            raise DataError(f"both name {both!r}", argument=("replace", "missing"), remedy="name it in one of them")
+        if self.format is not None:
+            check_known("format", self.format, FORMATS)
+        check_known("decimal", self.decimal, (".", ","))
+        check_switches(header=self.header, day_first=self.day_first)
+        if self.encoding is not None:
+            try:
+                "".encode(self.encoding)
+            except (LookupError, TypeError):
+                raise DataError(
+                    "must be one that Python knows, such as 'cp1252', 'latin-1' or 'utf-16'",
+                    argument="encoding",
+                    received=self.encoding,
+                ) from None
+
+
+def is_utf8(options: ReadOptions) -> bool:
+    """Whether text is read as it lies in the file."""
+    return options.encoding is None or codecs.lookup(options.encoding).name == "utf-8"
+
+
+def check_kind(options: ReadOptions, name: str, kind: str) -> None:
+    """Raise a DataError for what a file of this kind does not have."""
+    options_by_kind = (
+        ("header", not options.header, ("csv", "tsv", "excel"), "always names its columns"),
+        ("encoding", not is_utf8(options), TEXT, "has no encoding of its own"),
+        ("sheet", options.sheet is not None, ("excel",), "has no sheets"),
+    )
+    for argument, passed, kinds, why in options_by_kind:
+        if passed and kind not in kinds:
+            raise DataError(f"{name} is {kind}, which {why}", remedy=Remedy(argument, leave_out=True))
+
+
+def separator_for(options: ReadOptions, kind: str) -> str:
+    """What stands between columns; a tab may be written as a shell writes it."""
+    usual = "\t" if kind == "tsv" else ";" if options.decimal == "," else ","
+    separator = {None: usual, "\\t": "\t"}.get(options.separator, options.separator)
+    if separator is None or len(separator.encode()) != 1 or separator in '"\r\n':
+        raise DataError("must be one character, such as ';' or '|'", argument="separator", received=options.separator)
+    return separator
+
+
+def rewritten(options: ReadOptions, frame: pl.DataFrame) -> pl.DataFrame:
+    """The table with numbers, dates, gaps and what is replaced in the one way that is read everywhere."""
+    pl, (words, values) = polars(), absent_words(options.missing)
+    if words:
+        texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum)
+        frame = frame.with_columns(
+            *(
+                pl.when(~pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase().is_in(words)).then(name)
+                for name in frame.select(texts).columns
+            ),
+            *(
+                pl.when(~pl.col(name).cast(pl.Float64).is_in(values)).then(name)
+                for name in frame.select(pl.selectors.numeric()).columns
+            ),
+        )
+    if options.decimal == "." and not options.day_first and not options.replace:
+        return frame
+    texts = (pl.String, pl.Categorical, pl.Enum) if options.replace else (pl.String,)
+    for column in frame:
+        if options.replace and (column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype.is_temporal()):
+            _check_untouched(options, column)
+    return frame.with_columns(
+        [_rewritten_column(options, column.cast(pl.String)) for column in frame if column.dtype in texts]
+    )
+
+
+def _check_untouched(options: ReadOptions, column: pl.Series) -> None:
+    """Raise a DataError where a column that is not text holds what is to be replaced: csv would replace it."""
+    words, values = absent_words(list(replaced_words(options.replace)))
+    is_number, pl = column.dtype.is_numeric(), polars()
+    strange = column.filter(column.cast(pl.Float64).is_in(values) if is_number else column.cast(pl.String).is_in(words))
+    if len(strange):
+        raise DataError(
+            f"is for text, and names {strange[0]!r}, which the column {column.name!r} holds as {column.dtype}",
+            argument="replace",
+            remedy="change it where the file is written, or write the file as csv",
+        )
+
+
+def _rewritten_column(options: ReadOptions, column: pl.Series) -> pl.Series:
+    pl = polars()
+    one = pl.col(column.name)
+    if options.replace:
+        new = replaced_words(options.replace)
+        column = column.str.strip_chars().replace_strict(new, default=column, return_dtype=pl.String)
+    found = column.to_frame()
+    if options.decimal == ",":
+        commas, points = column.str.contains(COMMA), column.str.contains(_POINT)
+        if commas.any() and points.any():
+            raise DataError(
+                f"the column {column.name!r} holds {column.filter(commas)[0]!r} and {column.filter(points)[0]!r}: "
+                "numbers with a comma and with a point; write all of them in one way"
+            )
+        found = found.with_columns(pl.when(one.str.contains(COMMA)).then(one.str.replace(",", ".")).otherwise(one))
+    if options.day_first:
+        day, month, year, time = (one.str.extract(_DAY_FIRST, place) for place in (1, 2, 3, 4))
+        date = pl.concat_str([year, month.str.zfill(2), day.str.zfill(2)], separator="-")
+        whole = pl.when(time.is_null()).then(date).otherwise(pl.concat_str([date, time], separator=" "))
+        found = found.with_columns(pl.when(day.is_not_null()).then(whole).otherwise(one).alias(column.name))
+    return found.to_series()
+
+
+AS_USUAL = ReadOptions()
+
+
+def format_of(name: str) -> str:
+    """What a file is, by the ending of its name."""
+    suffixes = Path(name).suffixes
+    suffix = suffixes[-1].lower() if suffixes else ""
+    if suffix in (".gz", ".zst") and len(suffixes) > 1 and SUFFIXES.get(suffixes[-2].lower()) in TEXT:
+        suffix = suffixes[-2].lower()
+    if suffix in _OTHER_SPREADSHEETS:
+        raise DataError(f"{name} is a spreadsheet of another kind; save it as .xlsx, or its sheet as csv")
+    if suffix not in SUFFIXES:
+        raise DataError(
+            f"{name} has {'no ending' if not suffix else f'the unknown ending {suffix!r}'}",
+            remedy=Remedy("format", detail=f", one of {', '.join(map(repr, FORMATS))}"),
+        )
+    return SUFFIXES[suffix]
+
+
+def write_utf8(file: str, name: str, encoding: str, copy: Path) -> None:
+    """Write a text file in UTF-8, a piece at a time."""
+    if file.endswith(".zst"):
+        raise DataError(f"{name} is compressed, and not in UTF-8; decompress it first")
+    try:
+        with (
+            gzip.open(file) if file.endswith(".gz") else Path(file).open("rb") as stored,
+            io.TextIOWrapper(stored, encoding=encoding, newline="") as text,
+            copy.open("w", encoding="utf-8", newline="") as target,
+        ):
+            while piece := text.read(2**20):
+                target.write(piece)
+    except UnicodeError:
+        remedy = Remedy("encoding", detail=", the one in which the file was saved")
+        raise DataError(f"{name} is not {encoding} text", remedy=remedy) from None
+    except (OSError, EOFError, zlib.error) as error:  # the latter two: a compressed file that was cut short or damaged
+        raise DataError(f"{name} cannot be read: {reason_of(error)}") from None
+
+
+def excel_sheet(file: str, name: str, options: ReadOptions) -> pl.DataFrame:
+    """The sheet of a workbook, all cells as text: a column of numbers may hold some of them as text."""
+    library, reader = require("fastexcel", extra="cli", purpose="reading Excel files"), polars()
+    try:
+        sheets = library.read_excel(file).sheet_names
+        if options.sheet is None and len(sheets) > 1:
+            remedy = Remedy("sheet", detail=f", one of {', '.join(map(repr, sheets))}")
+            raise DataError(f"{name} has several sheets", remedy=remedy)
+        if options.sheet is not None:
+            check_known("sheet", options.sheet, sheets)
+        frame: pl.DataFrame = reader.read_excel(
+            file,
+            sheet_name=options.sheet or sheets[0],
+            has_header=options.header,
+            read_options={"dtypes": "string"},
+            raise_if_empty=False,
+        )
+    except library.FastExcelError as error:
+        raise DataError(f"{name} cannot be read as an Excel file: {str(error).splitlines()[0][:200]}") from None
+    # Excel knows no days without a time.
+    days = [
+        column.name
+        for column in frame
+        if column.null_count() < len(column) and column.str.contains(r"^\d{4}-\d{2}-\d{2} 00:00:00$").all()
+    ]
+    return frame.with_columns(reader.col(days).str.head(10))

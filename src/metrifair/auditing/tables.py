@@ -1,0 +1,473 @@
+"""The rows of a table, counted by the engine that has them: only counts leave it.
+
+Any frame that narwhals knows, lazy or eager: polars, pandas, DuckDB, Dask, Spark, and all that Ibis speaks to. The
+first query asks for the cells and the range of the scores, the second for counts by cell and bin, and further ones cut
+up the bins that matter, found by a filter. The number of a bin is an expression that every engine knows: the largest
+integer below (score - base) x a power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial, reduce
+from math import frexp
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from metrifair.auditing.bins import BinnedScores, Bins, Counter, Entries, Scale, Steps, bins_for, joined, steps_of
+from metrifair.auditing.columns import (
+    ColumnLevels,
+    Roles,
+    check_range,
+    check_values,
+    levels_for,
+    numbers,
+    precision_of,
+    used_codes,
+)
+from metrifair.auditing.connections import Connected, answer_of
+from metrifair.auditing.decisions import at_or_above
+from metrifair.auditing.files import check_columns
+from metrifair.auditing.formats import absent_words, polars
+from metrifair.auditing.request import MOST_LEVELS
+from metrifair.auditing.sample import UNUSABLE
+from metrifair.auditing.source import MOST_CELLS, CellTable, ColumnCells
+from metrifair.errors import DataError, Remedy
+from metrifair.problem.predictions import value_counts
+from metrifair.problem.values import canonical
+from metrifair.support.arrays import Booleans, Floats, Integers
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_LISTED = 11  # values: a message shows ten, and that there are more
+_MOST_BINS = 2**14  # engines group by few keys faster than by many, and few bins have to be looked into
+_MANY_ROWS = 2**24  # beyond, there are twice as many: too many rows to hold would lie in those that matter
+_MOST_RANGES = 512  # stretches of scores that one query looks into
+_MOST_CUT = 1024  # bins that are cut at a time
+_HEAVY = 2**-10  # of the rows: a bin with more of them shows too little of a distribution, and is cut at once
+_HEAVY_PASSES = 4
+_LARGEST_POWER = 1000  # of two, that numbers bins
+_LARGEST_NUMBER = 62  # of a bin, as a power of two
+_MOST_VALUES = 2**21  # of a number that are looked at to cut it
+
+
+def _known(schema: Mapping[str, Any], missing: str | Sequence[str], column: str) -> nw.Expr:
+    """A column, null where it says that a value is missing."""
+    (words, values), own, kind = absent_words(missing), nw.col(column), schema[column]
+    if kind.is_numeric():
+        return nw.when(~own.cast(nw.Float64).is_in(values)).then(own) if values else own
+    if not words or kind == nw.Boolean:
+        return own
+    text = own if kind == nw.String else own.cast(nw.String)
+    return nw.when(~text.str.strip_chars().str.to_lowercase().is_in(words)).then(own)
+
+
+def _scores(roles: Roles, schema: Mapping[str, Any], known: Callable[[str], nw.Expr], column: str) -> nw.Expr:
+    """A column of scores as numbers; of decisions, 1 where the decision is the favorable one, 0 for any other."""
+    favorable = roles.favorable_decision
+    if favorable is None:
+        return known(column).cast(nw.Float64)
+    if schema[column] == nw.String:
+        return (known(column).str.strip_chars() == str(favorable).strip()).cast(nw.Int64).cast(nw.Float64)
+    value = canonical(favorable)
+    if not isinstance(value, int | float):  # of no number or boolean
+        raise DataError(
+            f"is no value of the column {column!r}, which holds {schema[column]}",
+            argument="favorable_decision",
+            received=favorable,
+        )
+    same = known(column) == (bool(value) if schema[column] == nw.Boolean else value)
+    return same.cast(nw.Int64).cast(nw.Float64)
+
+
+def _value_counts(name: str, frame: Any, column: str, secrets: Sequence[str]) -> str:
+    """The most frequent values of a column with their counts."""
+    counted = frame.lazy().select(value=nw.col(column)).drop_nulls().group_by("value").agg(rows=nw.len())
+    ordered = counted.sort("rows", "value", descending=[True, False]).head(_LISTED)
+    return value_counts(answer_of(name, lambda: ordered.collect().rows(), secrets))
+
+
+@dataclass
+class TableRows(ColumnCells):
+    """The rows of a table that can be used, as cells and bins, which the table's engine counts."""
+
+    name: str
+    frame: nw.LazyFrame[Any]  # whose columns are key_0, key_1, ..., score and weight
+    roles: Roles
+    max_groups: int = MOST_LEVELS
+    levels: list[ColumnLevels] = field(default_factory=list)
+    cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
+    ends: tuple[float, float] = (0.0, 0.0)
+    used: int = 0  # rows that count
+    beyond: bool = False  # whether others have scores that lie beyond theirs
+    secrets: tuple[str, ...] = ()  # that no message may show
+    kinds: Mapping[str, Any] = field(default_factory=dict)  # types of the columns of scores, which count as float64
+    beside: tuple[str, ...] = ()  # scores of other models, which all_rows() has too: beside_0, beside_1, ...
+    most_in_memory: ClassVar[int] = 2**22  # engines find few rows faster than they count many of them once more
+
+    @classmethod
+    def of(
+        cls,
+        place: Connected,
+        roles: Roles,
+        *,
+        max_groups: int = MOST_LEVELS,
+        beside: tuple[str, ...] = (),
+        missing: str | Sequence[str] = (),
+    ) -> TableRows:
+        """The rows of whatever narwhals knows; a DataError for anything else, and for columns that are not there."""
+        name, secrets = place.name, place.secrets
+        try:
+            frame = nw.from_native(place.table)
+        except TypeError:
+            raise DataError(
+                "table must be a data frame, or a table of DuckDB, Ibis, Dask or Spark, got "
+                f"{type(place.table).__name__}; for a file use audit_file"
+            ) from None
+        scores = roles.score, *beside
+        check_columns(name, answer_of(name, lambda: frame.columns, secrets), roles.by_role | {"score": scores})
+        # Other columns may have types that nothing here knows.
+        frame = frame.select(list(dict.fromkeys((*roles.columns, *beside))))
+        schema = answer_of(name, frame.collect_schema, secrets)
+        numeric = *(("score", one) for one in scores), ("weight", roles.weight), *(("group", one) for one in roles.cuts)
+        for role, column in numeric:
+            kind = nw.Float64() if column is None else schema[column]
+            if role == "score" and roles.favorable_decision is not None:
+                continue
+            if not (kind.is_numeric() or kind == nw.Boolean):
+                remedies: list[Remedy | str] = ["cast it in a query or a view"]
+                if role == "score":
+                    values = _value_counts(name, frame, str(column), secrets)
+                    remedies.insert(0, Remedy("favorable_decision", detail=f" with one of these values: {values}"))
+                raise DataError(f"the {role} column {column!r} of {name} holds {kind}, not numbers", remedy=remedies)
+        known = partial(_known, schema, missing)
+        score = partial(_scores, roles, schema, known)
+        columns = [known(column).alias(f"key_{place}") for place, column in enumerate(roles.keys)]
+        columns.append(score(roles.score).alias("score"))
+        if roles.weight is not None:
+            columns.append(known(roles.weight).cast(nw.Float64).alias("weight"))
+        kinds = {"score": schema[roles.score]} | {f"beside_{place}": schema[one] for place, one in enumerate(beside)}
+        columns += [score(one).alias(f"beside_{place}") for place, one in enumerate(beside)]
+        polars()  # in which answers come
+        if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, and all alike
+            frame = answer_of(name, partial(frame.lazy, "polars"))
+        return cls(name, frame.select(*columns), roles, max_groups, secrets=secrets, kinds=kinds, beside=beside)
+
+    def __post_init__(self) -> None:
+        self.levels = levels_for(self.roles, max_groups=self.max_groups)
+        for level in self.levels:
+            if level.cuts is not None:
+                self._cut(level, level.cuts)
+
+    def _cut(self, level: ColumnLevels, cuts: Floats) -> None:
+        """Take numbers for the largest of their band, and one beyond the last cut for those above it."""
+        key = f"key_{self.levels.index(level)}"
+        known = ~nw.col(key).is_null()
+        if self.frame.collect_schema()[key].is_float() and self._knows_nan:
+            known &= ~nw.col(key).is_nan()
+        beyond = float(cuts[-1]) + max(1.0, abs(float(cuts[-1])))
+        band = first_upto(nw.col(key), cuts, [nw.lit(largest) for largest in (*cuts.tolist(), beyond)])
+        self.frame = self.frame.with_columns(nw.when(known).then(band).alias(key))
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows there are, whether they can be used or not."""
+        return int(self.answer(self.frame.select(nw.len().alias("rows")))["rows"][0])
+
+    def all_rows(self) -> pl.DataFrame:
+        """All rows under the names of their columns, from counts of those that are equal, in an order of their own."""
+        others = [f"beside_{place}" for place in range(len(self.beside))]
+        kinds = [*self._keys, "score", *(["weight"] if self.weighted else []), *others]
+        counted = self.answer(self.frame.group_by(kinds, drop_null_keys=False).agg(nw.len().alias("rows")))
+        counted = counted.sort(kinds)
+        every = counted[np.repeat(np.arange(len(counted)), counted["rows"].to_numpy())]
+        columns = *self.roles.columns, *self.beside
+        wanted = {name: polars().col(kind) for name, kind in zip(columns, kinds, strict=True)}
+        for (own, kind), name in zip(self.kinds.items(), (self.roles.score, *self.beside), strict=True):
+            check_range(name, kind, (counted[own].min(), counted[own].max()))
+            if kind == nw.Float32:  # they were cast to float64, to be counted
+                wanted[name] = wanted[name].cast(polars().Float32)
+        return every.select(**wanted)
+
+    def sum_to_one(self, rounding: float) -> bool:
+        """Whether the scores of all models, where none is missing, can be probabilities of one model's classes.
+
+        As ``are_probabilities`` says it of rows; those of a first score that is the same everywhere tell nothing.
+        """
+        kinds = ["score", *(f"beside_{place}" for place in range(len(self.beside)))]
+        frame = self._with(kinds).with_columns(total=sum(map(nw.col, kinds[1:]), nw.col("score")))
+        ends = [nw.col(kind).min() for kind in kinds]
+        ends += [nw.col("score").max().alias("most"), nw.col("total").min(), nw.col("total").max().alias("largest")]
+        found = self.answer(frame.select(*ends)).row(0)
+        if None in found:
+            return False
+        *least, most, low, high = found
+        return bool(most > least[0] and min(least) >= -rounding and max(1 - low, high - 1) <= rounding)
+
+    def cut_number(self, level: ColumnLevels) -> None:
+        """Ask for the values of the number; the engine cuts it."""
+        key = f"key_{self.levels.index(level)}"
+        found = self.answer(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
+        values, rows = numbers("group", level.name, found[key]), found["rows"].to_numpy()
+        known = np.isfinite(values)
+        values, rows = values[known], rows[known].astype(np.float64)
+        ends = float(values.min()), float(values.max())
+        self._cut(level, level.cut_into_levels(values, rows, rows=int(rows.sum()), ends=ends))
+
+    def survey_once(self, threshold: float) -> CellTable:
+        """Ask for the cells there are, what they hold, and where the scores lie."""
+        above = at_or_above(nw.col("score"), threshold, precision_of([self.kinds["score"]]))
+        # PostgreSQL casts no booleans, and sums literals such as 1.0 to decimals.
+        selected = nw.when(above).then(1).otherwise(0).cast(nw.Float64)
+        by, ends = list[str](), {"low": nw.col("score").min(), "high": nw.col("score").max()}
+        sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum(), **ends}
+        frame = self._usable.with_columns(chosen=selected)
+        if self.weighted:  # rows of no weight are used, and do not count
+            weight = nw.col("weight")
+            frame = self._usable.with_columns(chosen=selected * weight, counts=weight != 0)
+            by.append("counts")
+            sums |= {"weight": weight.sum(), "least": weight.min(), "largest": weight.max()}
+        # More combinations than can be told apart are not fetched.
+        found, codes, used = self._grouped(frame, by, sums, 4 * MOST_CELLS)
+        left_out = self.rows - int(found["rows"].to_numpy()[used].sum())
+        if used.any():
+            low, high, *weights = (found[name].to_numpy()[used] for name in ("low", "high", *list(sums)[5:]))
+            extremes = (float(weights[0].min()), float(weights[1].max())) if weights else None
+            check_range(self.roles.score, self.kinds["score"], (float(low.min()), float(high.max())))
+            check_values(self.roles, (float(low.min()), float(high.max())), extremes)
+        if self.weighted:
+            used &= found["counts"].to_numpy().astype(np.bool_)
+        seen = found.filter(polars().Series(~used))
+        found, codes = found.filter(polars().Series(used)), [code[used] for code in codes]
+        # Values of one level, such as 0.0 and -0.0, are one cell.
+        distinct, cell = np.unique(np.array(codes).T, axis=0, return_inverse=True)
+        self.check_few(len(distinct))
+        self.cells = [tuple(codes_of) for codes_of in distinct.tolist()]
+        sums = [
+            np.bincount(cell.ravel(), found[name].to_numpy(), len(distinct)).astype(np.float64)
+            for name in ("rows", "weight" if self.weighted else "rows", "chosen")
+        ]
+        self.used = int(sums[0].sum())
+        if len(found):
+            self.ends = float(found["low"].to_numpy().min()), float(found["high"].to_numpy().max())
+            # Scores of rows that do not count may lie anywhere.
+            self.beyond = bool(((seen["low"] < self.ends[0]) | (seen["high"] > self.ends[1])).any())
+        return self.cell_table(self.name, sums, self.ends, {UNUSABLE: left_out})
+
+    @property
+    def counting(self) -> nw.LazyFrame[Any]:
+        """The rows that count, once they were surveyed; some of them may miss a group or label."""
+        frame = self._usable.filter(nw.col("weight") != 0) if self.weighted else self._usable
+        if self.beyond:
+            frame = frame.filter((nw.col("score") >= self.ends[0]) & (nw.col("score") <= self.ends[1]))
+        return frame
+
+    def count(self) -> BinnedScores:
+        """Ask for counts by cell and bin; the same bins can be looked into later."""
+        return BinnedScores(self.counted(), self.scale, self)
+
+    @property
+    def most(self) -> int:
+        """How many bins there may be."""
+        return min(_MOST_BINS << (self.used > _MANY_ROWS), bins_for(len(self.cells)))
+
+    @property
+    def scale(self) -> Scale:
+        """On which positions are."""
+        return Scale.between(*self.ends)
+
+    def counted(self) -> Bins:
+        """All rows in bins of equal width; those that hold a large share of the rows are cut until none does."""
+        low, high = self.ends
+        width, rows = np.array([high - low]), np.array([self.used])
+        bins = self._bins(self.counting, low, _power(self.most, width, rows, high - low))
+        for _ in range(_HEAVY_PASSES):
+            heavy = ~bins.single & (bins.rows > _HEAVY * bins.rows.sum())
+            if not heavy.any():
+                break
+            bins = joined(bins[~heavy], self.recount(bins[heavy], self.most))
+        return bins
+
+    def recount(self, parents: Bins, most: int) -> Bins:
+        """The rows of some bins in about ``most`` finer ones of equal width: bins that are too narrow for it stay."""
+        heaviest = np.argsort(-parents.rows * ~parents.single, kind="stable")[: min(_MOST_CUT, max(1, most // 2))]
+        chosen = np.sort(heaviest)
+        lowest = float(parents.low[chosen[0]])
+        width = parents.high[chosen] - parents.low[chosen]
+        power = _power(most, width, parents.rows[chosen], float(parents.high[chosen[-1]]) - lowest)
+        cut = np.zeros(len(parents), np.bool_)
+        cut[chosen[np.ldexp(width, power) >= 0.5]] = True
+        if not cut.any():
+            return parents
+        some = np.array_split(np.flatnonzero(cut), -(-int(cut.sum()) // _MOST_RANGES))
+        parts = [self._bins(self._under(parents[own]), lowest, power, parents[own]) for own in some]
+        return reduce(joined, parts, parents[~cut])
+
+    def steps(self, parents: Bins) -> Steps:
+        """The rows of some bins, counted at each of their distinct scores."""
+        found = [
+            self.by_cell(self._under(parents[some]), ["score"], self._sums(moments=False))
+            for some in np.array_split(np.arange(len(parents)), -(-len(parents) // _MOST_RANGES))
+        ]
+        scores, amount = (
+            np.concatenate([table[name].to_numpy() for table, _ in found])
+            for name in ("score", "total" if self.weighted else "rows")
+        )
+        rows = sum(int(table["rows"].sum()) for table, _ in found)
+        if rows != int(parents.rows.sum()):
+            raise self.changed()
+        cell = np.concatenate([own for _, own in found])
+        return steps_of(scores + 0.0, cell, amount, parents, self.scale)
+
+    def _bins(self, frame: nw.LazyFrame[Any], base: float, power: int, parents: Bins | None = None) -> Bins:
+        """The rows of a frame by number; with parents, those of each of them apart."""
+        scaled = (nw.col("score") - base) * float(np.ldexp(1.0, power))
+        # Cut off before it is cast: casting rounds in some engines.
+        position = nw.col("score") * self.scale.inverse - self.scale.low * self.scale.inverse
+        position = position * nw.col("weight") if self.weighted else position
+        frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), position=position)
+        by = ["number"]
+        if parents is not None:
+            leaves = [nw.lit(own) for own in range(len(parents))]
+            frame = frame.with_columns(parent=first_upto(nw.col("score"), parents.high, leaves))
+            by.append("parent")
+        found, cell = self.by_cell(frame, by, self._sums(moments=True))
+        keys = np.array([found[name].to_numpy().astype(np.int64) for name in reversed(by)])
+        distinct, number = np.unique(keys, axis=1, return_inverse=True)
+        number = number.ravel()
+        rows, low, high, moment, *weight = (found[name].to_numpy() for name in self._sums(moments=True))
+        counter = Counter(distinct.shape[1], len(self.cells), weighted=self.weighted)
+        counter.add_counted(number, cell, Entries(rows.astype(np.int64), low + 0.0, high + 0.0, moment, *weight))
+        if parents is None:
+            return counter.bins(self.scale)
+        parent: Integers = distinct[0]
+        if not np.array_equal(np.bincount(parent[number], rows, len(parents)), parents.rows):
+            raise self.changed()
+        return counter.bins(self.scale, parents, parent)
+
+    def _sums(self, *, moments: bool) -> dict[str, nw.Expr]:
+        found = {"rows": nw.len()}
+        if moments:
+            score = nw.col("score")
+            found |= {"low": score.min(), "high": score.max(), "moment": nw.col("position").sum()}
+        return found | ({"total": nw.col("weight").sum()} if self.weighted else {})
+
+    def _under(self, parents: Bins) -> nw.LazyFrame[Any]:
+        """The rows that lie in some bins. Neighbors are one stretch."""
+        apart = ~_is_next(parents, self.scale)
+        low, high = parents.low[np.append(True, apart)], parents.high[np.append(apart, True)]
+        score = nw.col("score")
+        # First from end to end: most rows need no closer look.
+        between = self.counting.filter((score >= float(low[0])) & (score <= float(high[-1])))
+        return between.filter(first_upto(score, high, [score >= float(one) for one in low]))
+
+    def by_cell(
+        self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr]
+    ) -> tuple[pl.DataFrame, Integers]:
+        """Sums by cell and these columns, and the cell of each row of them."""
+        found, codes, known = self._grouped(frame, by, sums)
+        found, codes = found.filter(polars().Series(known)), [code[known] for code in codes]
+        sizes = [len(level.values) + 1 for level in self.levels]
+        number = np.ravel_multi_index([np.asarray(code, np.int64) for code in codes], sizes)
+        cells = np.ravel_multi_index(tuple(np.array(self.cells).T), sizes)  # ascending, as the cells are
+        place = np.searchsorted(cells, number)
+        if (cells.take(place, mode="clip") != number).any():
+            raise self.changed()
+        return found, place
+
+    def _grouped(
+        self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr], most: int | None = None
+    ) -> tuple[pl.DataFrame, list[Any], Booleans]:
+        """Sums by keys and these columns, the codes of the keys, and which rows of the answer have a label."""
+        grouped = frame.group_by([*self._keys, *by], drop_null_keys=False)
+        sums_of = grouped.agg(*(one.alias(name) for name, one in sums.items()))
+        found = self.answer(sums_of if most is None else sums_of.head(most))
+        codes = [level.codes(found[name]) for level, name in zip(self.levels, self._keys, strict=True)]
+        return found, codes, used_codes(self.roles, codes)
+
+    def changed(self) -> DataError:
+        """What is wrong with a table whose second count is another than its first."""
+        return DataError(f"{self.name} changed while it was counted; audit a copy or a snapshot of it")
+
+    @property
+    def _keys(self) -> list[str]:
+        return [f"key_{place}" for place in range(len(self.roles.keys))]
+
+    @property
+    def _usable(self) -> nw.LazyFrame[Any]:
+        """The rows with a score and a weight; whether they have a label and a group is for the cells to say."""
+        return self._with(["score", *(["weight"] if self.weighted else [])])
+
+    def _with(self, names: Sequence[str]) -> nw.LazyFrame[Any]:
+        """The rows in which none of these columns is missing."""
+        frame = self.frame
+        for name in names:
+            frame = frame.filter(~nw.col(name).is_null())
+            frame = frame.filter(~nw.col(name).is_nan()) if self._knows_nan else frame
+        return frame
+
+    @cached_property
+    def _knows_nan(self) -> bool:
+        """False for databases such as SQLite, which have no NaN and refuse to look for one."""
+        if not self.frame.implementation.is_ibis():
+            return True
+        try:
+            self.frame.filter(nw.col("score").is_nan()).head(1).collect()
+        except Exception as error:
+            return "IsNan" not in str(error)
+        return True
+
+    def answer(self, query: nw.LazyFrame[Any]) -> pl.DataFrame:
+        """What a query finds; keys other than numbers and booleans as text, as in files."""
+        library = polars()
+
+        def ask() -> Any:
+            if query.implementation.is_polars():
+                return query.to_native().collect(engine="streaming")
+            return query.collect("polars").to_native()
+
+        found: pl.DataFrame = answer_of(self.name, ask, self.secrets)
+        kinds = {name: kind for name, kind in found.schema.items() if name.startswith("key_")}
+        texts = [name for name, kind in kinds.items() if not (kind.is_numeric() or kind == library.Boolean)]
+        return found.cast(dict.fromkeys(texts, library.String))
+
+
+def first_upto(value: nw.Expr, high: Floats, leaves: Sequence[nw.Expr]) -> nw.Expr:
+    """The leaf of the first stretch that ends at the value or above it.
+
+    A tree of questions: an engine asks few of them of each row, and follows no expression down very far.
+    """
+    middle = len(leaves) // 2
+    if middle == 0:
+        return leaves[0]
+    upper, lower = (first_upto(value, high[part], leaves[part]) for part in (slice(middle, None), slice(middle)))
+    return nw.when(value > float(high[middle - 1])).then(upper).otherwise(lower)
+
+
+def _is_next(parents: Bins, scale: Scale) -> Booleans:
+    """Whether no row lies between a bin and the one that follows: (bins - 1,)."""
+    if not parents.weighted:
+        upto = parents.before[:-1] + parents.counts[:-1]
+        return np.asarray((upto == parents.before[1:]).all(1))
+    between: Floats = scale.positions(parents.low[1:]) - scale.positions(parents.high[:-1])
+    return np.equal(between, parents.gap[:-1])
+
+
+def _power(most: int, width: Floats, rows: Integers, span: float) -> int:
+    """The largest power of two that cuts bins of these widths into at most so many that hold rows.
+
+    All of them lie in a stretch of length ``span``: numbers of bins must remain integers of 64 bits.
+    """
+    largest = min(_LARGEST_POWER, _LARGEST_NUMBER - frexp(span)[1])
+    low, high = -_LARGEST_POWER - 100, largest
+    while low < high:
+        middle = (low + high + 1) // 2
+        if np.minimum(np.ldexp(width, middle), rows).sum() <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,356 @@
+"""The fair classifier and the fair regressor, scikit-learn estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from metrifair.errors import DataError
+from metrifair.estimators.estimator import FairEstimator, linear_parts, output_of
+from metrifair.estimators.settings import ClassWeight, class_weights
+from metrifair.problem.problem import Problem
+from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
+from metrifair.support.signatures import as_in
+from metrifair.training import weighted_moments
+from metrifair.training.objective import BINARY, MULTICLASS, Task, regression
+
+
+@dataclass(eq=False, repr=False)
+class FairClassifier(ClassifierMixin, FairEstimator):
+    """A classifier with similar score distributions in all groups.
+
+    ``fit`` minimizes risk + strength x unfairness by a solver or by stochastic gradient steps. The unfairness is a
+    distance between the groups' score distributions. Prediction needs no groups.
+
+    The parameters are grouped by subject:
+
+    - Penalty: ``strength``, ``criterion``, ``metric``, ``estimate``, ``combine``, ``penalize``, ``contrast``,
+      ``intersectional``, ``continuous``, ``small_groups``.
+    - Model: ``model``, ``solver``, ``hidden``.
+    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``learning_rate_decay``, ``weight_decay``,
+      ``early_stopping``, ``standardize``.
+    - Computation: ``device``, ``random_state``, ``verbose``.
+    - Classes: ``pos_label``, ``class_weight``.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Penalty strength: the weight of the unfairness. 0 trains an ordinary classifier, which needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        Fairness criterion: ``statistical_parity``, ``equal_opportunity``, ``predictive_equality``, ``equalized_odds``,
+        ``risk_parity``, ``conditional_statistical_parity``, or a ``Criterion`` of your own.
+    metric : str or callable, default="energy"
+        Distance between distributions: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``, ``kolmogorov``,
+        ``total_variation``, or a function of two tensors.
+    estimate : {"rows", "population", "batch"}, default="rows"
+        Distance that the penalty estimates, for energy and mmd. ``"rows"``: the distance between the groups' training
+        rows, without bias and never negative. ``"population"``: the distance in the population, without bias, as in the
+        paper; on few rows it rewards spread at large strengths. ``"batch"``: the distance within each batch, which is
+        biased upwards. All other metrics use ``"batch"``.
+    combine : {"mean", "sum"}, default="mean"
+        How comparisons are combined. ``"mean"`` averages the penalty over pairs of groups and control strata, and sums
+        it over sets of labels and attributes. ``"sum"`` sums it over everything, as in the paper. Both are equal for
+        two groups.
+    penalize : {"prediction", "output"}, default="prediction"
+        Penalize predictions or outputs (probabilities or log-odds).
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest.
+        ``"independence"`` measures how much scores depend on the group: small groups count little, and a batch need not
+        contain every group.
+    intersectional : bool, default=False
+        Compare the intersections of several attributes instead of each attribute. By default each attribute has its own
+        penalty.
+    continuous : "auto", bool or list of str, default="auto"
+        Numeric attributes, such as age: the named columns, all, or none. The penalty of a numeric attribute is
+        ``energy_dependence``, and no groups are formed. ``"auto"`` selects numeric columns with more than 20 different
+        values and warns.
+    small_groups : {"leave_out", "error"}, default="leave_out"
+        Treatment of groups with fewer than two training rows (in a set of the criterion). ``"leave_out"`` excludes
+        them from the penalty and warns; ``"error"`` raises.
+    model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
+        Model to train: a network, a linear model, or a module of your own. A module maps the features to one output per
+        sample, or to one per class if there are more than two. Layers that keep running statistics, such as BatchNorm,
+        raise an error.
+    solver : {"auto", "lbfgs", "sgd"}, default="auto"
+        Training algorithm. ``"lbfgs"`` fits a linear model to all rows at once, on the CPU and independent of the seed.
+        ``"sgd"`` takes stochastic gradient steps. ``"auto"`` uses L-BFGS for linear models, unless ``epochs``,
+        ``batch_size`` or ``learning_rate`` is set, the metric has no useful gradient (kolmogorov, total_variation,
+        functions of your own), ``estimate="population"``, mmd has more than 2,000 rows, or X holds more than 100
+        million numbers.
+    hidden : sequence of int, default=(16,)
+        Units of the hidden layers, for ``"mlp"``. An empty sequence is a linear model.
+    batch_size : int or "auto", default="auto"
+        Rows per batch. By default, every step uses all rows of data sets of up to 1,000 rows (docs/defaults.md).
+    epochs : int or "auto", default="auto"
+        Passes over the data. By default as many as 150 to 1,000 steps need.
+    learning_rate : float or "auto", default="auto"
+        Learning rate of Adam; 0.005 by default.
+    learning_rate_decay : float or "auto", default="auto"
+        Factor of the learning rate after each epoch. By default the strength grows to its final value over the first
+        half of the steps, and the learning rate falls to 0 over the last half. With a number the strength is constant.
+    weight_decay : float, default=0.0
+        Weight of half the squared parameters of the standardized features.
+    early_stopping : bool or float, default=False
+        Share of the rows held out for validation (True: a tenth of each group and class). Training keeps the weights
+        with the lowest risk + strength x unfairness on them. Once the strength has reached its final value, training
+        stops after ten epochs without improvement. Every model of a frontier keeps its own best weights. Linear models
+        are then trained by stochastic gradient steps.
+    standardize : bool, default=True
+        Center and scale the features.
+    device : str, default="auto"
+        Device to train on. ``"auto"`` selects a CUDA device if there is one.
+    random_state : int, generator or None, default=None
+        Seed of the initial weights and the batches.
+    verbose : bool, default=False
+        Show a progress bar.
+    pos_label : object, default=None
+        The positive label, for equal opportunity and predictive equality. By default the last class.
+    class_weight : "balanced", dict or None, default=None
+        Weights of the classes in the loss: ``"balanced"`` gives all classes the same total weight, a dict gives one
+        number for each. Weights are scaled to a mean of 1 over all rows, so that ``strength`` keeps its meaning. The
+        unfairness ignores them. ``partial_fit`` uses the numbers of a dict unscaled.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes, in ascending order.
+    left_out_ : tuple of str
+        Groups that were too small to train on, with their numbers of rows.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X had them.
+    n_iter_ : int
+        Epochs of ``fit``, or iterations of the solver.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights of the features, in their own units; linear models only.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        What is added to them; linear models only.
+    n_updates_ : int
+        Steps of ``partial_fit``.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=400)
+    >>> X = generator.normal(size=(400, 3)) + a[:, None]
+    >>> y = (X.sum(1) + generator.normal(size=400) > 1.5).astype(int)
+    >>> from metrifair import unfairness
+    >>> for strength in (0.0, 10.0):
+    ...     model = FairClassifier(strength, random_state=0).fit(X, y, sensitive_features=a)
+    ...     print(round(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a), 1))
+    0.6
+    0.1
+    """
+
+    _: KW_ONLY
+    pos_label: object = None
+    class_weight: ClassWeight = None
+
+    def decision_function(self, X: Table) -> Floats:
+        """Outputs before the link: log-odds of the last of two classes, or one number per class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The outputs.
+        """
+        return output_of(self, X)
+
+    def predict_proba(self, X: Table) -> Floats:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        output = torch.as_tensor(output_of(self, X))
+        if output.ndim == 2:
+            return MULTICLASS.prediction(output).numpy()
+        probability = BINARY.prediction(output).numpy()
+        return np.stack([1 - probability, probability], axis=1)
+
+    def predict(self, X: Table) -> NDArray[Any]:
+        """The most probable class of each sample; of two that are equally probable, the positive one.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        output = output_of(self, X)
+        if output.ndim == 2:
+            chosen = output.argmax(1)
+        else:
+            chosen = (output >= 0 if self.scheme_.positive == 1 else output > 0).astype(int)
+        predicted: NDArray[Any] = self.classes_[chosen]
+        return predicted
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights of a linear model's features, in their own units: (1, n_features), or a row for each class."""
+        return linear_parts(self, "coef_")[0]
+
+    @property
+    def intercept_(self) -> Floats:
+        """What a linear model adds to them: (1,), or one number for each class."""
+        return linear_parts(self, "intercept_")[1]
+
+    def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
+        classes, labels = list(problem.scheme.classes), problem.labels
+        if len(classes) < 2 and stream:
+            raise DataError(
+                f"the stream begins with the class {classes} only; pass classes=, a list of all classes, to the first "
+                "partial_fit"
+            )
+        if len(classes) < 2 or labels is None:
+            raise DataError(f"y must hold at least two classes, got {len(classes)} class: {classes}")
+        return (BINARY, labels.astype(np.float64)) if len(classes) == 2 else (MULTICLASS, labels)
+
+    def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:
+        classes, given = self.classes_.tolist(), self.class_weight
+        counts = np.ones(len(classes))
+        if not stream:
+            counts = np.bincount(np.asarray(problem.labels), problem.weight, minlength=len(classes)).astype(np.float64)
+        elif isinstance(given, str):
+            raise DataError(
+                f"class_weight={given!r} needs the shares of the classes, which a stream does not tell; pass a dict"
+            )
+        found = class_weights(given, classes, counts)
+        return tuple(float(given.get(one, 1.0)) for one in classes) if stream and isinstance(given, Mapping) else found
+
+
+@as_in(FairClassifier)
+@dataclass(eq=False, repr=False)
+class FairRegressor(RegressorMixin, FairEstimator):
+    """A regressor with similar distributions of predictions in all groups.
+
+    With ``standardize`` the target too is centered and scaled, so that a strength means the same on every scale.
+
+    The parameters are grouped by subject:
+
+    - Penalty: ``strength``, ``criterion``, ``metric``, ``estimate``, ``combine``, ``penalize``, ``contrast``,
+      ``intersectional``, ``continuous``, ``small_groups``.
+    - Model: ``model``, ``solver``, ``hidden``.
+    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``learning_rate_decay``, ``weight_decay``,
+      ``early_stopping``, ``standardize``.
+    - Computation: ``device``, ``random_state``, ``verbose``.
+    - Target: ``loss``.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Penalty strength: the weight of the unfairness. 0 trains an ordinary regressor, which needs no groups.
+    criterion, metric, estimate, combine : as in FairClassifier
+    penalize : {"prediction", "output"}, default="prediction"
+        Penalize predictions or outputs. Both are the same here up to scale.
+    contrast, intersectional, continuous, small_groups : as in FairClassifier
+    model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
+        Model to train: a network, a linear model, or a module of your own from features to one output per sample.
+        Layers that keep running statistics, such as BatchNorm, raise an error.
+    solver, hidden, batch_size, epochs, learning_rate : as in FairClassifier
+    learning_rate_decay, weight_decay, early_stopping : as in FairClassifier
+    standardize : bool, default=True
+        Center and scale the features, and the target.
+    device, random_state, verbose : as in FairClassifier
+    loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
+        Loss of the risk.
+
+    Attributes
+    ----------
+    target_scaling_ : tuple of float
+        Center and spread of the target.
+    left_out_ : tuple of str
+        Groups that were too small to train on, with their numbers of rows.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X had them.
+    n_iter_ : int
+        Epochs of ``fit``, or iterations of the solver.
+    coef_ : ndarray of shape (n_features,)
+        Weights of the features, in the units of X and y; linear models only.
+    intercept_ : float
+        What is added to them; linear models only.
+    n_updates_ : int
+        Steps of ``partial_fit``.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=500)
+    >>> X = np.c_[generator.normal(size=500), a]
+    >>> y = X[:, 0] + (a == 0)
+    >>> model = FairRegressor(5.0, model="linear", random_state=0).fit(X, y, sensitive_features=a)
+    >>> [round(float(values[a == 0].mean() - values[a == 1].mean()), 1) for values in (y, model.predict(X))]
+    [1.2, 0.1]
+    """
+
+    _: KW_ONLY
+    loss: str = "squared_error"
+
+    def predict(self, X: Table) -> Floats:
+        """The predictions, on the scale of y.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
+        output = output_of(self, X)
+        center, spread = self.target_scaling_
+        return output * spread + center
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights of a linear model's features, (n_features,), in the units of X and y."""
+        coefficients: Floats = linear_parts(self, "coef_")[0][0] * self.target_scaling_[1]
+        return coefficients
+
+    @property
+    def intercept_(self) -> float:
+        """What a linear model adds to them."""
+        center, spread = self.target_scaling_
+        return float(linear_parts(self, "intercept_")[1][0] * spread + center)
+
+    def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
+        y = np.asarray(problem.labels)
+        if not hasattr(self, "scheme_"):
+            self.target_scaling_ = (0.0, 1.0)
+            if self.standardize and not stream:
+                distinct, place = np.unique(y, return_inverse=True)  # so that a weight of two is exactly two rows
+                weight = np.bincount(place, problem.weight)
+                mean, deviation = weighted_moments(torch.as_tensor(distinct).unsqueeze(1), torch.as_tensor(weight))
+                if bool(deviation.isinf()):
+                    raise DataError("y spreads so far that its square is infinite; rescale it")
+                self.target_scaling_ = (mean.item(), deviation.item())
+        center, spread = self.target_scaling_
+        return regression(self.loss), (y - center) / spread
