@@ -1,31 +1,46 @@
 """Mutation testing: how many small faults the fast tests of a room catch. `python -m benchmarks.mutate auditing`.
 
 Each mutant changes one expression of one file, in a copy of the package. A mutant that the tests pass has survived: it
-is equivalent to the original, or a test is missing.
+is equivalent to the original, or a test is missing. Only tests that run the changed line see the mutant, the quickest
+first, until they have taken 20 seconds; longer tests than --longest are left out. Processes are forked, after imports.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
-import importlib.util
+import importlib
+import itertools
+import multiprocessing
 import os
 import random
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "src/metrifair"
 ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "selection_rates": (["figures/selection_rates.py"], ["tests/figures"]),
-    "objective": (["training/objective.py"], ["tests/training"]),
+    "selection_rates": (
+        ["figures/selection_rates.py"],
+        ["tests/figures/test_selection_rates.py", "tests/figures/test_rate_oracles.py"],
+    ),
+    "objective": (["training/objective.py"], ["tests/training/test_objective.py"]),
+    "postprocessing": (["postprocessing"], ["tests/postprocessing", "tests/saving/test_postprocessors_saved.py"]),
 }
 """Files and tests of parts that are no folder; a folder has the tests of its name."""
 
@@ -47,6 +62,10 @@ _SWAPPED = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
+_SLOW_IMPORTS = ("hypothesis", "numpy", "pandas", "polars", "scipy.stats", "sklearn.linear_model", "torch")
+_FIRST = 12  # quickest tests, which run before the others are imported
+_TOGETHER = 20.0  # seconds that the tests of a mutant may take
+_SYMMETRIC = {"allclose", "array_equal", "gcd", "hypot", "isclose", "max", "maximum", "min", "minimum"}
 _NO_VALUES = {"annotation", "returns", "decorator_list", "bases", "exc"}  # parts of a statement that compute nothing
 
 
@@ -55,6 +74,7 @@ class Mutant(NamedTuple):
 
     file: Path
     line: int
+    last: int
     kind: str
     before: str
     after: str
@@ -81,7 +101,8 @@ def _constants(node: ast.Constant) -> Iterator[tuple[str, ast.expr]]:
 
 def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     plain = [arg for arg in node.args if not isinstance(arg, ast.Starred)]
-    if len(plain) == len(node.args) >= 2:
+    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    if len(plain) == len(node.args) >= 2 and name not in _SYMMETRIC:
         yield "arguments", ast.Call(node.func, [node.args[1], node.args[0], *node.args[2:]], node.keywords)
     for place, keyword in enumerate(node.keywords):
         if keyword.arg is not None and "weight" in keyword.arg and not isinstance(keyword.value, ast.Constant):
@@ -145,7 +166,7 @@ def mutants(file: Path, root: Path, most: int | None = None, seed: int = 0) -> l
     if most is not None and len(every) > most:
         every = random.Random(f"{seed} {file}").sample(every, most)
     return [
-        Mutant(file, node.lineno, kind, ast.unparse(node), ast.unparse(new), _replaced(tree, way, new))
+        Mutant(file, node.lineno, node.end_lineno, kind, ast.unparse(node), ast.unparse(new), _replaced(tree, way, new))
         for way, node, kind, new in every
     ]
 
@@ -156,43 +177,143 @@ def sampled(files: Sequence[Path], root: Path, most: int, seed: int) -> list[Mut
     return every if len(every) <= most else random.Random(seed).sample(every, most)
 
 
-def passes(copied: Path, root: Path, tests: Sequence[str], limit: float | None = None) -> bool:
-    """Whether the fast tests pass with the copied sources; one that takes too long fails."""
-    path = os.pathsep.join([str(copied / "src"), str(root)])
-    environment = {**os.environ, "PYTHONPATH": path, "HYPOTHESIS_STORAGE_DIRECTORY": str(copied / "examples")}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *tests]
-    try:
-        found = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired:
-        return False
-    if found.returncode not in (0, 1, 2):
-        raise SystemExit(found.stdout.decode() + found.stderr.decode())
-    return found.returncode == 0
+class Reached:
+    """A pytest plugin that records which lines each test runs, and how long it takes."""
+
+    def __init__(self, folder: Path, longest: float) -> None:
+        self.folder, self.longest = str(folder), longest
+        self.lines: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        self.setup: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        self.seconds: dict[str, float] = {}
+        self.too_long: set[str] = set()
+
+    @contextlib.contextmanager
+    def _traced(self, lines: set[tuple[str, int]]) -> Iterator[None]:
+        def inside(frame: FrameType, *_: object) -> Callable:
+            lines.add((frame.f_code.co_filename, frame.f_lineno))
+            return inside
+
+        def entered(frame: FrameType, *_: object) -> Callable | None:
+            return inside(frame) if frame.f_code.co_filename.startswith(self.folder) else None
+
+        sys.settrace(entered)
+        threading.settrace(entered)
+        try:
+            yield
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
+        """What all tests of a file share is set up in the first of them."""
+        with self._traced(self.setup[item.nodeid.split("::")[0]]):
+            yield
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Record the lines of the test itself; end it where it takes too long."""
+
+        def end(*_: object) -> None:
+            self.too_long.add(item.nodeid)
+            pytest.skip("takes too long")
+
+        start = time.process_time()
+        signal.signal(signal.SIGPROF, end)
+        signal.setitimer(signal.ITIMER_PROF, self.longest)
+        try:
+            with self._traced(self.lines[item.nodeid]):
+                yield
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        self.seconds[item.nodeid] = time.process_time() - start
+
+    def tests(self, file: str, first: int, last: int) -> list[str]:
+        """Tests that run one of the lines, the quickest first; for lines outside functions, those that run the file."""
+        wanted = {(file, line) for line in range(first, last + 1)}
+        whole = {name for name, lines in self.setup.items() if lines & wanted}
+        chosen = [test for test, lines in self.lines.items() if lines & wanted or test.split("::")[0] in whole]
+        if not chosen:
+            chosen = [test for test, lines in self.lines.items() if any(name == file for name, _ in lines)]
+        quickest = sorted(set(chosen) & set(self.seconds) - self.too_long, key=lambda test: (self.seconds[test], test))
+        spent = itertools.accumulate(self.seconds[test] for test in quickest)
+        return [test for test, seconds in zip(quickest, spent, strict=True) if seconds <= _TOGETHER]
 
 
-def survivors(chosen: Sequence[Mutant], root: Path, tests: Sequence[str]) -> list[Mutant]:
-    """The mutants that the tests do not catch."""
+def _child(
+    copied: Path, root: Path, tests: Sequence[Sequence[str]], answer: Connection, reached: Reached | None
+) -> None:
+    """Run groups of tests with the copied sources until one of them fails, and send the exit status."""
+    os.setsid()
+    with Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+    os.chdir(root)
+    sys.path[:0] = [str(copied / "src"), str(root)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(copied / "examples")
+    status = 0
+    for group in tests:
+        options = ["-x", "-p", "no:cacheprovider", "-m", "not slow", "--rootdir", str(root), *group]
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # for what was imported before the fork
+        status = int(pytest.main(options, plugins=[reached] if reached else []))
+        if status:
+            break
+    answer.send((status, reached))
+
+
+def _run(root: Path, tests: Sequence[Sequence[str]], limit: float | None, **given: Any) -> tuple[int, Any]:
+    """Exit status of tests in a forked process; 1 where it took too long or was killed."""
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(folder)
         shutil.copytree(root / "src", copied / "src", ignore=shutil.ignore_patterns("__pycache__"))
-        start = time.monotonic()
-        if not passes(copied, root, tests):
-            raise SystemExit("the tests fail without a mutant")
-        limit = 30 + 5 * (time.monotonic() - start)
-        alive = []
-        for number, mutant in enumerate(chosen, 1):
-            file = copied / mutant.file
-            original = file.read_text()
-            file.write_text(mutant.source)
-            # Python tells sources apart by size and second.
-            Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
-            survived = passes(copied, root, tests, limit)
-            file.write_text(original)
-            Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
-            if survived:
-                alive.append(mutant)
-            print(f"{number}/{len(chosen)} {'SURVIVED' if survived else 'caught'} {mutant}", flush=True)
-    return alive
+        if mutant := given.get("mutant"):
+            (copied / mutant.file).write_text(mutant.source)
+        context = multiprocessing.get_context("fork")
+        receiver, sender = context.Pipe(duplex=False)
+        reached = None if mutant else Reached(copied / "src", given["longest"])
+        process = context.Process(target=_child, args=(copied, root, tests, sender, reached))
+        process.start()
+        sender.close()
+        answer: tuple[int, Any] = (1, None)
+        if receiver.poll(limit):
+            with contextlib.suppress(EOFError):
+                answer = receiver.recv()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.join()
+        if reached is not None and answer[1] is not None:
+            answer[1].folder = str(copied)
+        return answer
+
+
+def survivors(
+    chosen: Sequence[Mutant], root: Path, tests: Sequence[str], *, jobs: int = 1, longest: float = 5.0
+) -> list[Mutant]:
+    """The mutants that the tests do not catch; ``longest`` is the processor time that a test may take."""
+    for name in _SLOW_IMPORTS:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    status, reached = _run(root, [tests], None, longest=longest)
+    if status:
+        raise SystemExit("the tests fail without a mutant")
+    print(f"{len(reached.seconds)} tests, of which {len(reached.too_long)} take too long", flush=True)
+
+    def survives(mutant: Mutant) -> bool:
+        those = reached.tests(f"{reached.folder}/{mutant.file}", mutant.line, mutant.last)
+        groups = [group for group in (those[:_FIRST], those[_FIRST:]) if group]
+        limit = 120 + 10 * sum(reached.seconds[test] for test in those)
+        status, _ = _run(root, groups, limit, mutant=mutant)
+        if status not in (0, 1, 2):
+            raise SystemExit(f"pytest ended with status {status} for {mutant}")
+        print(
+            f"{time.strftime('%H:%M:%S')} {'caught' if status else 'SURVIVED'} by {len(those)} tests: {mutant}",
+            flush=True,
+        )
+        return status == 0
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return [mutant for mutant, alive in zip(chosen, pool.map(survives, chosen), strict=True) if alive]
 
 
 def main() -> None:
@@ -201,6 +322,8 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=200, help="how many are sampled (default: 200)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tests", nargs="+", help="tests to run; by default those of the room")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time (default: 1)")
+    parser.add_argument("--longest", type=float, default=5.0, help="seconds that a test may take (default: 5)")
     given = parser.parse_args()
     parts, tests = ROOMS.get(given.room, ([given.room], [f"tests/{given.room.split('/')[0]}"]))
     files = [
@@ -209,7 +332,7 @@ def main() -> None:
         for file in ([ROOT / PACKAGE / part] if part.endswith(".py") else sorted((ROOT / PACKAGE / part).rglob("*.py")))
     ]
     chosen = sampled(files, ROOT, given.mutants, given.seed)
-    alive = survivors(chosen, ROOT, given.tests or tests)
+    alive = survivors(chosen, ROOT, given.tests or tests, jobs=given.jobs, longest=given.longest)
     caught = len(chosen) - len(alive)
     print(f"{given.room}: {caught} of {len(chosen)} mutants caught ({caught / len(chosen):.0%}); survivors:")
     print("\n".join(f"- {mutant}" for mutant in alive))

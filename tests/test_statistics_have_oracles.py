@@ -175,6 +175,8 @@ OUT_OF_RECORDS = {
     "booster levels": "boosting/test_level_oracles.py::test_weights_are_repetitions",
     "counts of a state": "auditing/test_counted_oracles.py::test_weighted_sums_of_a_state_are_those_of_its_rows",
     "counts of an engine": "auditing/test_counted_oracles.py::test_sums_of_an_engine_are_those_of_its_rows",
+    "decisions of files and tables": "auditing/test_counted_oracles.py::"
+    "test_rates_of_audits_count_scores_at_the_threshold",
     "decisions of a state": "auditing/test_counted_oracles.py::test_scores_at_the_threshold_are_positive_decisions",
     "correlation of two audits": "auditing/test_difference_oracles.py::"
     "test_the_correlation_of_two_aucs_is_that_of_delong",

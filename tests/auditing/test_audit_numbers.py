@@ -16,8 +16,11 @@ from metrifair import (
     kolmogorov_distance,
     wasserstein_distance,
 )
+from metrifair.auditing import record
 from metrifair.auditing.numbers import BandTable
+from metrifair.auditing.records import Finding
 from metrifair.errors import MetrifairWarning
+from metrifair.figures.intervals import Interval
 from metrifair.problem.bands import cuts_of
 from metrifair.wording.findings import finding_meaning, finding_sentence
 from tests.flat_options import flat
@@ -35,6 +38,28 @@ def people(n: int = 400, seed: int = 0):
 def of(found, metric: str):
     (one,) = [one for one in found.findings if one.metric == metric and one.attribute == "age"]
     return one
+
+
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("dependent", [True, False, None])
+@pytest.mark.parametrize("p_value", [0.01, 0.2])
+def test_a_cut_is_significant_only_after_the_dependence(joint: bool, dependent: bool | None, p_value: float) -> None:
+    """So that all metrics of an attribute keep the level together; other attributes do not matter."""
+
+    def finding(metric: str, attribute: str = "age", p_value: float = p_value, **more) -> Finding:
+        sizes, groups = (100, 100), ("≤40", ">40")
+        return Finding(
+            attribute, "statistical_parity", "everyone", groups, sizes, metric, 0.1, cuts=9, p_value=p_value, **more
+        )
+
+    energy = {"joint_interval": Interval(0.1 * bool(dependent), 0.5)} if joint else {}
+    cuts = [finding("wasserstein"), finding("wasserstein", "height")]
+    dependence = [finding("energy", p_value=0.001 if dependent else 0.5, **energy), finding("energy", "height", 0.001)]
+    findings = cuts if dependent is None else [*cuts, *dependence]
+    own, other, *_ = record.tested(findings, 0.95, 999)
+    assert own.significant == (p_value < 0.025 and dependent is not False)
+    assert other.significant == (p_value < 0.025)
+    assert own.tested_by == other.tested_by == "bonferroni"
 
 
 def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import AuditState
+from metrifair import AuditOptions, AuditState, audit_file, audit_table
 from metrifair.api.state import count_file, count_table
 from metrifair.auditing import bins
 from metrifair.auditing.columns import Roles
@@ -116,3 +116,29 @@ def test_weighted_sums_of_a_state_are_those_of_its_rows(
         scale = bins.StateGrid.between(0.0, 1.0).scale.inverse
         assert counts.moment[entries].sum() == pytest.approx(float((own["w"] * own["p"]).sum()) * scale)
         assert counts.rows[entries].sum() == len(own)
+
+
+@pytest.mark.parametrize("entry", ["file", "table"])
+@pytest.mark.parametrize("in_memory_rows", [0, 1000])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("threshold", "single"), [(0.5, False), (0.3, False), (0.7, True)])
+def test_rates_of_audits_count_scores_at_the_threshold(
+    entry: str, in_memory_rows: int, weighted: bool, threshold: float, single: bool, tmp_path: Path
+) -> None:
+    """In memory and out of core alike: rows, selection rates and true positive rates are those of a loop."""
+    data, at = frame(single=single), round(10 * threshold)
+    options = AuditOptions(resamples=0, permutations=0, in_memory_rows=in_memory_rows)
+    asked: dict[str, Any] = {"score": "p", "group": "g", "label": "y", "threshold": threshold, "options": options}
+    asked |= {"weight": "w"} if weighted else {}
+    if entry == "file":
+        data.write_parquet(tmp_path / "rows.parquet")
+        (table,) = audit_file(tmp_path / "rows.parquet", **asked).decisions
+    else:
+        with duckdb.connect() as connection:
+            (table,) = audit_table(connection.register("rows", data.to_arrow()).table("rows"), **asked).decisions
+    assert {rate.group for rate in table.rates} == {"a", "b", "c"}
+    for rate in table.rates:
+        rows = [(round(10 * p) >= at, y, w if weighted else 1.0) for p, g, y, w in data.rows() if g == rate.group]
+        assert rate.size == len(rows)
+        for found, own in ((rate.selection_rate, rows), (rate.true_positive_rate, [row for row in rows if row[1]])):
+            assert found == pytest.approx(sum(w for up, _, w in own if up) / sum(w for *_, w in own))

@@ -78,6 +78,20 @@ def test_the_bias_of_a_maximum_cancels_between_two_samples_of_one_size() -> None
     assert np.mean(np.abs(differences) <= found.interval.high) == pytest.approx(0.95, abs=0.025)
 
 
+@pytest.mark.parametrize("metric", ["energy", "cramer", "mmd"])
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95])
+def test_squared_distances_differ_from_the_middle_of_their_roots(metric: str, correlation: float) -> None:
+    old, new = (
+        ComparedFigure("", "", "", (), metric, ((low + high) / 2) ** 2, Interval(low**2, high**2))
+        for low, high in ((0.2, 0.4), (0.5, 0.7))
+    )
+    found = change(old, new, correlation, CONFIDENCE)
+    half = sqrt(0.06**2 + 0.12**2 - 2 * correlation * 0.06 * 0.12)  # halves of 0.04 to 0.16, and of 0.25 to 0.49
+    assert found.difference == pytest.approx(0.6**2 - 0.3**2)
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == pytest.approx((0.27 - half, 0.27 + half))
+
+
 @pytest.mark.parametrize("metric", ["kolmogorov", "energy", "wasserstein"])
 @pytest.mark.parametrize("places", [(0,), (1,), (0, 1)])
 def test_errors_near_zero_do_not_cancel(metric: str, places: tuple[int, ...]) -> None:

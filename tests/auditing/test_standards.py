@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from metrifair import AuditState, DataError, audit_file, audit_table
 from metrifair.api.audit_result import Audit, RateTable
+from metrifair.figures.selection_rates import STANDARDS
 from tests.flat_options import flat, flat_audit
 
 QUICK: dict[str, Any] = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
@@ -60,6 +61,19 @@ def test_ll144_by_hand(intersectional: bool) -> None:
     assert {(one.threshold, one.selected_by, one.standard) for one in found.decisions} == {(3.0, "median", "ll144")}
     assert len({one.attribute for one in found.findings}) == (1 if intersectional else 2)
     assert not any("four fifths" in text for text in found.summary)
+
+
+@pytest.mark.parametrize("intersectional", [False, True])
+@pytest.mark.parametrize("standard", STANDARDS)
+def test_a_standard_has_the_tables_that_its_rule_asks_for(standard: str, intersectional: bool) -> None:
+    """Local Law 144 asks for every attribute and their intersection; other tables are those of the audit's groups."""
+    named = {"reference": "m x b" if intersectional else "m"} if standard == "credit" else {}
+    rule = {"standard": standard, **named} if standard else {}
+    features = {"sex": SEX, "race": RACE} if standard != "credit" or intersectional else {"sex": SEX}
+    found = flat_audit(SCORES, sensitive_features=features, intersectional=intersectional, threshold=3, **rule, **ALL)
+    plain = ["sex x race"] if intersectional else list(features)
+    every = ["sex", "race", "sex x race"] if standard == "ll144" else plain
+    assert sorted(one.attribute for one in found.decisions) == sorted(every)
 
 
 def test_scores_at_the_median_are_not_above_it_and_not_below() -> None:

@@ -19,11 +19,11 @@ from torch import Tensor
 from experiments.theory import covering_bias
 from metrifair.batches import Coverage, covering, whole
 from metrifair.batches import cut as cut_one
-from metrifair.batches.samples import Batch, Samples, overshoot_weights
+from metrifair.batches.samples import Batch, Samples, joined, overshoot_weights
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import trained
-from metrifair.problem.cells import Attribute, Comparison, Sides, compiled
+from metrifair.problem.cells import Attribute, Comparison, Dependence, Sides, compiled
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.training.objective import BINARY
 
@@ -142,6 +142,27 @@ def test_weights_of_the_stream_multiply_those_of_the_rule(cells: list[int], rule
             assert torch.equal(even.rows, sides.rows)
             assert even.weights is None
             assert torch.equal(sides.weights, own[sides.rows])  # what a sample counts, not what the rule adds
+
+
+@reproducible
+@given(st.lists(st.integers(0, 2), max_size=60), st.integers(1, 9), st.booleans())
+def test_a_dependence_has_the_rows_of_its_cells_with_their_weights(cells: list[int], size: int, heavy: bool) -> None:
+    stream = stream_of(cells)
+    stream = stream.with_weight(1 + stream.x[:, 0]) if heavy else stream
+    rule = Coverage((Dependence((0, 1), attribute="age"),), size, 2)
+    for batch in cut(stream, rule)[0]:
+        (sides,) = batch.sides
+        assert sides.dependence == rule.comparisons[0]
+        assert sides.rows.tolist() == [row for row, cell in enumerate(batch.samples.cell.tolist()) if cell < 2]
+        own = 1 + batch.samples.x[:, 0]
+        assert torch.equal(sides.weights, own[sides.rows]) if heavy else sides.weights is None
+
+
+@pytest.mark.parametrize("places", [[], [3], [2, 5]])
+def test_parts_of_a_stream_make_up_the_whole(places: list[int]) -> None:
+    stream = stream_of([0, 1, 2, 0, 1, 2, 3])
+    parts = [stream.take(slice(first, last)) for first, last in pairwise([0, *places, len(stream)])]
+    assert described([Batch(joined(parts), ())]) == described([Batch(stream, ())])
 
 
 # Two groups: everything in closed form.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import boosting, continuous, convergence, online, remote, summary, theory
+from experiments import boosting, changes, continuous, convergence, duel, online, remote, summary, theory
 from experiments.results import read_csv
 
 pytest.importorskip("altair", reason="pages have charts, which need the extra report")
@@ -61,6 +61,17 @@ def test_attributes_that_are_numbers() -> None:
         assert all(before >= after for before, after in pairwise(dependence))
     assert table_lines(own) == table_lines(kept)
     assert next(line for line in own.splitlines() if line.startswith("Seeds")) in kept
+
+
+def test_what_changed() -> None:
+    assert changes.changes_page(RESULTS).markdown("changes") == (RESULTS / "changes.md").read_text()
+
+
+def test_the_comparison_with_other_libraries() -> None:
+    kept = (RESULTS / "duel" / "duel.md").read_text()
+    own = duel.duel_page(RESULTS / "duel" / "entries.json").markdown("duel")
+    assert len(table_lines(kept)) > 20
+    assert table_lines(own) == table_lines(kept)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -14,10 +14,10 @@ from stratified_pass import stratified
 from torch import Tensor
 
 from metrifair.batches import whole
-from metrifair.batches.samples import Batch, Samples
+from metrifair.batches.samples import Batch, Samples, tensor_sides
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Attribute, Comparison, compiled
+from metrifair.problem.cells import Attribute, Comparison, Dependence, compiled
 from metrifair.problem.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion, separate_strata
 from metrifair.training.objective import BINARY, MULTICLASS, REGRESSION_LOSSES, Objective, Task, regression
 
@@ -186,6 +186,31 @@ def test_many_slices_are_close_to_the_energy_of_vectors() -> None:
     ).unfairness
     expected = summed(special.softmax(output.numpy(), -1), lambda u, v: energy(u, v, unbiased=True))
     assert found.item() == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize(("slices", "calls", "rel"), [(20_000, 1, 0.03), (2, 2_000, 0.05)])
+def test_sliced_dependence_is_the_distance_covariance_of_vectors(slices: int, calls: int, rel: float) -> None:
+    """By its definition: the mean product of doubly centered Euclidean distances."""
+    output, number = OUTPUT["multiclass"][0], 1.0 * CELL + torch.as_tensor(np.random.default_rng(5).normal(size=N))
+    dependence = Dependence((0, 1, 2, 3), attribute="age", scale=1.0)
+    objective = Objective(
+        MULTICLASS,
+        (dependence,),
+        estimate="batch",
+        combine="sum",
+        slices=slices,
+        generator=torch.Generator().manual_seed(3),
+    )
+    batch = whole(Samples(torch.zeros(N, 0), Y["multiclass"], CELL, WEIGHT, number[:, None]), (dependence,))
+    found = np.mean([objective.unfairness(output, batch).item() for _ in range(calls)])
+
+    def centered(points: np.ndarray) -> np.ndarray:
+        apart = np.linalg.norm(points[:, None] - points, axis=-1)
+        return apart - apart.mean(0) - apart.mean(1)[:, None] + apart.mean()
+
+    score = special.softmax(output.numpy(), -1)
+    expected = (centered(score) * centered(number.numpy()[:, None])).mean()
+    assert found == pytest.approx(expected, rel=rel)
 
 
 RHO = [lambda z: z.square(), lambda z: torch.sqrt(z.clamp_min(0) + 0.1), lambda z: 3 * z]
@@ -383,6 +408,23 @@ def test_slopes_by_counting_are_those_of_autograd(name: str, penalize: str, esti
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.parametrize("class_weight", [(), (0.5, 3.0)])
+@pytest.mark.parametrize("estimate", ["rows", "batch"])
+def test_slopes_of_dependences_are_those_of_autograd(estimate: str, class_weight: tuple[float, ...]) -> None:
+    number = torch.as_tensor(np.random.default_rng(5).normal(size=(N, 2)))
+    parts = Dependence((0, 1), attribute="age"), Dependence((2, 3), attribute="age"), Dependence((0, 3), column=1)
+    objective = Objective(BINARY, parts, estimate=estimate, class_weight=class_weight)
+    assert min(objective.weights) != 1
+    batch = whole(Samples(torch.zeros(N, 0), Y["binary"], CELL, WEIGHT, number), parts)
+    output = OUTPUT["binary"][0].clone().requires_grad_()
+    terms = objective(output, batch)
+    (expected,) = torch.autograd.grad(terms.risk + 3 * terms.unfairness, output)
+    np.testing.assert_allclose(objective.slopes(output.detach().numpy(), batch, 3.0), expected, rtol=1e-9, atol=1e-13)
+    y, loss = Y["binary"].numpy(), losses("binary", output.detach().numpy(), Y["binary"].numpy())
+    weight = WEIGHT.numpy() * (np.array(class_weight)[y.astype(int)] if class_weight else 1.0)
+    assert terms.risk.item() == pytest.approx((weight * loss).mean())
+
+
 def test_slopes_are_counted_for_the_usual_objective_only() -> None:
     batch, output = batch_for(BINARY), OUTPUT["binary"][0].numpy()
     assert Objective(BINARY, COMPARISONS).slopes(output, batch, 1.0) is not None
@@ -394,3 +436,5 @@ def test_slopes_are_counted_for_the_usual_objective_only() -> None:
         Objective(regression("huber"), COMPARISONS),
     ]
     assert [objective.slopes(output, batch, 1.0) for objective in others] == [None] * 5
+    weighted = Batch(batch.samples, tensor_sides(COMPARISONS, CELL, WEIGHT))
+    assert Objective(BINARY, COMPARISONS).slopes(output, weighted, 1.0) is None

@@ -177,7 +177,8 @@ def tested(findings: Sequence[Finding], confidence: float, permutations: int) ->
 
     A joint interval decides by whether it excludes 0, so that no verdict contradicts the interval beside it. Without
     one, a p-value of at most (1 - confidence) over their number is significant (Bonferroni), unless no p-value of so
-    many permutations can be that small.
+    many permutations can be that small. For cuts, p-values of other metrics count only if the dependence (energy) is
+    significant: in this order, the metrics of an attribute keep the level together.
     """
     numbers = Counter(one.metric for one in findings if one.enough and one.p_value is not None)
     found = []
@@ -189,7 +190,15 @@ def tested(findings: Sequence[Finding], confidence: float, permutations: int) ->
             found.append(replace(one, significant=one.p_value <= level, tested_by="bonferroni"))
         else:
             found.append(one)
-    return found
+    independent = {_scope(one) for one in found if one.cuts and one.metric == "energy" and one.significant is False}
+    return [
+        replace(one, significant=False) if one.tested_by == "bonferroni" and _scope(one) in independent else one
+        for one in found
+    ]
+
+
+def _scope(finding: Finding) -> tuple[str, str, str]:
+    return finding.attribute, finding.criterion, finding.within
 
 
 def _distributions(

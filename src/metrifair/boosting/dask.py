@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -113,17 +114,18 @@ def fit_on_cluster(
         feature_names=list(map(str, X.columns)) if hasattr(X, "columns") else None,
     )
     trained, *evaluated = (matrix(own[0], **named) for own, named in zip(tables, columns, strict=True))
-    found = xgboost_dask.train(
-        client,
-        params,
-        trained,
-        num_boost_round=booster._pace()[0],
-        early_stopping_rounds=booster.early_stopping_rounds,
-        verbose_eval=arguments.get("verbose", False),
-        callbacks=booster.callbacks,
-        evals=[(one, f"validation_{place}") for place, one in enumerate(evaluated)],
-        **objective,
-    )
+    with _explained_losses(client):
+        found = xgboost_dask.train(
+            client,
+            params,
+            trained,
+            num_boost_round=booster._pace()[0],
+            early_stopping_rounds=booster.early_stopping_rounds,
+            verbose_eval=arguments.get("verbose", False),
+            callbacks=booster.callbacks,
+            evals=[(one, f"validation_{place}") for place, one in enumerate(evaluated)],
+            **objective,
+        )
     booster._Booster, booster.evals_result_ = found["booster"], found["history"]
     if hasattr(booster, "predict_proba"):
         booster.n_classes_ = 2
@@ -204,6 +206,21 @@ def _client() -> Any:
         raise DataError(
             "X is a Dask collection, and there is no cluster; make one first: client = dask.distributed.Client()"
         ) from None
+
+
+@contextmanager
+def _explained_losses(client: Any) -> Iterator[None]:
+    """Raise a DataError in place of the traces of XGBoost and Dask if a worker stopped."""
+    workers = set(client.nthreads())
+    try:
+        yield
+    except Exception:
+        if lost := workers - set(client.nthreads()):
+            raise DataError(
+                f"{len(lost)} of {len(workers)} workers of the Dask cluster stopped during training; check their "
+                "memory and logs, then call fit again"
+            ) from None
+        raise
 
 
 def _parts(prefix: str, X: Table, *given: Table | None) -> Partitions:
