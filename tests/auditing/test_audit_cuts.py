@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, audit, audit_file, audit_table, energy_dependence, kolmogorov_distance
-from metrifair.api.audit_table import count_file
+from metrifair.api.count_file import count_file
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.errors import DataError
 from metrifair.problem.attributes import in_groups

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_audit_file import same, table
 
 from metrifair import AuditState, DataError, audit, load
-from metrifair.api.audit_table import count_file
+from metrifair.api.count_file import count_file
 from metrifair.auditing import state_file
 from metrifair.auditing.out_of_core import bins
 from metrifair.auditing.out_of_core.bins import StateGrid

@@ -18,7 +18,8 @@ from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memo
 
 from metrifair import AuditState, DataError, audit_file, audit_table, compare
 from metrifair.api import audit_table as counting_tables
-from metrifair.api.audit_table import count_file, count_table
+from metrifair.api.audit_table import count_table
+from metrifair.api.count_file import count_file
 from metrifair.auditing.out_of_core import bins, table_bins
 from metrifair.auditing.out_of_core.brackets import CellSides, bracket_distances
 from metrifair.auditing.out_of_core.columns import Roles

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from metrifair import AuditState
-from metrifair.api.audit_table import count_file, count_table
+from metrifair.api.audit_table import count_table
+from metrifair.api.count_file import count_file
 from metrifair.auditing.out_of_core import bins, table_bins
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditState, DataError, audit, audit_file
-from metrifair.api.audit_table import count_file
+from metrifair.api.count_file import count_file
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import ReadOptions, rewritten

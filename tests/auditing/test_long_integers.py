@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, DataError, audit, audit_file, audit_table
-from metrifair.api.audit_table import count_file
+from metrifair.api.count_file import count_file
 from metrifair.auditing.out_of_core.columns import Roles
 
 ASKED: dict[str, Any] = {"score": "p", "group": "g"}

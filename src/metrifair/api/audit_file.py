@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Required, TypeAlias, Unpack, overload
 
 import numpy as np
 
-from metrifair.api.audit import audit
+from metrifair.api.audit import audit, one_or_compared
 from metrifair.api.audit_result import Audit
-from metrifair.api.compare import AuditDifference, one_or_compared
 from metrifair.auditing.out_of_core.columns import LOOKED_AT, check_models, roles_by_score
 from metrifair.auditing.out_of_core.counting import FileRows
 from metrifair.auditing.out_of_core.files import FileTable, opened
@@ -25,6 +24,8 @@ from metrifair.support.signatures import as_in
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from metrifair.api.compare import AuditDifference
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -144,7 +145,7 @@ def audit_file(
             facts = {"seed": seed, "columns": roles.by_role, "files": files, "score_origin": scored}
             result = result.with_provenance(audit_file, arguments, **facts)
             audits[name] = Audit(result.record, result.rows)
-    return one_or_compared(audits)
+    return one_or_compared(audits, several=len(audits) > 1)
 
 
 def _head(source: FileTable, columns: Sequence[str], most: int) -> pl.DataFrame | None:

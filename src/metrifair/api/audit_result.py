@@ -9,9 +9,9 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
+from metrifair import report
 from metrifair.api.group_metrics import GroupMetrics
 from metrifair.auditing.group_metrics import Metric, PredictionKind, audited_by_group, metrics_by_group
 from metrifair.auditing.ranking import headline_finding, worst_finding
@@ -22,9 +22,6 @@ from metrifair.auditing.source import AuditedRows
 from metrifair.errors import PYTHON, ArgumentNames, DataError
 from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, GroupRates, StandardName
 from metrifair.problem.tables import Backend, frame, frame_of
-from metrifair.report.audit.charts import AuditChartKind, audit_chart
-from metrifair.report.html import framed, write_html
-from metrifair.report.pdf import print_pdf
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import TESTS, Description, describe, significance_text
@@ -39,11 +36,11 @@ if TYPE_CHECKING:
 JSON_VERSION = 1
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
 
-FrameColumns: TypeAlias = dict[str, tuple[Any, Callable[[Any], object]]]
+FrameColumns: TypeAlias = dict[str, tuple[str, Callable[[Any], object]]]
 """The type and the value of each column of a data frame, by name."""
 
 
-def field_columns(kind: Any, *names: str) -> FrameColumns:
+def field_columns(kind: str, *names: str) -> FrameColumns:
     """Columns of the fields of a record, under their names."""
     return {name: (kind, attrgetter(name)) for name in names}
 
@@ -51,58 +48,58 @@ def field_columns(kind: Any, *names: str) -> FrameColumns:
 def interval_columns(name: str, field: str) -> FrameColumns:
     """The ends of a field that is an interval or None, as two columns."""
     return {
-        f"{name}_low": (nw.Float64, lambda one: getattr(getattr(one, field), "low", None)),
-        f"{name}_high": (nw.Float64, lambda one: getattr(getattr(one, field), "high", None)),
+        f"{name}_low": ("Float64", lambda one: getattr(getattr(one, field), "low", None)),
+        f"{name}_high": ("Float64", lambda one: getattr(getattr(one, field), "high", None)),
     }
 
 
 _COLUMNS: FrameColumns = {
-    **field_columns(nw.String, "attribute", "criterion", "within"),
-    "group": (nw.String, lambda one: one.groups[0]),
-    "other_group": (nw.String, lambda one: one.groups[1]),
-    "size": (nw.Int64, lambda one: one.sizes[0]),
-    "other_size": (nw.Int64, lambda one: one.sizes[1]),
-    **field_columns(nw.String, "metric"),
-    **field_columns(nw.Float64, "value"),
-    "lower": (nw.Float64, lambda one: one.bracket.low if one.bracket else one.value),
-    "upper": (nw.Float64, lambda one: one.bracket.high if one.bracket else one.value),
-    **field_columns(nw.Float64, "unbiased"),
+    **field_columns("String", "attribute", "criterion", "within"),
+    "group": ("String", lambda one: one.groups[0]),
+    "other_group": ("String", lambda one: one.groups[1]),
+    "size": ("Int64", lambda one: one.sizes[0]),
+    "other_size": ("Int64", lambda one: one.sizes[1]),
+    **field_columns("String", "metric"),
+    **field_columns("Float64", "value"),
+    "lower": ("Float64", lambda one: one.bracket.low if one.bracket else one.value),
+    "upper": ("Float64", lambda one: one.bracket.high if one.bracket else one.value),
+    **field_columns("Float64", "unbiased"),
     **interval_columns("interval", "interval"),
-    **field_columns(nw.Float64, "certified", "certified_jointly", "paper_bound", "p_value"),
+    **field_columns("Float64", "certified", "certified_jointly", "paper_bound", "p_value"),
     **interval_columns("joint", "joint_interval"),
-    "significance": (nw.String, lambda one: significance_text(one) or None),
-    "tested_by": (nw.String, lambda one: TESTS[one.tested_by] or None),
-    "sentence": (nw.String, lambda one: describe(one).sentence),
-    "meaning": (nw.String, lambda one: describe(one).meaning),
+    "significance": ("String", lambda one: significance_text(one) or None),
+    "tested_by": ("String", lambda one: TESTS[one.tested_by] or None),
+    "sentence": ("String", lambda one: describe(one).sentence),
+    "meaning": ("String", lambda one: describe(one).meaning),
 }
 
 
 _RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] = {
-    "standard": (nw.String, lambda table, _: table.standard or None),
-    "attribute": (nw.String, lambda table, _: table.attribute),
-    "within": (nw.String, lambda table, _: table.within),
-    "group": (nw.String, lambda _, rate: rate.group),
-    "rows": (nw.Int64, lambda _, rate: rate.size),
-    "share": (nw.Float64, lambda _, rate: rate.share),
-    "selected": (nw.Int64, lambda _, rate: rate.selected),
-    "rate": (nw.Float64, lambda _, rate: rate.selection_rate),
-    "rate_low": (nw.Float64, lambda _, rate: rate.interval.low if rate.interval else None),
-    "rate_high": (nw.Float64, lambda _, rate: rate.interval.high if rate.interval else None),
-    "reference": (nw.String, lambda table, _: table.reference),
-    "ratio": (nw.Float64, lambda _, rate: rate.ratio),
-    "ratio_low": (nw.Float64, lambda _, rate: rate.ratio_interval.low if rate.ratio_interval else None),
-    "ratio_high": (nw.Float64, lambda _, rate: rate.ratio_interval.high if rate.ratio_interval else None),
-    "fisher_p": (nw.Float64, lambda _, rate: rate.p_value),
-    "shortfall": (nw.Int64, lambda _, rate: rate.shortfall),
-    "left_out": (nw.String, lambda _, rate: rate.left_out or None),
-    "too_few": (nw.Boolean, lambda _, rate: rate.few),
-    "mean_difference": (nw.Float64, lambda _, rate: rate.mean_difference),
-    "accuracy": (nw.Float64, lambda _, rate: rate.accuracy),
-    "true_positive_rate": (nw.Float64, lambda _, rate: rate.true_positive_rate),
-    "false_positive_rate": (nw.Float64, lambda _, rate: rate.false_positive_rate),
-    "selected_by": (nw.String, lambda table, _: table.selected_by),
-    "threshold": (nw.Float64, lambda table, _: table.threshold),
-    "favorable": (nw.String, lambda table, _: table.favorable),
+    "standard": ("String", lambda table, _: table.standard or None),
+    "attribute": ("String", lambda table, _: table.attribute),
+    "within": ("String", lambda table, _: table.within),
+    "group": ("String", lambda _, rate: rate.group),
+    "rows": ("Int64", lambda _, rate: rate.size),
+    "share": ("Float64", lambda _, rate: rate.share),
+    "selected": ("Int64", lambda _, rate: rate.selected),
+    "rate": ("Float64", lambda _, rate: rate.selection_rate),
+    "rate_low": ("Float64", lambda _, rate: rate.interval.low if rate.interval else None),
+    "rate_high": ("Float64", lambda _, rate: rate.interval.high if rate.interval else None),
+    "reference": ("String", lambda table, _: table.reference),
+    "ratio": ("Float64", lambda _, rate: rate.ratio),
+    "ratio_low": ("Float64", lambda _, rate: rate.ratio_interval.low if rate.ratio_interval else None),
+    "ratio_high": ("Float64", lambda _, rate: rate.ratio_interval.high if rate.ratio_interval else None),
+    "fisher_p": ("Float64", lambda _, rate: rate.p_value),
+    "shortfall": ("Int64", lambda _, rate: rate.shortfall),
+    "left_out": ("String", lambda _, rate: rate.left_out or None),
+    "too_few": ("Boolean", lambda _, rate: rate.few),
+    "mean_difference": ("Float64", lambda _, rate: rate.mean_difference),
+    "accuracy": ("Float64", lambda _, rate: rate.accuracy),
+    "true_positive_rate": ("Float64", lambda _, rate: rate.true_positive_rate),
+    "false_positive_rate": ("Float64", lambda _, rate: rate.false_positive_rate),
+    "selected_by": ("String", lambda table, _: table.selected_by),
+    "threshold": ("Float64", lambda table, _: table.threshold),
+    "favorable": ("String", lambda table, _: table.favorable),
 }
 
 
@@ -469,7 +466,6 @@ compute them.
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
-        from metrifair.report.audit.page import audit_html  # noqa: PLC0415 (scikit-learn, pandas: 100 MB for pages only)
 
         view = None if frontier is None else _view_of(frontier)
         record = replace(self.record, provenance=self.provenance.described(title, about))
@@ -477,7 +473,7 @@ compute them.
         if by_group is not None and not isinstance(by_group, GroupMetrics):
             by_group = self.by_group(by_group)
         tables = () if by_group is None else by_group.record
-        write_html(path, audit_html(record, title=title, frontier=view, group_metrics=tables))
+        report.write_html(path, report.audit_html(record, title=title, frontier=view, group_metrics=tables))
 
     def to_pdf(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the page of ``to_html`` as a PDF file, printed by Chromium or Google Chrome without a network.
@@ -496,7 +492,7 @@ compute them.
         DataError
             Where nothing can be written there.
         """
-        print_pdf(partial(self.to_html, **options), path)
+        report.print_pdf(partial(self.to_html, **options), path)
 
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
@@ -509,7 +505,7 @@ compute them.
         least, value = figure_text(one.joint_interval.low), figure_text(one.value)
         return f"{first}\nlargest gap above sampling noise: {one.metric} distance {value}, at least {least}: {groups}"
 
-    def plot(self, kind: AuditChartKind = "distributions") -> Any:
+    def plot(self, kind: report.AuditChartKind = "distributions") -> Any:
         """An altair chart.
 
         Parameters
@@ -537,14 +533,14 @@ compute them.
         >>> found.plot("distributions").to_dict()["mark"]["type"]
         'line'
         """
-        return audit_chart(self.record, kind)
+        return report.audit_chart(self.record, kind)
 
     def _repr_html_(self) -> str:
         """The page, shortened, in a frame of its own: no style leaves it."""
-        from metrifair.report.audit.page import audit_html  # noqa: PLC0415
 
         title = self.provenance.title or "Fairness audit"
-        return framed(audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS), height=640, title="Audit")
+        page = report.audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS)
+        return report.framed(page, height=640, title="Audit")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -596,10 +592,10 @@ class RateTable:
         columns = {name: [value(*row) for row in rows] for name, (_, value) in _RATE_COLUMNS.items()}
         for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
             columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]
-        kinds = {name: _RATE_COLUMNS[name][0] if name in _RATE_COLUMNS else nw.Float64 for name in columns}
+        kinds = {name: _RATE_COLUMNS[name][0] if name in _RATE_COLUMNS else "Float64" for name in columns}
         library = backend or self.audit.library
         if library not in ("polars", "pyarrow"):  # whose integers can be missing
-            kinds |= {name: nw.Float64 for name in ("selected", "shortfall") if None in columns[name]}
+            kinds |= {name: "Float64" for name in ("selected", "shortfall") if None in columns[name]}
         return frame(columns, kinds, library)
 
     def to_json(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
@@ -659,7 +655,7 @@ class RateTable:
         if details:
             return self.audit.to_html(path, title=title, about=about, frontier=frontier)
         record = replace(self.audit.record, provenance=self.audit.provenance.described(title, about))
-        write_html(path, _rates_page(record, None if frontier is None else _view_of(frontier)))
+        report.write_html(path, _rates_page(record, None if frontier is None else _view_of(frontier)))
         return None
 
     def to_pdf(self, path: str | os.PathLike[str], **options: Any) -> None:
@@ -679,7 +675,7 @@ class RateTable:
         DataError
             Where nothing can be written there.
         """
-        print_pdf(partial(self.to_html, **options), path)
+        report.print_pdf(partial(self.to_html, **options), path)
 
     def __repr__(self) -> str:
         lines = []
@@ -692,11 +688,10 @@ class RateTable:
         return "\n".join(lines) or "no decisions: pass threshold=... to audit"
 
     def _repr_html_(self) -> str:
-        return framed(_rates_page(self.audit.record), height=640, title="Selection rates")
+        return report.framed(_rates_page(self.audit.record), height=640, title="Selection rates")
 
 
 def _rates_page(record: AuditRecord, frontier: FrontierView | None = None) -> str:
-    from metrifair.report.audit.rates import rates_html  # noqa: PLC0415 (as the page of an audit)
 
     title = record.provenance.title or "Selection rates and impact ratios"
-    return rates_html(record, title=title, frontier=frontier)
+    return report.rates_html(record, title=title, frontier=frontier)

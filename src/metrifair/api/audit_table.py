@@ -3,7 +3,6 @@ of a table or file counted into an audit state."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Required, Unpack, overload
@@ -11,36 +10,29 @@ from typing import TYPE_CHECKING, Any, Required, Unpack, overload
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from metrifair.api.audit import audit
+from metrifair.api.audit import audit, one_or_compared
 from metrifair.api.audit_file import audit_file
 from metrifair.api.audit_result import Audit
-from metrifair.api.compare import AuditDifference, one_or_compared
+from metrifair.api.count_file import level_values
 from metrifair.api.state import AuditState
 from metrifair.auditing.decisions import number_or_default
 from metrifair.auditing.out_of_core.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
 from metrifair.auditing.out_of_core.columns import (
-    ColumnLevels,
     Roles,
     check_favorable,
     check_models,
-    levels_for,
     not_models,
     roles_by_score,
-    used_rows,
 )
 from metrifair.auditing.out_of_core.connections import Connected
-from metrifair.auditing.out_of_core.files import opened
-from metrifair.auditing.out_of_core.formats import AS_USUAL, ReadOptions
-from metrifair.auditing.out_of_core.rows import check_some
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, Request, Threshold, groups_allowed
 from metrifair.auditing.source import AuditSource, BinnedSource, ColumnSource, audit_source
-from metrifair.auditing.state_file import Shape, Value, check_within, plain
+from metrifair.auditing.state_file import Shape, check_within
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import ROUNDING
 from metrifair.problem.tables import library_of
-from metrifair.problem.values import band_names
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import source_files
@@ -48,6 +40,8 @@ from metrifair.support.signatures import as_in
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from metrifair.api.compare import AuditDifference
 
 
 class _TableArguments(AuditArguments, total=False):
@@ -164,7 +158,7 @@ def audit_table(
         origin = {"seed": seed, "columns": roles.by_role, "files": files, "source": source}
         result = result.with_provenance(audit_table, arguments, **origin)
         audits[name] = Audit(result.record, result.rows, library)
-    return one_or_compared(audits)
+    return one_or_compared(audits, several=len(audits) > 1)
 
 
 def _check_scores(rows: TableRows, in_memory: pl.DataFrame | None, roles_by_name: Mapping[str, Roles]) -> None:
@@ -181,23 +175,6 @@ def _check_scores(rows: TableRows, in_memory: pl.DataFrame | None, roles_by_name
         raise not_models(scores)
 
 
-def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, options: ReadOptions = AS_USUAL) -> None:
-    """Add the rows of a file of any size to a state, in one pass; rows that miss something are left out and counted."""
-    with opened(path, options) as source:
-        source.check(roles.by_role)
-        shape = Shape(roles.groups, roles.controls, roles.label, roles.weight is not None, source.is_text)
-        levels = levels_for(roles)
-        before, precision = state.rows, source.precision(roles.score)
-        for batch in source.batches(roles.columns):
-            used = used_rows(roles, levels, batch)
-            left_out = used.left_out.total()
-            if used.weight is not None and not used.weight.all():
-                used = used.only(used.weight != 0)
-            coded = [(_values(level), code.astype("int64") - 1) for level, code in zip(levels, used.codes, strict=True)]
-            state._add_coded(shape, coded, used.scores, used.weight, precision=precision, left_out=left_out)
-        check_some(source.name, roles, state.rows - before)
-
-
 def count_table(state: AuditState, place: Connected, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
     """Add the rows of a table to a state, counted by the engine that has them: what a file of these rows would add."""
     rows = TableRows.of(place.table, roles, name=place.name, secrets=place.secrets, missing=missing)
@@ -210,15 +187,11 @@ def count_table(state: AuditState, place: Connected, roles: Roles, *, missing: s
                 f"the column {level.name!r} has more values than a state holds",
                 remedy=Remedy("cuts", {level.name: ...}, ", the ends of the bands in which it is counted"),
             )
-    values = [[None, *_values(level)] for level in rows.levels]
+    values = [[None, *level_values(level)] for level in rows.levels]
     named = [tuple(own[code] for own, code in zip(values, codes, strict=True)) for codes in rows.cells]
     shape = Shape(roles.groups, roles.controls, roles.label, rows.weighted)
     state._take(shape, named, cells.tally.selected, _counts(rows, grid))
     state.left_out += sum(cells.left_out.values())
-
-
-def _values(level: ColumnLevels) -> list[Value]:
-    return [plain(value) for value in (level.values if level.cuts is None else band_names(level.cuts))]
 
 
 def _counts(rows: TableRows, grid: StateGrid) -> StateCounts:

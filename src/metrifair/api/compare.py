@@ -8,29 +8,27 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import msgspec
-import narwhals.stable.v2 as nw
 
+from metrifair import report
 from metrifair.api.audit_result import JSON_VERSION, Audit, FrameColumns, field_columns, interval_columns
 from metrifair.auditing.compare import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
 from metrifair.auditing.source import AuditResult
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame_of
-from metrifair.report.audit.difference import difference_html
-from metrifair.report.html import framed, write_html
 from metrifair.support.files import reason_of, write_json
 from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.compare import difference_sentences
 
 _COLUMNS: FrameColumns = {
-    **field_columns(nw.String, "model", "attribute", "criterion", "within"),
-    "groups": (nw.String, lambda one: " / ".join(one.groups)),
-    **field_columns(nw.String, "metric"),
-    **field_columns(nw.Float64, "before", "after", "difference"),
+    **field_columns("String", "model", "attribute", "criterion", "within"),
+    "groups": ("String", lambda one: " / ".join(one.groups)),
+    **field_columns("String", "metric"),
+    **field_columns("Float64", "before", "after", "difference"),
     **interval_columns("interval", "interval"),
     **interval_columns("joint", "joint_interval"),
-    **field_columns(nw.Float64, "p_value", "p_adjusted"),
-    **field_columns(nw.String, "verdict"),
+    **field_columns("Float64", "p_value", "p_adjusted"),
+    **field_columns("String", "verdict"),
 }
 
 
@@ -115,18 +113,18 @@ class AuditDifference:
         about : dict of str, default=None
             Metadata shown in the report, such as the reason of the comparison.
         """
-        write_html(path, self._page(title, about))
+        report.write_html(path, self._page(title, about))
 
     def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         record = replace(self.record, origin=self.record.origin.described(title, about))
         audits = {name: one.record for name, one in self.audits.items()}
-        return difference_html(record, audits, title=record.origin.title or "Audits compared")
+        return report.difference_html(record, audits, title=record.origin.title or "Audits compared")
 
     def __repr__(self) -> str:
         return "\n".join(self.summary)
 
     def _repr_html_(self) -> str:
-        return framed(self._page(), height=640, title="Audits compared")
+        return report.framed(self._page(), height=640, title="Audits compared")
 
 
 def compare(
@@ -171,11 +169,6 @@ def compare(
     """
     origin = Provenance(call=call_text(compare, dict(locals())), **made_now())
     return compare_named({"before": read_audit(before), "after": read_audit(after)}, paired=paired, origin=origin)
-
-
-def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
-    """Return the only audit, or all of them compared with the first."""
-    return next(iter(audits.values())) if len(audits) == 1 else compare_named(audits, same_rows=True)
 
 
 def compare_named(audits: Mapping[str, Audit], **options: Any) -> AuditDifference:

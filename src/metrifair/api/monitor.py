@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
+from metrifair import report
 from metrifair.api.audit_result import Audit, FrameColumns, field_columns, interval_columns
 from metrifair.api.compare import read_audit
 from metrifair.api.state import AuditState
@@ -19,8 +19,6 @@ from metrifair.auditing.records import AuditRecord, Look, SeriesRecord
 from metrifair.auditing.request import AuditOptions, Criteria, Request
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame_of
-from metrifair.report.audit.difference import series_html
-from metrifair.report.html import framed, write_html
 from metrifair.support.checks import seed_of
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance, call_text, files_of, made_now, names_of_files
@@ -28,13 +26,13 @@ from metrifair.support.signatures import as_in
 from metrifair.wording.compare import series_sentences
 
 _COLUMNS: FrameColumns = {
-    **field_columns(nw.String, "look", "attribute", "criterion", "within"),
-    "groups": (nw.String, lambda one: " / ".join(one.groups)),
-    **field_columns(nw.String, "metric"),
-    **field_columns(nw.Float64, "value"),
+    **field_columns("String", "look", "attribute", "criterion", "within"),
+    "groups": ("String", lambda one: " / ".join(one.groups)),
+    **field_columns("String", "metric"),
+    **field_columns("Float64", "value"),
     **interval_columns("interval", "interval"),
-    **field_columns(nw.Float64, "difference", "p_value", "level"),
-    **field_columns(nw.String, "alarm"),
+    **field_columns("Float64", "difference", "p_value", "level"),
+    **field_columns("String", "alarm"),
 }
 
 
@@ -113,13 +111,14 @@ class AuditSeries:
             Metadata shown in the report.
         """
         record = replace(self.record, origin=self.record.origin.described(title, about))
-        write_html(path, series_html(record, title=record.origin.title or "Audits over time"))
+        report.write_html(path, report.series_html(record, title=record.origin.title or "Audits over time"))
 
     def __repr__(self) -> str:
         return "\n".join(self.summary)
 
     def _repr_html_(self) -> str:
-        return framed(series_html(self.record, title="Audits over time"), height=640, title="Audits over time")
+        title = "Audits over time"
+        return report.framed(report.series_html(self.record, title=title), height=640, title=title)
 
 
 @as_in(AuditState.audit)

@@ -174,17 +174,19 @@ def audit_command(
         )
     place = table_at(file, table, query, reading, [*written, rates])
     check_columns(file, reading, score=score, **asked)
-    from metrifair.api.audit_file import audit_file
-    from metrifair.api.audit_table import audit_table
     from metrifair.cli.console import console, working_with_notes
     from metrifair.cli.show import write_rates
 
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
-    audit = (
-        partial(audit_file, file, reading=reading)
-        if place is None
-        else partial(audit_table, place, missing=reading.missing)
-    )
+    audit: Callable[..., Audit | AuditDifference]
+    if place is None:
+        from metrifair.api.audit_file import audit_file
+
+        audit = partial(audit_file, file, reading=reading)
+    else:
+        from metrifair.api.audit_table import audit_table
+
+        audit = partial(audit_table, place, missing=reading.missing)
     with working_with_notes(out, f"Auditing {file if place is None else place.name}"):
         scores = score[0] if len(score) == 1 else list(score)
         audited = audit(score=scores, **audit_arguments(ctx, asked, asked["group"]))
@@ -227,20 +229,19 @@ def hand_over(
     The report names the command that made it, and ``files`` where the audit does not know them. Of an audit by a
     standard it shows the tables of rates, and ``details`` behind them.
     """
-    from metrifair.api.audit_result import RateTable
-    from metrifair.api.compare import AuditDifference
+    from metrifair.api.audit_result import Audit, RateTable
     from metrifair.cli.console import command_text, say
     from metrifair.cli.show import show_audit, show_differences
     from metrifair.support.provenance import source_files
 
     limits, to_html = rules.limits_of(ctx), found.to_html
-    if isinstance(found, AuditDifference):
+    if not isinstance(found, Audit):
         record = with_origin(ctx, found.record, files, about)
         audits = {
             name: replace(one, record=replace(one.record, provenance=origin))
             for (name, one), origin in zip(found.audits.items(), record.provenance, strict=True)
         }
-        found = AuditDifference(audits, record)
+        found = replace(found, audits=audits, record=record)
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in rules.broken(one.record, limits)]
         show_differences(out, found)
         to_html = found.to_html

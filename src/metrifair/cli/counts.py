@@ -81,7 +81,7 @@ def count_command(
     """
     place = table_at(file, table, query, reading, [output])
     check_columns(file, reading, **columns)
-    from metrifair.api.audit_table import count_file, count_table
+    from metrifair.api.count_file import count_file
     from metrifair.api.state import AuditState
     from metrifair.auditing.out_of_core.columns import Roles
     from metrifair.cli.console import console, say, working_with_notes
@@ -95,6 +95,8 @@ def count_command(
         if place is None:
             count_file(state, file, roles, reading)
         else:
+            from metrifair.api.audit_table import count_table
+
             count_table(state, place, roles, missing=reading.missing)
     kept = state.without(min_group_size)
     kept.save(output)

@@ -11,12 +11,11 @@ from decimal import Decimal
 from math import isnan
 from typing import Literal, NamedTuple, TypeAlias
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_array
 
 from metrifair.errors import DataError
-from metrifair.problem.tables import Column, Table, categories, columns, is_missing, wrapped
+from metrifair.problem.tables import Column, Table, categories, columns, frame_names, is_missing
 from metrifair.support.arrays import Floats
 
 Kind: TypeAlias = Literal["number", "date", "text", "boolean"]
@@ -34,7 +33,7 @@ def named_columns(table: Table) -> dict[str, Column] | None:
     """Columns of what has names for them."""
     if isinstance(table, dict) and not hasattr(table, "shape"):  # a sparse matrix can be a dictionary
         return columns("X", table)
-    if not isinstance(wrapped("X", table), nw.DataFrame):
+    if frame_names("X", table) is None:
         return None
     found = columns("X", table)
     # A category is a name, even where the name is a number.

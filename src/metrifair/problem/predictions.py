@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,8 +20,8 @@ from metrifair.problem.tables import (
     array_of,
     codes,
     columns,
+    frame_names,
     one_column,
-    wrapped,
 )
 from metrifair.problem.values import Value, canonical, is_missing_value, letters, place_among
 from metrifair.support.arrays import Floats
@@ -147,10 +146,9 @@ def _score_columns(y_pred: Table) -> list[Column]:
 
 def _column_names(y_pred: Table) -> list[object] | None:
     """The names that a user gave to the columns; None where a library numbered them."""
-    native = wrapped("y_pred", y_pred)
-    if not isinstance(native, nw.DataFrame):
+    names = frame_names("y_pred", y_pred)
+    if names is None:
         return None
-    names: list[object] = list(native.columns)
     numbered = list(range(len(names))), [f"column_{place}" for place in range(len(names))]
     return None if names in numbered else names
 
