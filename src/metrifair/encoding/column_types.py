@@ -12,7 +12,6 @@ from math import isnan
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from sklearn.utils.validation import check_array
 
 from metrifair.errors import DataError
 from metrifair.problem.tables import Column, Table, categories, columns, frame_names, is_missing
@@ -47,6 +46,8 @@ def named_columns(table: Table) -> dict[str, Column] | None:
 
 def unnamed_columns(table: Table) -> dict[str, Column]:
     """Columns of an array or of a list of rows, named x0, x1 and so on."""
+    from sklearn.utils.validation import check_array  # noqa: PLC0415 (tables with names need no scikit-learn)
+
     whole = np.array(table, dtype=object) if isinstance(table, list) else table  # or numbers beside text become text
     array = check_array(whole, dtype=None, ensure_all_finite=False, estimator="TableEncoder")
     return {f"x{place}": array[:, place] for place in range(array.shape[1])}

@@ -4,79 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from metrifair.encoding.column_types import LARGEST, as_kind, named_columns, strays_in, typed, unnamed_columns
+from metrifair.encoding.coders import Coder, Levels, Numbers, column_names, encoded
+from metrifair.encoding.column_types import named_columns, strays_in, typed, unnamed_columns
 from metrifair.errors import DataError
 from metrifair.problem.tables import Column, Table, categories
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer
 
 _ROWS_OF_AN_ID = 20  # fewer rows are numbered 0, 1, 2 by chance
-
-
-class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column of numbers, or of dates as days since 1970: the median where one is missing, in standard units.
-
-    >>> Numbers("number", 2.0, 2.0, 1.0, flagged=True).encoded(np.array([3.0, np.nan]))
-    array([[1., 0.],
-           [0., 1.]])
-    """
-
-    kind: Literal["number", "date"]
-    median: float
-    center: float
-    spread: Annotated[float, msgspec.Meta(ge=0)]  # 0: every known value is the median, which tells nothing
-    flagged: bool  # whether a column says where values are missing
-
-    def names(self, column: str) -> list[str]:
-        """Names of the columns that it becomes."""
-        return [column] * (self.spread > 0) + [f"{column} is missing"] * self.flagged
-
-    def encoded(self, values: Column) -> Floats:
-        """The columns, (n, their number)."""
-        missing = np.isnan(values)
-        known = (np.where(missing, self.median, values) - self.center) / (self.spread or 1.0)
-        return np.stack([known] * (self.spread > 0) + [missing.astype(np.float64)] * self.flagged, axis=1)
-
-
-class Levels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column of names: one column for each, one for all others where some were rare, one for missing values.
-
-    >>> Levels("text", ("blue", "red"), pooled=True, flagged=False).encoded(np.array(["red", "gray"], dtype=object))
-    array([[0., 1., 0.],
-           [0., 0., 1.]])
-    """
-
-    kind: Literal["text", "boolean"]
-    levels: tuple[str, ...]
-    pooled: bool
-    flagged: bool
-
-    def names(self, column: str) -> list[str]:
-        """Names of the columns that it becomes."""
-        known = [f"{column} = {level}" for level in self.levels]
-        return known + [f"{column} is other"] * self.pooled + [f"{column} is missing"] * self.flagged
-
-    def encoded(self, values: Column) -> Floats:
-        """The columns, (n, their number); a value that has no column is 0 in all."""
-        place = {level: code for code, level in enumerate(self.levels)}
-        other = len(place) if self.pooled else -1
-        missing = len(place) + self.pooled if self.flagged else other
-        at = np.array([missing if value is None else place.get(value, other) for value in values], dtype=np.int64)
-        found = np.zeros((len(values), len(place) + self.pooled + self.flagged))
-        found[np.flatnonzero(at >= 0), at[at >= 0]] = 1.0
-        return found
-
-
-Coder: TypeAlias = Numbers | Levels
 
 
 def numbers_coder(kind: Literal["number", "date"], values: Floats) -> Numbers | str:
@@ -235,17 +178,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Numbers, all of them finite.
         """
         check_is_fitted(self, "coders_")
-        found = self._columns(X, reset=False)
-        lacking = [name for name in self.coders_ if name not in found]
-        if lacking:
-            several, more = len(lacking) > 1, " ..." if len(lacking) > 10 else ""
-            word, rest = (
-                ("columns", "which were there at fit; add them")
-                if several
-                else ("column", "which was there at fit; add it")
-            )
-            raise DataError(f"the table lacks the {word} {', '.join(map(repr, lacking[:10]))}{more}, {rest}")
-        return np.concatenate([_encoded(name, found[name], coder) for name, coder in self.coders_.items()], axis=1)
+        return encoded(self.coders_, self._columns(X, reset=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns that ``transform`` returns.
@@ -263,14 +196,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "coders_")
         given = _check_feature_names_in(self, input_features)
         called = dict(zip(self._names_in(), map(str, given), strict=True))
-        names: dict[str, None] = {}
-        for column, coder in self.coders_.items():
-            for name in coder.names(called[column]):
-                unique = name
-                while unique in names:  # a column may have the name of another one's flag
-                    unique += "'"
-                names[unique] = None
-        return np.array(list(names), dtype=object)
+        return np.array(column_names((called[name], coder) for name, coder in self.coders_.items()), dtype=object)
 
     def _names_in(self) -> list[str]:
         return list(getattr(self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)]))
@@ -303,16 +229,3 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
-
-
-def _encoded(name: str, column: Column, coder: Coder) -> Floats:
-    """The columns that one becomes; a value far beyond those seen at ``fit`` is an error."""
-    values = as_kind(name, column, coder.kind)
-    with np.errstate(over="ignore"):
-        found = coder.encoded(values)
-    strange = values[np.abs(found).max(1, initial=0.0) > LARGEST]
-    if len(strange):
-        raise DataError(
-            f"column {name!r} holds {strange[0]:g}, which is too far from the values at fit; leave the row out"
-        )
-    return found

@@ -144,6 +144,16 @@ def _score_columns(y_pred: Table) -> list[Column]:
     return [array_of("y_pred", column) for column in given]
 
 
+def check_outputs(outputs: NDArray[Any]) -> None:
+    """Raise a DataError where a model has no finite output for a row, (n,) or (n, outputs)."""
+    if np.isnan(outputs).any():
+        row = int(np.isnan(outputs).reshape(len(outputs), -1).any(1).argmax())
+        raise DataError(
+            f"row {row} of X has no finite prediction: its features are too far from the training rows",
+            remedy="check the units of X, or leave the row out",
+        )
+
+
 def _column_names(y_pred: Table) -> list[object] | None:
     """The names that a user gave to the columns; None where a library numbered them."""
     names = frame_names("y_pred", y_pred)
