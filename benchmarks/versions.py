@@ -19,7 +19,6 @@ from benchmarks.startup import COLUMNS, prepare
 from benchmarks.timing import Claim, print_table
 
 HERE = Path(__file__).parents[1] / "src"
-ROUNDS = 7
 SLOWER = 1.05  # ratios up to this are noise of a shared machine
 WORKER = """
 import inspect, sys, time
@@ -107,13 +106,15 @@ def command_seconds(source: Path, arguments: tuple[str, ...], folder: Path) -> f
     return used.ru_utime + used.ru_stime
 
 
-def compared(name: str, old: list[float], new: list[float]) -> Claim:
-    before, after = min(old), min(new)
+def compared(name: str, times: list[list[float]]) -> Claim:
+    """From the times (old, new) of each round."""
+    before, after = map(min, zip(*times, strict=True))
     measured = f"{before:.2f} s before, {after:.2f} s now: {before / after:.2f}x"
+    print(name, measured, flush=True)
     return Claim(name, measured, ">= 1x", after <= before * SLOWER)
 
 
-def main(old: Path) -> None:
+def main(old: Path, rounds: int) -> None:
     claims = []
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -122,17 +123,19 @@ def main(old: Path) -> None:
         workers = [worker(source, folder / "rows.parquet") for source in (old, HERE)]
         _, names = (ready(process) for process in workers)
         for name in names:
-            times = [[ask(process, name) for process in workers] for _ in range(ROUNDS)]
-            claims.append(compared(name, *map(list, zip(*times, strict=True))))
+            times = [[ask(process, name) for process in workers] for _ in range(rounds)]
+            claims.append(compared(name, times))
         for process in workers:
             process.communicate()
         for arguments in (("audit", "scores.csv", *COLUMNS), ("count", "scores.csv", *COLUMNS, "--output", "c.state")):
-            times = [[command_seconds(source, arguments, folder) for source in (old, HERE)] for _ in range(ROUNDS)]
-            claims.append(compared(f"metrifair {arguments[0]}, 1,000 rows", *map(list, zip(*times, strict=True))))
+            times = [[command_seconds(source, arguments, folder) for source in (old, HERE)] for _ in range(rounds)]
+            claims.append(compared(f"metrifair {arguments[0]}, 1,000 rows", times))
     print_table("This code against an earlier one, processor time", claims)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.versions", description=__doc__)
     parser.add_argument("old", type=Path, help="folder that holds the earlier package, such as base/src")
-    main(parser.parse_args().old.resolve())
+    parser.add_argument("--rounds", type=int, default=7, help="how often each piece of work is done by either version")
+    given = parser.parse_args()
+    main(given.old.resolve(), given.rounds)
