@@ -239,12 +239,12 @@ def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: to
                     f"{type(own).__name__} has the {what} {reprlib.repr(sorted(there))}, the file has "
                     f"{reprlib.repr(sorted(names))}; pass a module like the one that was fitted"
                 )
-        weights = {  # in the order of the learner's vector
-            name: tensor_of(arrays, f"parameters/{name}", (1, 1, *parameters[name].shape)) for name in saved.names
-        }
         for name, buffer in buffers.items():
             dtype = str(buffer.dtype).removeprefix("torch.")
             buffer.copy_(torch.from_numpy(arrays.take(f"buffers/{name}", buffer.shape, dtype, finite=False)))
+        weights = {  # in the order of the learner's vector
+            name: tensor_of(arrays, f"parameters/{name}", (1, 1, *parameters[name].shape)) for name in saved.names
+        }
         model = StackedModule(own, outputs)
     return Predictor(model, weights, Scaling(mean, scale))
 
