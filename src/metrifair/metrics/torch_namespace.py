@@ -25,7 +25,7 @@ class TorchNamespace:
         self.device = device
         self.is_host = device.type == "cpu"
         self.arange = partial(torch.arange, device=device)
-        numbers = {"dtype": torch.float64, "device": device}
+        numbers: dict[str, Any] = {"dtype": torch.float64, "device": device}
         self.array, self.full = partial(torch.tensor, **numbers), partial(torch.full, **numbers)
         self.empty, self.ones, self.zeros = (
             partial(made, **numbers) for made in (torch.empty, torch.ones, torch.zeros)
@@ -150,7 +150,8 @@ class TorchNamespace:
     @staticmethod
     def sort(x: Tensor) -> tuple[Tensor, Tensor]:
         """Rows in ascending order, and the places that their entries had."""
-        return tuple(x.detach().sort(-1))
+        points, order = x.detach().sort(-1)
+        return points, order
 
 
 def random_directions(
