@@ -231,7 +231,7 @@ class FittedNetwork:
         if output.ndim == 1:
             output = np.stack([np.zeros(len(output)), output], axis=1)
         odds = np.exp(output - output.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     def predict(self, x: Floats) -> NDArray[Any]:
         """The most probable class, or the number."""
