@@ -18,7 +18,7 @@ help:
 	@echo "make demo        the whole trade-off on real mortgage data, with a report to open"
 	@echo "make test        install into .venv, lint, type-check, run all tests and documentation examples"
 	@echo "make test-slow   the long tests"
-	@echo "make test-install  the built wheel in an empty environment: audits, then commands, then training"
+	@echo "make test-install  the built wheel in an empty environment: audits, commands, databases, training"
 	@echo "make test-lowest   audits and training with the lowest versions that pyproject.toml allows"
 	@echo "make docs        the site, in docs/_build/html/index.html, and its tests"
 	@echo "make lint        format check, lint, types, import layers"
@@ -70,8 +70,8 @@ test-install: .venv/installed
 	rm -rf build/wheel build/empty
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null
 	$(PYTHON) -m venv --without-pip build/empty
-	for part in audits commands training; do \
-		extra=$$(echo $$part | sed 's/audits//; s/commands/[cli]/; s/training/[train]/'); \
+	for part in audits commands databases training; do \
+		extra=$$(echo $$part | sed 's/audits//; s/commands/[cli]/; s/databases/[cli,sql]/; s/training/[train]/'); \
 		$(BIN)/python -m pip --python build/empty/bin/python install --quiet --disable-pip-version-check --no-compile \
 			-c constraints.txt "$(WHEEL)$$extra" && build/empty/bin/python -I tests/use_$$part.py || exit 1; \
 	done

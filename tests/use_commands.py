@@ -23,7 +23,7 @@ def call(*arguments: object, code: int = 0) -> str:
 
 
 def check_commands(folder: Path) -> None:
-    """Audit files of two kinds, compare, count and merge; commands of training name their extra."""
+    """Audit files of two kinds, also by a standard; compare, count and merge."""
     generator = np.random.default_rng(0)
     sex = generator.choice(["f", "m"], size=1_000)
     p = np.clip(generator.normal(0.4 + 0.2 * (sex == "m"), 0.2), 0, 1)
@@ -33,7 +33,7 @@ def check_commands(folder: Path) -> None:
     for ending in ("csv", "parquet"):
         assert "sex" in call("audit", folder / f"scores.{ending}", *COLUMNS, "--json", folder / f"{ending}.json")
         call("count", folder / f"scores.{ending}", *COLUMNS, "--output", folder / f"{ending}.state")
-    call("compare", folder / "csv.json", folder / "parquet.json")
+    assert "difference" in call("compare", folder / "csv.json", folder / "parquet.json")
     call("merge", folder / "csv.state", folder / "parquet.state")
     call(
         "audit",
@@ -45,6 +45,18 @@ def check_commands(folder: Path) -> None:
         "kolmogorov=0.01",
         code=1,
     )
+    page = folder / "rates.html"
+    said = call("audit", folder / "scores.csv", *COLUMNS, "--standard", "four-fifths", "--html", page)
+    assert "four-fifths" in said, said
+    assert page.stat().st_size > 10_000
+    check_errors(folder)
+
+
+def check_errors(folder: Path) -> None:
+    """What needs another extra names it."""
+    (folder / "scores.duckdb").touch()
+    said = call("audit", f"duckdb:{folder / 'scores.duckdb'}", "--table", "scores", *COLUMNS, code=2)
+    assert 'pip install "metrifair[sql]"' in said, said
     said = call("train", folder / "scores.csv", "--label", "y", "--group", "sex", code=2)
     assert 'pip install "metrifair[train]"' in said, said
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
+import array_api_strict
 import numpy as np
 import oracles
 import pytest
@@ -207,19 +206,13 @@ def test_equal_weights_are_no_weights(metric: Metric, u: Floats, v: Floats) -> N
 # --- arrays and tensors -----------------------------------------------------------------------------------------
 
 
-def strict(values: Floats) -> object:
-    """An array of the library that has nothing but the array API's standard."""
-    return importlib.import_module("array_api_strict").asarray(values)
-
-
-without_strict = pytest.mark.skipif(find_spec("array_api_strict") is None, reason="array_api_strict is not installed")
 HOLDERS = [
     pytest.param(lambda values: values.tolist(), 1e-12, id="list"),
     pytest.param(lambda values: values.astype(np.float32), 1e-12, id="NumPy float32"),
     pytest.param(lambda values: values.astype(np.float64), 1e-12, id="NumPy float64"),
     pytest.param(lambda values: torch.tensor(values, dtype=torch.float32), 1e-5, id="torch float32"),
     pytest.param(lambda values: torch.tensor(values, dtype=torch.float64), 1e-12, id="torch float64"),
-    pytest.param(strict, 1e-12, id="array API", marks=without_strict),
+    pytest.param(array_api_strict.asarray, 1e-12, id="array API"),
 ]
 
 

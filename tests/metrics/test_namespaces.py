@@ -105,8 +105,6 @@ OPERATIONS = {
     "sums_by_code": (OPERANDS, ORDER % 3, 3),
     "vecdot": (OPERANDS, OPERANDS[0]),
     "integers": (OPERANDS > 0,),
-    "pair_distances": (OPERANDS[0],),
-    "lower_median": (OPERANDS[0, 0, :6],),
     "extent": (OPERANDS,),
 }
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Required, Unpack, overload
+from typing import TYPE_CHECKING, Any, Required, Unpack, overload
 
 import numpy as np
 
 from metrifair.api.audit_result import Audit
-from metrifair.api.compare import AuditDifference, compare_named
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, Request, Threshold
 from metrifair.auditing.source import MemorySource, audit_source
@@ -20,6 +19,9 @@ from metrifair.problem.predictions import favorable_decisions
 from metrifair.problem.tables import Columns, Table, library_of
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import call_text
+
+if TYPE_CHECKING:
+    from metrifair.api.compare import AuditDifference
 
 
 class _RowArguments(AuditArguments, total=False):
@@ -134,7 +136,16 @@ def audit(
         provenance = replace(record.provenance, columns={"score": [name] if name else [], "group": attributes})
         library = library_of(prediction, sensitive_features, y_true, control_features, sample_weight)
         audits[name] = Audit(replace(record, provenance=provenance), rows, library)
-    return compare_named(audits, same_rows=True) if isinstance(y_pred, Mapping) else audits[""]
+    return one_or_compared(audits, several=isinstance(y_pred, Mapping))
+
+
+def one_or_compared(audits: Mapping[str, Audit], *, several: bool) -> Audit | AuditDifference:
+    """Return the only audit, or all of them compared with the first."""
+    if not several:
+        return next(iter(audits.values()))
+    from metrifair.api.compare import compare_named  # noqa: PLC0415 (one audit needs no comparison)
+
+    return compare_named(audits, same_rows=True)
 
 
 def _models(y_pred: Columns | Mapping[str, Columns]) -> dict[str, Columns]:

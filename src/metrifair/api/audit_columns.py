@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Required, TypeAlias, Unpack, overload
 
 import numpy as np
 
-from metrifair.api.audit import audit
+from metrifair.api.audit import audit, one_or_compared
 from metrifair.api.audit_result import Audit
-from metrifair.api.compare import AuditDifference, one_or_compared
 from metrifair.auditing.columns import LOOKED_AT, Roles, check_favorable, check_models, not_models, roles_by_score
 from metrifair.auditing.connections import Connected
 from metrifair.auditing.counting import FileRows
@@ -19,7 +18,6 @@ from metrifair.auditing.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, Request, Threshold, groups_allowed
 from metrifair.auditing.source import AuditSource, ColumnSource, audit_source
-from metrifair.auditing.tables import TableRows
 from metrifair.errors import DataError
 from metrifair.problem.predictions import ROUNDING
 from metrifair.problem.tables import library_of
@@ -29,6 +27,9 @@ from metrifair.support.signatures import as_in
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from metrifair.api.compare import AuditDifference
+    from metrifair.auditing.tables import TableRows
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -213,6 +214,8 @@ def audit_table(
     (4, 1, 0.5)
     """
     arguments = dict(locals())
+    from metrifair.auditing.tables import TableRows  # noqa: PLC0415 (files need no narwhals)
+
     request, seed = Request.of(arguments), seed_of(random_state)
     roles_by_name = roles_by_score(request, arguments)
     place = table if isinstance(table, Connected) else Connected("the table", table)
@@ -260,7 +263,7 @@ def _audit_columns(
         facts["columns"] = roles_by_name[name].by_role
         facts["score_origin"] = score_origin if score_origin is not None and name in score_origin.columns else None
         audits[name] = Audit(*audit_source(source, request, generator, **facts), library)
-    return one_or_compared(audits)
+    return one_or_compared(audits, several=len(audits) > 1)
 
 
 def _check_scores(rows: TableRows, in_memory: pl.DataFrame | None, roles_by_name: Mapping[str, Roles]) -> None:

@@ -10,9 +10,9 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
+from metrifair import report
 from metrifair.api.group_metrics import GroupMetrics
 from metrifair.api.pages import PrintedPage
 from metrifair.auditing.group_metrics import Metric, PredictionKind, audited_by_group, metrics_by_group
@@ -24,8 +24,6 @@ from metrifair.auditing.source import AuditedRows
 from metrifair.errors import PYTHON, ArgumentNames, DataError
 from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, StandardName
 from metrifair.problem.tables import Backend, frame_of
-from metrifair.report.audit.charts import AuditChartKind, audit_chart
-from metrifair.report.html import framed, write_html
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import TESTS, Description, describe, significance_text
@@ -40,11 +38,11 @@ if TYPE_CHECKING:
 JSON_VERSION = 1
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
 
-FrameColumns: TypeAlias = dict[str, tuple[Any, Callable[[Any], object]]]
+FrameColumns: TypeAlias = dict[str, tuple[str, Callable[[Any], object]]]
 """The type and the value of each column of a data frame, by name."""
 
 
-def field_columns(kind: Any, *names: str) -> FrameColumns:
+def field_columns(kind: str, *names: str) -> FrameColumns:
     """Columns of the fields of a record, under their names."""
     return {name: (kind, attrgetter(name)) for name in names}
 
@@ -52,51 +50,51 @@ def field_columns(kind: Any, *names: str) -> FrameColumns:
 def interval_columns(name: str, field: str) -> FrameColumns:
     """The ends of a field that is an interval or None, as two columns."""
     return {
-        f"{name}_low": (nw.Float64, lambda one: getattr(getattr(one, field), "low", None)),
-        f"{name}_high": (nw.Float64, lambda one: getattr(getattr(one, field), "high", None)),
+        f"{name}_low": ("Float64", lambda one: getattr(getattr(one, field), "low", None)),
+        f"{name}_high": ("Float64", lambda one: getattr(getattr(one, field), "high", None)),
     }
 
 
 _COLUMNS: FrameColumns = {
-    **field_columns(nw.String, "attribute", "criterion", "within"),
-    "group": (nw.String, lambda one: one.groups[0]),
-    "other_group": (nw.String, lambda one: one.groups[1]),
-    "size": (nw.Int64, lambda one: one.sizes[0]),
-    "other_size": (nw.Int64, lambda one: one.sizes[1]),
-    **field_columns(nw.String, "metric"),
-    **field_columns(nw.Float64, "value"),
-    "lower": (nw.Float64, lambda one: one.bracket.low if one.bracket else one.value),
-    "upper": (nw.Float64, lambda one: one.bracket.high if one.bracket else one.value),
-    **field_columns(nw.Float64, "unbiased"),
+    **field_columns("String", "attribute", "criterion", "within"),
+    "group": ("String", lambda one: one.groups[0]),
+    "other_group": ("String", lambda one: one.groups[1]),
+    "size": ("Int64", lambda one: one.sizes[0]),
+    "other_size": ("Int64", lambda one: one.sizes[1]),
+    **field_columns("String", "metric"),
+    **field_columns("Float64", "value"),
+    "lower": ("Float64", lambda one: one.bracket.low if one.bracket else one.value),
+    "upper": ("Float64", lambda one: one.bracket.high if one.bracket else one.value),
+    **field_columns("Float64", "unbiased"),
     **interval_columns("interval", "interval"),
-    **field_columns(nw.Float64, "certified", "certified_jointly", "paper_bound", "p_value"),
+    **field_columns("Float64", "certified", "certified_jointly", "paper_bound", "p_value"),
     **interval_columns("joint", "joint_interval"),
-    "significance": (nw.String, lambda one: significance_text(one) or None),
-    "tested_by": (nw.String, lambda one: TESTS[one.tested_by] or None),
-    "sentence": (nw.String, lambda one: describe(one).sentence),
-    "meaning": (nw.String, lambda one: describe(one).meaning),
+    "significance": ("String", lambda one: significance_text(one) or None),
+    "tested_by": ("String", lambda one: TESTS[one.tested_by] or None),
+    "sentence": ("String", lambda one: describe(one).sentence),
+    "meaning": ("String", lambda one: describe(one).meaning),
 }
 
 
 _RATE_COLUMNS: FrameColumns = {
-    "standard": (nw.String, lambda one: one.standard or None),
-    **field_columns(nw.String, "attribute", "within", "group"),
-    "rows": (nw.Int64, attrgetter("size")),
-    **field_columns(nw.Float64, "share"),
-    **field_columns(nw.Int64, "selected"),
-    "rate": (nw.Float64, attrgetter("selection_rate")),
+    "standard": ("String", lambda one: one.standard or None),
+    **field_columns("String", "attribute", "within", "group"),
+    "rows": ("Int64", attrgetter("size")),
+    **field_columns("Float64", "share"),
+    **field_columns("Int64", "selected"),
+    "rate": ("Float64", attrgetter("selection_rate")),
     **interval_columns("rate", "interval"),
-    **field_columns(nw.String, "reference"),
-    **field_columns(nw.Float64, "ratio"),
+    **field_columns("String", "reference"),
+    **field_columns("Float64", "ratio"),
     **interval_columns("ratio", "ratio_interval"),
-    "fisher_p": (nw.Float64, attrgetter("p_value")),
-    **field_columns(nw.Int64, "shortfall"),
-    "left_out": (nw.String, lambda one: one.left_out or None),
-    "too_few": (nw.Boolean, attrgetter("few")),
-    **field_columns(nw.Float64, "mean_difference", "accuracy", "true_positive_rate", "false_positive_rate"),
-    **field_columns(nw.String, "selected_by"),
-    **field_columns(nw.Float64, "threshold"),
-    **field_columns(nw.String, "favorable"),
+    "fisher_p": ("Float64", attrgetter("p_value")),
+    **field_columns("Int64", "shortfall"),
+    "left_out": ("String", lambda one: one.left_out or None),
+    "too_few": ("Boolean", attrgetter("few")),
+    **field_columns("Float64", "mean_difference", "accuracy", "true_positive_rate", "false_positive_rate"),
+    **field_columns("String", "selected_by"),
+    **field_columns("Float64", "threshold"),
+    **field_columns("String", "favorable"),
 }
 """Of the fields of a table and of one of its groups together."""
 
@@ -468,7 +466,6 @@ compute them.
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
-        from metrifair.report.audit.page import audit_html  # noqa: PLC0415 (scikit-learn, pandas: 100 MB for pages only)
 
         view = None if frontier is None else _view_of(frontier)
         record = replace(self.record, provenance=self.provenance.described(title, about))
@@ -476,7 +473,7 @@ compute them.
         if by_group is not None and not isinstance(by_group, GroupMetrics):
             by_group = self.by_group(by_group)
         tables = () if by_group is None else by_group.record
-        write_html(path, audit_html(record, title=title, frontier=view, group_metrics=tables))
+        report.write_html(path, report.audit_html(record, title=title, frontier=view, group_metrics=tables))
 
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
@@ -489,7 +486,7 @@ compute them.
         least, value = figure_text(one.joint_interval.low), figure_text(one.value)
         return f"{first}\nlargest gap above sampling noise: {one.metric} distance {value}, at least {least}: {groups}"
 
-    def plot(self, kind: AuditChartKind = "distributions") -> Any:
+    def plot(self, kind: report.AuditChartKind = "distributions") -> Any:
         """An altair chart.
 
         Parameters
@@ -517,14 +514,14 @@ compute them.
         >>> found.plot("distributions").to_dict()["mark"]["type"]
         'line'
         """
-        return audit_chart(self.record, kind)
+        return report.audit_chart(self.record, kind)
 
     def _repr_html_(self) -> str:
         """The page, shortened, in a frame of its own: no style leaves it."""
-        from metrifair.report.audit.page import audit_html  # noqa: PLC0415
 
         title = self.provenance.title or "Fairness audit"
-        return framed(audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS), height=640, title="Audit")
+        page = report.audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS)
+        return report.framed(page, height=640, title="Audit")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -582,9 +579,9 @@ class RateTable(PrintedPage):
         if library not in ("polars", "pyarrow"):  # whose integers can be missing
             for name in ("selected", "shortfall"):
                 if any(getattr(row, name) is None for row in rows):
-                    columns |= field_columns(nw.Float64, name)
+                    columns |= field_columns("Float64", name)
         for at in range(9) if any(row.decile_ratios for row in rows) else ():
-            columns[f"ratio_at_{10 * (at + 1)}"] = nw.Float64, partial(_decile_ratio, at)
+            columns[f"ratio_at_{10 * (at + 1)}"] = "Float64", partial(_decile_ratio, at)
         return frame_of(rows, columns, library)
 
     def to_json(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
@@ -644,7 +641,7 @@ class RateTable(PrintedPage):
         if details:
             return self.audit.to_html(path, title=title, about=about, frontier=frontier)
         record = replace(self.audit.record, provenance=self.audit.provenance.described(title, about))
-        write_html(path, _rates_page(record, None if frontier is None else _view_of(frontier)))
+        report.write_html(path, _rates_page(record, None if frontier is None else _view_of(frontier)))
         return None
 
     def __repr__(self) -> str:
@@ -658,11 +655,10 @@ class RateTable(PrintedPage):
         return "\n".join(lines) or "no decisions: pass threshold=... to audit"
 
     def _repr_html_(self) -> str:
-        return framed(_rates_page(self.audit.record), height=640, title="Selection rates")
+        return report.framed(_rates_page(self.audit.record), height=640, title="Selection rates")
 
 
 def _rates_page(record: AuditRecord, frontier: FrontierView | None = None) -> str:
-    from metrifair.report.audit.rates import rates_html  # noqa: PLC0415 (as the page of an audit)
 
     title = record.provenance.title or "Selection rates and impact ratios"
-    return rates_html(record, title=title, frontier=frontier)
+    return report.rates_html(record, title=title, frontier=frontier)

@@ -8,28 +8,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
-import narwhals.stable.v2 as nw
 
+from metrifair import report
 from metrifair.api.audit_result import JSON_VERSION, Audit, FrameColumns, field_columns, interval_columns
 from metrifair.api.pages import ComparedAudits
 from metrifair.auditing.compare import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame_of
-from metrifair.report.audit.difference import difference_html
 from metrifair.support.files import reason_of
 from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.compare import difference_sentences
 
 _COLUMNS: FrameColumns = {
-    **field_columns(nw.String, "model", "attribute", "criterion", "within"),
-    "groups": (nw.String, lambda one: " / ".join(one.groups)),
-    **field_columns(nw.String, "metric"),
-    **field_columns(nw.Float64, "before", "after", "difference"),
+    **field_columns("String", "model", "attribute", "criterion", "within"),
+    "groups": ("String", lambda one: " / ".join(one.groups)),
+    **field_columns("String", "metric"),
+    **field_columns("Float64", "before", "after", "difference"),
     **interval_columns("interval", "interval"),
     **interval_columns("joint", "joint_interval"),
-    **field_columns(nw.Float64, "p_value", "p_adjusted"),
-    **field_columns(nw.String, "verdict"),
+    **field_columns("Float64", "p_value", "p_adjusted"),
+    **field_columns("String", "verdict"),
 }
 
 
@@ -89,7 +88,7 @@ class AuditDifference(ComparedAudits):
     def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         record = replace(self.record, origin=self.record.origin.described(title, about))
         audits = {name: one.record for name, one in self.audits.items()}
-        return difference_html(record, audits, title=record.origin.title or "Audits compared")
+        return report.difference_html(record, audits, title=record.origin.title or "Audits compared")
 
 
 def compare(
@@ -134,11 +133,6 @@ def compare(
     """
     origin = Provenance(call=call_text(compare, dict(locals())), **made_now())
     return compare_named({"before": read_audit(before), "after": read_audit(after)}, paired=paired, origin=origin)
-
-
-def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
-    """Return the only audit, or all of them compared with the first."""
-    return next(iter(audits.values())) if len(audits) == 1 else compare_named(audits, same_rows=True)
 
 
 def compare_named(audits: Mapping[str, Audit], **options: Any) -> AuditDifference:

@@ -10,8 +10,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-import narwhals.stable.v2 as nw
-
 from metrifair.api.pages import PrintedPage
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.figures.curves import Curves
@@ -462,10 +460,10 @@ class Frontier(PrintedPage, TradeOff):
                 | row
                 for point, row in zip(self.points, rows, strict=True)
             ]
-        kinds = {"seed": nw.Int64, "failed": nw.Boolean, "overfit": nw.Boolean, "chosen": nw.Boolean, "mark": nw.String}
-        kinds |= {"family": nw.String, "parameter": nw.String, "needs_group": nw.Boolean}
+        kinds = {"seed": "Int64", "failed": "Boolean", "overfit": "Boolean", "chosen": "Boolean", "mark": "String"}
+        kinds |= {"family": "String", "parameter": "String", "needs_group": "Boolean"}
         names = dict.fromkeys(name for row in rows for name in row)
-        schema = {name: kinds.get(name, nw.Float64) for name in names}
+        schema = {name: kinds.get(name, "Float64") for name in names}
         return frame({name: [row.get(name) for row in rows] for name in names}, schema, backend or self.library)
 
     def plot(self, *, title: str | None = None) -> Any:

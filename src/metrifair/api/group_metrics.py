@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals.stable.v2 as nw
-
+from metrifair import report
 from metrifair.auditing.records import MeasuresByGroup
 from metrifair.problem.tables import Backend, frame
-from metrifair.report.audit.by_group import group_metrics_section
 from metrifair.wording.numbers import number_text
 
 _COLUMNS = {
-    **dict.fromkeys(("attribute", "within", "metric", "group"), nw.String),
-    "rows": nw.Int64,
-    **dict.fromkeys(("value", "interval_low", "interval_high", "difference", "ratio"), nw.Float64),
+    **dict.fromkeys(("attribute", "within", "metric", "group"), "String"),
+    "rows": "Int64",
+    **dict.fromkeys(("value", "interval_low", "interval_high", "difference", "ratio"), "Float64"),
 }
 
 
@@ -82,4 +80,4 @@ class GroupMetrics:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return str(group_metrics_section(self.record))
+        return str(report.group_metrics_section(self.record))

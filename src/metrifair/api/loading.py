@@ -136,8 +136,9 @@ def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
     if content.kind == STATE:
         return AuditState.of_content(content)
     require("torch", extra="train", purpose="a file of a model")
-    from metrifair.estimators.table_model import TABLE_MODEL, table_model_of  # noqa: PLC0415  (imports torch)
+    from metrifair.estimators.table_model import table_model_of  # noqa: PLC0415  (imports torch)
     from metrifair.saving.models import KINDS, model_of  # noqa: PLC0415
+    from metrifair.saving.scoring import TABLE_MODEL  # noqa: PLC0415
     from metrifair.tradeoff.frontier_file import FRONTIER, read_frontier  # noqa: PLC0415
 
     made_of = partial(model_of, module=module)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
+from metrifair import report
 from metrifair.api.audit_result import Audit, FrameColumns, field_columns, interval_columns
 from metrifair.api.compare import read_audit
 from metrifair.api.pages import ComparedAudits
@@ -20,20 +20,19 @@ from metrifair.auditing.records import AuditRecord, Look, SeriesRecord
 from metrifair.auditing.request import AuditOptions, Criteria, Request
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame_of
-from metrifair.report.audit.difference import series_html
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import Provenance, call_text, files_of, made_now, names_of_files
 from metrifair.support.signatures import as_in
 from metrifair.wording.compare import series_sentences
 
 _COLUMNS: FrameColumns = {
-    **field_columns(nw.String, "look", "attribute", "criterion", "within"),
-    "groups": (nw.String, lambda one: " / ".join(one.groups)),
-    **field_columns(nw.String, "metric"),
-    **field_columns(nw.Float64, "value"),
+    **field_columns("String", "look", "attribute", "criterion", "within"),
+    "groups": ("String", lambda one: " / ".join(one.groups)),
+    **field_columns("String", "metric"),
+    **field_columns("Float64", "value"),
     **interval_columns("interval", "interval"),
-    **field_columns(nw.Float64, "difference", "p_value", "level"),
-    **field_columns(nw.String, "alarm"),
+    **field_columns("Float64", "difference", "p_value", "level"),
+    **field_columns("String", "alarm"),
 }
 
 
@@ -85,7 +84,7 @@ class AuditSeries(ComparedAudits):
 
     def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         record = replace(self.record, origin=self.record.origin.described(title, about))
-        return series_html(record, title=record.origin.title or "Audits over time")
+        return report.series_html(record, title=record.origin.title or "Audits over time")
 
 
 @as_in(AuditState.audit)

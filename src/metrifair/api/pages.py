@@ -8,8 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar
 
-from metrifair.report.html import framed, write_html
-from metrifair.report.pdf import print_pdf
+from metrifair import report
 from metrifair.support.files import write_json
 
 
@@ -35,7 +34,7 @@ class PrintedPage:
         DataError
             Where nothing can be written there.
         """
-        print_pdf(partial(self.to_html, **options), path)
+        report.print_pdf(partial(self.to_html, **options), path)
 
 
 class ComparedAudits(PrintedPage):
@@ -82,10 +81,10 @@ class ComparedAudits(PrintedPage):
         about : dict of str, default=None
             Metadata shown in the report, such as the reason of the comparison.
         """
-        write_html(path, self._page(title, about))
+        report.write_html(path, self._page(title, about))
 
     def __repr__(self) -> str:
         return "\n".join(self.summary)
 
     def _repr_html_(self) -> str:
-        return framed(self._page(), height=640, title=f"A {self.kind} of audits")
+        return report.framed(self._page(), height=640, title=f"A {self.kind} of audits")

@@ -6,9 +6,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.api.audit import audit
@@ -38,7 +37,6 @@ from metrifair.auditing.state_file import (
     plain,
     warn_of_the_same,
 )
-from metrifair.auditing.tables import TableRows
 from metrifair.errors import DataError, ModelFileError, Remedy
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.criteria import criterion_named
@@ -52,6 +50,9 @@ from metrifair.support.checks import check_integer, is_number, seed_of
 from metrifair.support.provenance import call_text
 from metrifair.support.signatures import as_in
 from metrifair.wording.numbers import listed
+
+if TYPE_CHECKING:
+    from metrifair.auditing.tables import TableRows
 
 
 class AuditState(StateParts):
@@ -404,6 +405,8 @@ def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, op
 
 def count_table(state: AuditState, place: Connected, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
     """Add the rows of a table to a state, counted by the engine that has them: what a file of these rows would add."""
+    from metrifair.auditing.tables import TableRows  # noqa: PLC0415 (files need no narwhals)
+
     rows = TableRows.of(place, roles, missing=missing)
     cells = rows.survey(number_or_default(state.threshold))
     check_within(np.array(cells.ends), state.score_range)
@@ -426,6 +429,8 @@ def _values(level: ColumnLevels) -> list[Value]:
 
 def _counts(rows: TableRows, grid: StateGrid) -> StateCounts:
     """Entries by distinct score, or by bin of the state's grid where there are many."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 (as above)
+
     frame, sums = rows.counting, {"rows": nw.len()}
     scaled = (nw.col("score") * grid.scale.inverse - grid.scale.low * grid.scale.inverse) * float(2.0**grid.power)
     few = len(rows.answer(frame.select("score").unique().head(MOST_ATOMS + 1))) <= MOST_ATOMS

@@ -146,20 +146,19 @@ def hand_over(
     The report names its command, and ``files`` where the audit does not record them. Of an audit by a
     standard it shows the tables of rates, and ``details`` behind them.
     """
-    from metrifair.api.audit_result import RateTable
-    from metrifair.api.compare import AuditDifference
+    from metrifair.api.audit_result import Audit, RateTable
     from metrifair.cli.console import command_text, say
     from metrifair.cli.show import show_audit, show_differences
     from metrifair.support.provenance import source_files
 
     limits = rules.limits_of(ctx)
-    if isinstance(found, AuditDifference):
+    if not isinstance(found, Audit):
         record = with_origin(ctx, found.record, files, about)
         audits = {
             name: replace(one, record=replace(one.record, provenance=origin))
             for (name, one), origin in zip(found.audits.items(), record.provenance, strict=True)
         }
-        found = AuditDifference(audits, record)
+        found = replace(found, audits=audits, record=record)
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in rules.broken(one.record, limits)]
         show_differences(out, found)
     else:
@@ -170,7 +169,7 @@ def hand_over(
         show_audit(out, found.record, details=details)
     page = (
         partial(RateTable(found).to_html, details=details)
-        if not isinstance(found, AuditDifference) and found.record.settings.standard is not None
+        if isinstance(found, Audit) and found.record.settings.standard is not None
         else found.to_html
     )
     write_asked(out, found, written, page)

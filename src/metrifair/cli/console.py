@@ -6,7 +6,7 @@ import json
 import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,8 @@ def say(out: Console, *lines: object) -> None:
 
 def working(text: str) -> AbstractContextManager[Any]:
     """Shows that something is under way, on a terminal."""
-    return console(stderr=True).status(printable(text))
+    out = console(stderr=True)
+    return out.status(printable(text)) if out.is_terminal else nullcontext()
 
 
 @contextmanager

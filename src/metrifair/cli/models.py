@@ -15,7 +15,7 @@ from metrifair.errors import DataError
 if TYPE_CHECKING:
     from metrifair.auditing.formats import ReadOptions
     from metrifair.cli.tables import PredictionTable
-    from metrifair.estimators.table_model import TableModel
+    from metrifair.saving.scoring import TableScorer
     from metrifair.support.provenance import ScoredRows, SourceFile
 
 
@@ -43,18 +43,18 @@ def predict_command(
     """
     check_paths([model, file], [output])
     from metrifair.cli.console import console, say
-    from metrifair.estimators.table_model import TableModel
     from metrifair.figures.utility import CONSTANT
     from metrifair.saving.modelfile import fingerprint, read
+    from metrifair.saving.scoring import TableScorer
     from metrifair.wording.frontier import mark_text
 
-    known = _loaded(model)
-    if isinstance(known, TableModel) and known.needs_group and not known.sensitive:
+    known = _scorer(model)
+    if isinstance(known, TableScorer) and known.needs_group and not known.sensitive:
         raise DataError(
             f"{str(model)!r} holds a pipeline that needs groups but does not name their columns; make a "
             "model with metrifair train, or predict in Python"
         )
-    if not isinstance(known, TableModel):
+    if not isinstance(known, TableScorer):
         raise DataError(
             f"{str(model)!r} holds a {type(known).__name__}, which takes numbers, not raw columns; make a model with "
             "metrifair train or metrifair frontier"
@@ -84,13 +84,13 @@ def predict_command(
 
 
 def predictions(
-    model: TableModel, file: str, ids: tuple[str, ...], keep: Sequence[str], reading: ReadOptions
+    model: TableScorer, file: str, ids: tuple[str, ...], keep: Sequence[str], reading: ReadOptions
 ) -> tuple[PredictionTable, list[SourceFile]]:
     """Ids, kept columns, predictions and probabilities of the rows of a file, and the files that were read."""
     import polars as pl
 
     from metrifair.cli.tables import free_name, read, with_predictions
-    from metrifair.encoding.encoder import Levels
+    from metrifair.encoding.coders import Levels
 
     coders = model.encoder.coders_
     texts = [name for name, coder in coders.items() if isinstance(coder, Levels) and coder.kind == "text"]
@@ -105,22 +105,37 @@ def predictions(
     return with_predictions(shown, model, frame), files
 
 
-def _scored_rows(model: TableModel, files: Sequence[SourceFile]) -> ScoredRows:
+def _scored_rows(model: TableScorer, files: Sequence[SourceFile]) -> ScoredRows:
     """Whether the files are those with the training rows, as far as the model records them."""
     if not model.training_files:
         return "file"
     return "training_file" if {file.sha256 for file in files} & set(model.training_files) else "other_file"
 
 
+def _scorer(model: Path) -> Any:
+    """The model in a file; where NumPy or a booster's library can predict with it, PyTorch is not imported."""
+    from metrifair.errors import ModelFileError
+    from metrifair.saving.modelfile import read
+    from metrifair.saving.scoring import table_scorer
+
+    content = read(model)
+    try:
+        found = table_scorer(content)
+    except ModelFileError as error:
+        raise ModelFileError(f"cannot read {str(model)!r}: {error}") from error
+    return _loaded(model) if found is None else found
+
+
 def _loaded(model: Path) -> Any:
     """The model in a file; a pipeline that begins with our encoder as the table model that it is."""
+    from metrifair.api.loading import load
+
+    known = load(model)
     from sklearn.pipeline import Pipeline
 
-    from metrifair.api.loading import load
     from metrifair.encoding.encoder import TableEncoder
     from metrifair.estimators.table_model import TableModel
 
-    known = load(model)
     if isinstance(known, Pipeline) and len(known) == 2 and isinstance(known[0], TableEncoder):
         return TableModel(known[0], known[1])
     return known

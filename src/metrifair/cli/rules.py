@@ -187,14 +187,14 @@ RATES = gathered("standard", Rates, Rates._fields)
 
 def by_standard(found: Audit | AuditDifference, asked: Rates, columns: Sequence[str]) -> Audit | AuditDifference:
     """The audit of these columns, or the comparison of several, with the rates of the options."""
-    from metrifair.api.compare import AuditDifference, compare_named
+    from metrifair.api.audit import one_or_compared
+    from metrifair.api.audit_result import Audit
 
     reference = reference_asked(asked.references, columns)
     options: dict[str, Any] = {"reference": reference, "min_group_share": asked.min_group_share}
-    if not isinstance(found, AuditDifference):
-        return found.rates(asked.standard, **options).audit
-    audits = {name: one.rates(asked.standard, **options).audit for name, one in found.audits.items()}
-    return compare_named(audits, same_rows=True)
+    given = {"": found} if isinstance(found, Audit) else found.audits
+    audits = {name: one.rates(asked.standard, **options).audit for name, one in given.items()}
+    return one_or_compared(audits, several=not isinstance(found, Audit))
 
 
 def reference_asked(references: Sequence[str], columns: Sequence[str]) -> str | dict[str, str]:

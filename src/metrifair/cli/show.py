@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from metrifair.api.audit_result import Audit, RateTable
-from metrifair.api.compare import AuditDifference
-from metrifair.api.monitor import AuditSeries
 from metrifair.auditing.ranking import most_certain_first, shown_findings, tables_asked
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.cli.console import say, show_table
@@ -17,11 +14,17 @@ from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.errors import DataError
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
-from metrifair.report.audit.by_group import measure_text
+from metrifair.wording.findings import measure_text
 from metrifair.wording.notes import note_text, rate_notes
 from metrifair.wording.numbers import MISSING, figure_text, interval_text, number_text, p_text, percent_text
 from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from metrifair.api.compare import AuditDifference
+    from metrifair.api.monitor import AuditSeries
 
 _SHOWN = 12  # comparisons, or tables of rates
 _DIFFERENCES = 20  # rows of the table of differences
@@ -201,7 +204,7 @@ def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None)
         return
     from metrifair.cli.tables import write_table
 
-    if isinstance(found, AuditDifference):
+    if not isinstance(found, Audit):
         raise DataError(SEVERAL_RATES)
     write_table(RateTable(found).to_frame("polars"), path)
     say(out, f"Rates: {path}")

@@ -27,8 +27,8 @@ from metrifair.support.files import write_file
 from metrifair.support.provenance import SourceFile, source_files, write_score_origin
 
 if TYPE_CHECKING:
-    from metrifair.estimators.table_model import TableModel
     from metrifair.figures.utility import Predictions
+    from metrifair.saving.scoring import TableScorer
 
 
 _CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
@@ -201,7 +201,7 @@ class PredictionTable(NamedTuple):
 
 
 def with_predictions(
-    shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame, unseen: Predictions | None = None
+    shown: pl.DataFrame, model: TableScorer, frame: pl.DataFrame, unseen: Predictions | None = None
 ) -> PredictionTable:
     """These columns with the predictions for the rows of ``frame`` and, of classes, probabilities.
 

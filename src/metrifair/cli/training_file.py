@@ -33,7 +33,8 @@ from metrifair.cli.tables import (
     without_missing_words,
 )
 from metrifair.cli.training_options import TrainingOptions
-from metrifair.encoding.encoder import TableEncoder, level_name, strays_in, typed
+from metrifair.encoding.coders import level_name, strays_in, typed
+from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of

@@ -2,87 +2,33 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import re
-import reprlib
 import warnings
 from collections import Counter
-from collections.abc import Iterable
-from decimal import Decimal
-from math import isnan
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, Self
 
-import msgspec
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from metrifair.encoding.coders import (
+    Coder,
+    Levels,
+    Numbers,
+    column_names,
+    encoded,
+    named_columns,
+    strays_in,
+    typed,
+    unnamed_columns,
+)
 from metrifair.errors import DataError
-from metrifair.problem.tables import Column, Table, categories, columns, is_missing, wrapped
+from metrifair.problem.tables import Column, Table, categories
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer
 
 _ROWS_OF_AN_ID = 20  # fewer rows are numbered 0, 1, 2 by chance
-
-
-class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column of numbers, or of dates as days since 1970: the median where one is missing, in standard units.
-
-    >>> Numbers("number", 2.0, 2.0, 1.0, flagged=True).encoded(np.array([3.0, np.nan]))
-    array([[1., 0.],
-           [0., 1.]])
-    """
-
-    kind: Literal["number", "date"]
-    median: float
-    center: float
-    spread: Annotated[float, msgspec.Meta(ge=0)]  # 0: every known value is the median, which tells nothing
-    flagged: bool  # whether a column says where values are missing
-
-    def names(self, column: str) -> list[str]:
-        """Names of the columns that it becomes."""
-        return [column] * (self.spread > 0) + [f"{column} is missing"] * self.flagged
-
-    def encoded(self, values: Column) -> Floats:
-        """The columns, (n, their number)."""
-        missing = np.isnan(values)
-        known = (np.where(missing, self.median, values) - self.center) / (self.spread or 1.0)
-        return np.stack([known] * (self.spread > 0) + [missing.astype(np.float64)] * self.flagged, axis=1)
-
-
-class Levels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column of names: one column for each, one for all others where some were rare, one for missing values.
-
-    >>> Levels("text", ("blue", "red"), pooled=True, flagged=False).encoded(np.array(["red", "gray"], dtype=object))
-    array([[0., 1., 0.],
-           [0., 0., 1.]])
-    """
-
-    kind: Literal["text", "boolean"]
-    levels: tuple[str, ...]
-    pooled: bool
-    flagged: bool
-
-    def names(self, column: str) -> list[str]:
-        """Names of the columns that it becomes."""
-        known = [f"{column} = {level}" for level in self.levels]
-        return known + [f"{column} is other"] * self.pooled + [f"{column} is missing"] * self.flagged
-
-    def encoded(self, values: Column) -> Floats:
-        """The columns, (n, their number); a value that has no column is 0 in all."""
-        place = {level: code for code, level in enumerate(self.levels)}
-        other = len(place) if self.pooled else -1
-        missing = len(place) + self.pooled if self.flagged else other
-        at = np.array([missing if value is None else place.get(value, other) for value in values], dtype=np.int64)
-        found = np.zeros((len(values), len(place) + self.pooled + self.flagged))
-        found[np.flatnonzero(at >= 0), at[at >= 0]] = 1.0
-        return found
-
-
-Coder: TypeAlias = Numbers | Levels
 
 
 def numbers_coder(kind: Literal["number", "date"], values: Floats) -> Numbers | str:
@@ -241,17 +187,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Numbers, all of them finite.
         """
         check_is_fitted(self, "coders_")
-        found = self._columns(X, reset=False)
-        lacking = [name for name in self.coders_ if name not in found]
-        if lacking:
-            several, more = len(lacking) > 1, " ..." if len(lacking) > 10 else ""
-            word, rest = (
-                ("columns", "which were there at fit; add them")
-                if several
-                else ("column", "which was there at fit; add it")
-            )
-            raise DataError(f"the table lacks the {word} {', '.join(map(repr, lacking[:10]))}{more}, {rest}")
-        return np.concatenate([_encoded(name, found[name], coder) for name, coder in self.coders_.items()], axis=1)
+        return encoded(self.coders_, self._columns(X, reset=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns that ``transform`` returns.
@@ -269,14 +205,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "coders_")
         given = _check_feature_names_in(self, input_features)
         called = dict(zip(self._names_in(), map(str, given), strict=True))
-        names: dict[str, None] = {}
-        for column, coder in self.coders_.items():
-            for name in coder.names(called[column]):
-                unique = name
-                while unique in names:  # a column may have the name of another one's flag
-                    unique += "'"
-                names[unique] = None
-        return np.array(list(names), dtype=object)
+        return np.array(column_names((called[name], coder) for name, coder in self.coders_.items()), dtype=object)
 
     def _names_in(self) -> list[str]:
         return list(getattr(self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)]))
@@ -309,172 +238,3 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
-
-
-def _encoded(name: str, column: Column, coder: Coder) -> Floats:
-    """The columns that one becomes; a value far beyond those seen at ``fit`` is an error."""
-    values = as_kind(name, column, coder.kind)
-    with np.errstate(over="ignore"):
-        found = coder.encoded(values)
-    strange = values[np.abs(found).max(1, initial=0.0) > LARGEST]
-    if len(strange):
-        raise DataError(
-            f"column {name!r} holds {strange[0]:g}, which is too far from the values at fit; leave the row out"
-        )
-    return found
-
-
-Kind: TypeAlias = Literal["number", "date", "text", "boolean"]
-
-LARGEST = 1e150  # squares of larger numbers are beyond all floats
-_NAMES: dict[Kind, str] = {"number": "numbers", "date": "dates", "text": "text", "boolean": "booleans"}
-_FEW_STRAYS = 0.05  # of the values: more of them are what the column is about
-_WITH_SIGN = re.compile(r"[$€£]\s?-?\d[\d,]*\.?\d*|-?\d[\d,]*\.?\d*\s?[%$€£]", re.ASCII)  # 95%, $1,200
-_CODE = re.compile(r"[+-]?0\d", re.ASCII)  # such as 02139, whose first zero matters
-_NUMBER = re.compile(r"[+-]?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_EPOCH = dt.datetime(1970, 1, 1)
-
-
-def named_columns(table: Table) -> dict[str, Column] | None:
-    """Columns of what has names for them."""
-    if isinstance(table, dict) and not hasattr(table, "shape"):  # a sparse matrix can be a dictionary
-        return columns("X", table)
-    if not isinstance(wrapped("X", table), nw.DataFrame):
-        return None
-    found = columns("X", table)
-    # A category is a name, even where the name is a number.
-    for name in categories("X", table):
-        column = found[name]
-        levels = np.full(len(column), None, dtype=object)
-        levels[~is_missing(column)] = [level_name(value) for value in column[~is_missing(column)].tolist()]
-        found[name] = levels
-    return found
-
-
-def unnamed_columns(table: Table) -> dict[str, Column]:
-    """Columns of an array or of a list of rows, named x0, x1 and so on."""
-    whole = np.array(table, dtype=object) if isinstance(table, list) else table  # or numbers beside text become text
-    array = check_array(whole, dtype=None, ensure_all_finite=False, estimator="TableEncoder")
-    return {f"x{place}": array[:, place] for place in range(array.shape[1])}
-
-
-def level_name(value: object) -> str:
-    """A category's name; pandas makes floats of integers where values are missing."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-class Strays(NamedTuple):
-    """The few cells without a number in a column of numbers, which make text of all of it."""
-
-    cells: int
-    known: int  # cells that hold anything
-    example: str
-
-    def note(self, name: str) -> str:
-        """What happens to the column, and what to do.
-
-        >>> print(Strays(1, 40, "1,234").note("pay"))
-        column 'pay' is taken for text, not for numbers, because of 1 of its 40 values, such as '1,234': it becomes a \
-column for each frequent value. Correct or empty such cells to have numbers
-        """
-        return (
-            f"column {name!r} is taken for text, not for numbers, because of {self.cells:,} of its {self.known:,} "
-            f"values, such as {reprlib.repr(self.example)}: it becomes a column for each frequent value. Correct or "
-            "empty such cells to have numbers"
-        )
-
-
-def strays_in(values: Iterable[object]) -> Strays | None:
-    """The cells without a number, where at least 95 % of the text in a column are numbers, also with signs; else None.
-
-    Codes, which begin with a zero, are not numbers.
-
-    >>> strays_in(["7"] * 39 + [None, "1,234"])
-    Strays(cells=1, known=40, example='1,234')
-    >>> strays_in(["02139"] * 39 + ["n/a"]), strays_in(["7", "many"]), strays_in(["7", "8"])
-    (None, None, None)
-    >>> strays_in(["95%", "97.5 %", "100%"]), strays_in(["$1,200", "€ 7"])
-    (Strays(cells=3, known=3, example='95%'), Strays(cells=2, known=2, example='$1,200'))
-    """
-    counts = Counter(value.strip() for value in values if isinstance(value, str))
-    other = {value: count for value, count in counts.items() if not _NUMBER.fullmatch(value)}
-    cells, known = sum(other.values()), counts.total()
-    signed = sum(count for value, count in other.items() if _WITH_SIGN.fullmatch(value))
-    if not other or cells - signed > _FEW_STRAYS * known or any(map(_CODE.match, other)):
-        return None
-    return Strays(cells, known, next(iter(other)))
-
-
-def as_kind(name: str, column: Column, kind: Kind) -> Column:
-    """The values of a column, which must be of this kind."""
-    found, values = typed(name, column)
-    if found is None:
-        return np.full(len(column), np.nan) if kind in ("number", "date") else values
-    if found != kind:
-        present = column[~is_missing(column)].tolist()
-        example = next((value for value in present if kind != "number" or not _reads_as_number(value)), present[0])
-        raise DataError(
-            f"column {name!r} held {_NAMES[kind]} at fit, and holds {_NAMES[found]} now: "
-            f"{reprlib.repr(example)}; pass {_NAMES[kind]}"
-        )
-    return values
-
-
-def _reads_as_number(value: object) -> bool:
-    try:
-        return isinstance(value, str) and not isnan(float(value))
-    except ValueError:
-        return False
-
-
-_OF_DTYPE: dict[str, Kind] = {"i": "number", "u": "number", "f": "number", "b": "boolean", "U": "text", "M": "date"}
-_OF_TYPE: tuple[tuple[type | tuple[type, ...], Kind], ...] = (  # in this order: a bool is an int too
-    ((bool, np.bool_), "boolean"),
-    ((int, float, Decimal, np.integer, np.floating), "number"),
-    (str, "text"),
-    (dt.date, "date"),
-)
-
-
-def typed(name: str, column: Column) -> tuple[Kind | None, Column]:
-    """What a column holds, with NaN or None where a value is missing; no kind where all are."""
-    missing = is_missing(column)
-    if missing.all():
-        return None, np.full(len(column), None, dtype=object)
-    kind = _OF_DTYPE.get(column.dtype.kind) or _kind_of_objects(name, column[~missing])
-    if kind in ("number", "date"):
-        values = np.full(len(column), np.nan)
-        values[~missing] = _days(column[~missing]) if kind == "date" else column[~missing].astype(np.float64)
-        strange = values[np.abs(values) > LARGEST]
-        if len(strange):
-            raise DataError(f"column {name!r} holds {strange[0]:g}, which is too large; leave the row out, or scale it")
-        return kind, values
-    levels = np.full(len(column), None, dtype=object)
-    levels[~missing] = [str(value) for value in column[~missing].tolist()]
-    return kind, levels
-
-
-def _kind_of_objects(name: str, present: Column) -> Kind:
-    types = {type(value) for value in present.tolist()}
-    kinds = {next((kind for known, kind in _OF_TYPE if issubclass(own, known)), None) for own in types}
-    called = ", ".join(sorted(own.__name__ for own in types))
-    if None in kinds:
-        raise DataError(f"column {name!r} holds values of type {called}; use numbers, text, booleans or dates")
-    if len(kinds) > 1:
-        raise DataError(f"column {name!r} mixes values of several types ({called}); make them one type")
-    (kind,) = kinds
-    return kind  # type: ignore[return-value]
-
-
-def _days(column: Column) -> Floats:
-    """Days since 1970, in UTC where a time zone is known."""
-    if column.dtype.kind == "M":
-        return (column - np.datetime64(0, "s")) / np.timedelta64(1, "D")
-    return np.array([_days_of(value) for value in column.tolist()], dtype=np.float64)
-
-
-def _days_of(value: dt.date) -> float:
-    if not isinstance(value, dt.datetime):
-        return float((value - _EPOCH.date()).days)
-    naive = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
-    return float((naive - _EPOCH) / dt.timedelta(days=1))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Self, TypeVar
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +37,7 @@ from metrifair.estimators.settings import (
 from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
-from metrifair.problem.tables import Table, is_missing, not_numbers, wrapped
+from metrifair.problem.tables import Table, frame_names, is_missing, not_numbers
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import seed_of
@@ -461,11 +460,11 @@ def _learner(estimator: Any, data: FitData) -> Learner:
 @contextmanager
 def _numbers_explained(estimator: Any, X: Table) -> Iterator[None]:
     """Where features are missing or not numbers, the error says what to do about it."""
-    frame = wrapped("X", X)
+    named = frame_names("X", X) is not None
     try:
         yield
     except ValueError as error:
-        name, problem = type(estimator).__name__, not_numbers(X) if isinstance(frame, nw.DataFrame) else ""
+        name, problem = type(estimator).__name__, not_numbers(X) if named else ""
         if str(error).startswith("Input X contains NaN"):
             problem = problem or "missing values (NaN)"
         if not problem:

@@ -13,25 +13,24 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from metrifair.encoding.encoder import TableEncoder
-from metrifair.errors import DataError, ModelFileError
+from metrifair.errors import DataError
 from metrifair.figures.intervals import FEW
 from metrifair.figures.selection_rates import enough_rows
 from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityEstimate, expected_cost
 from metrifair.problem.bands import BANDS, in_bands
-from metrifair.problem.problem import Given, Problem, positive_of, problem_of
-from metrifair.problem.tables import Table, columns, spelled_as
+from metrifair.problem.problem import Given, Problem, problem_of
+from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import Content, prefixed, under
 from metrifair.saving.models import content_of, encoder_of, encoder_record
-from metrifair.saving.records import InnerRecord, TableModelRecord, file_errors, record_of
+from metrifair.saving.records import InnerRecord, TableModelRecord, file_errors
 from metrifair.saving.saved import Saved
+from metrifair.saving.scoring import TABLE_MODEL, TableScorer, table_model_record
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, is_number
 
-TABLE_MODEL = "table model"  # the kind of the file
-
 
 @dataclass(frozen=True, eq=False)
-class TableModel(Saved):
+class TableModel(TableScorer, Saved):
     """An estimator that takes raw tables: text, dates and missing values too.
 
     Parameters
@@ -69,14 +68,6 @@ class TableModel(Saved):
     array([6.])
     """
 
-    encoder: TableEncoder
-    estimator: Any
-    target: str = "y"
-    sensitive: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
-    threshold: float | None = None
-    training_files: tuple[str, ...] = ()
-
     def __post_init__(self) -> None:
         if not isinstance(self.encoder, TableEncoder):
             raise DataError(f"the encoder must be a TableEncoder, and comes first, got {reprlib.repr(self.encoder)}")
@@ -92,85 +83,6 @@ class TableModel(Saved):
             raise DataError(f"threshold must be a probability, from 0 to 1, got {self.threshold!r}")
         if self.classes is None or len(self.classes) != 2:
             raise DataError(f"threshold={self.threshold!r} decides between two classes, which are not predicted here")
-
-    @property
-    def classes(self) -> NDArray[Any] | None:
-        """The classes, or None where a number is predicted."""
-        return getattr(self.estimator, "classes_", None)
-
-    @property
-    def positive(self) -> int:
-        """Place of the class that counts as a yes: the one that was chosen at training, else the last."""
-        classes = () if self.classes is None else self.classes.tolist()
-        return positive_of(classes, getattr(self.estimator, "pos_label", None))
-
-    def predict(self, table: Table) -> NDArray[Any]:
-        """The most probable class of each row, or its number; with a threshold, the class that it decides for.
-
-        Parameters
-        ----------
-        table : data frame or dict of columns
-            Rows with the columns that the encoder was fitted with.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Classes, or numbers.
-        """
-        if self.threshold is None or self.classes is None:
-            predicted: NDArray[Any] = self.estimator.predict(self.encoder.transform(table), **self._groups(table))
-            return predicted
-        chosen = self.predict_proba(table)[:, self.positive] >= self.threshold
-        decided: NDArray[Any] = self.classes[np.where(chosen, self.positive, 1 - self.positive)]
-        return decided
-
-    def predict_proba(self, table: Table) -> NDArray[np.float64]:
-        """Probabilities of the classes.
-
-        Parameters
-        ----------
-        table : data frame or dict of columns
-            Rows with the columns that the encoder was fitted with.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes``.
-
-        Raises
-        ------
-        DataError
-            Where the model predicts a number.
-        """
-        if self.classes is None:
-            raise DataError(f"the model predicts the number {self.target!r}, which has no probability; use predict")
-        if not self.has_probabilities:
-            raise DataError(f"a {type(self.estimator).__name__} decides, and tells no probabilities; use predict")
-        encoded = self.encoder.transform(table)
-        probability: NDArray[np.float64] = self.estimator.predict_proba(encoded, **self._groups(table))
-        return probability
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Whether the estimator tells them: those of classes do, but for post-processors that decide."""
-        return hasattr(self.estimator, "predict_proba")
-
-    @property
-    def needs_group(self) -> bool:
-        """Whether rows must come with the columns of ``sensitive``, even where these are no features."""
-        return bool(getattr(self.estimator, "needs_group", False))
-
-    def _groups(self, table: Table) -> dict[str, Any]:
-        """The groups as an argument, where the estimator asks for them, spelled as they were at its fit."""
-        if not self.needs_group:
-            return {}
-        given = columns("table", table)
-        if missing := [name for name in self.sensitive if name not in given]:
-            raise DataError(f"the table has no column {missing[0]!r}, whose groups this model needs to predict")
-        found: dict[str, Any] = {}
-        for attribute, name in zip(self.estimator.crossed_.scheme.attributes, self.sensitive, strict=True):
-            found[name] = spelled_as(attribute.groups, given[name])
-        return {"sensitive_features": found}
 
     def choose_threshold(
         self,
@@ -256,11 +168,8 @@ class TableModel(Saved):
 
 def table_model_of(content: Content, model_of: Callable[[Content], Any]) -> TableModel:
     """The model that ``TableModel.save`` wrote; ``model_of`` makes the estimator of what its own file would hold."""
-    record = record_of(TableModelRecord, content.meta)
-    arrays = under("estimator/", content.arrays)
-    if len(arrays) < len(content.arrays):
-        raise ModelFileError("the file holds arrays that belong to no part of the model")
-    estimator = model_of(Content(record.estimator.kind, record.estimator.meta, arrays))
+    record = table_model_record(content)
+    estimator = model_of(Content(record.estimator.kind, record.estimator.meta, under("estimator/", content.arrays)))
     with file_errors("the file does not describe a model", DataError):
         encoder = encoder_of(record.encoder)
         columns, files = (tuple(record.sensitive), tuple(record.ids)), tuple(record.training_files)

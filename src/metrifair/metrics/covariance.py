@@ -17,12 +17,11 @@ from functools import lru_cache
 from math import inf
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from metrifair.errors import TooFewSamples
 from metrifair.metrics import dominance
 from metrifair.metrics.dominance import AttributeValues, distance_sums, signed_sums
 from metrifair.metrics.namespaces import Array, namespace_for
+from metrifair.metrics.pair import block_rows
 
 LEAST = 4  # rows of a kind that an unbiased estimate needs
 
@@ -89,9 +88,7 @@ def _even_form(
 @lru_cache(maxsize=256)
 def block_sizes(counts: tuple[int, ...], xp: Any) -> tuple[Array, Array]:
     """How many rows each of consecutive blocks has, and which they are (blocks, n): kept, once they are on a device."""
-    block = np.repeat(np.arange(len(counts)), counts)
-    rows = (block == np.arange(len(counts))[:, None]).astype(np.float64)
-    return xp.array(counts), xp.to_device(rows)
+    return xp.array(counts), block_rows(counts, xp)
 
 
 def _form(counts: tuple[int, ...], totals: Array, shares: Array) -> CovarianceForm:

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.namespaces import Array, namespace_for
-from metrifair.metrics.pair import Pair, Values, ascending, distance_of, paired
+from metrifair.metrics.namespaces import Array, host_values, namespace_for
+from metrifair.metrics.pair import Pair, Values, distance_of, sample_array
 from metrifair.support.checks import check_known
 
 KernelFunction: TypeAlias = Callable[[Array, Array], Array]
@@ -101,14 +101,18 @@ def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -
     >>> median_distance([0.0, 1.0, 4.0])                 # 1, 3, 4
     3.0
     """
-    z = paired(scores, scores, None, None, vector=vector).values
-    xp = namespace_for(z)
-    z = xp.detach(z)
-    z = z[..., : z.shape[-2] // 2, :].reshape(-1, z.shape[-1]) if vector else z[..., : z.shape[-1] // 2].reshape(-1, 1)
-    z = z if vector else ascending(z[:, 0]).points[:, None]
+    z = host_values(sample_array("scores", scores, 2 if vector else 1)).astype(np.float64)
+    z = z.reshape(-1, z.shape[-1]) if vector else np.sort(z, axis=None)[:, None]
     if len(z) < 2:
         raise TooFewSamples(f"the median distance needs 2 scores, got {len(z)}")
-    z = z[xp.to_device(np.linspace(0, len(z) - 1, min(most, len(z))).round().astype(np.int64))]
-    pair = Pair(xp.double(z), (), ())
-    median = distance_of(lambda some: xp.lower_median(xp.pair_distances(some.values)), pair, 1.0)
+    z = z[np.linspace(0, len(z) - 1, min(most, len(z))).round().astype(np.int64)]
+    median = distance_of(_median_of_pairs, Pair(z, (), ()), 1.0)
     return float(median) if median > 0 else 1.0
+
+
+def _median_of_pairs(points: Pair) -> Array:
+    """The median distance of all pairs of rows, each pair once; of an even count the lower of the two."""
+    first, second = np.triu_indices(len(points.values), 1)
+    far = np.sqrt(((points.values[first] - points.values[second]) ** 2).sum(-1))
+    middle = (len(far) - 1) // 2
+    return np.partition(far, middle)[middle]

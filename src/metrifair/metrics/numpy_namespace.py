@@ -6,7 +6,8 @@ Where an operation works along one axis, that is the last one. Arrays that are m
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,8 +19,7 @@ device = "cpu"
 is_host = True  # values can be read without waiting for a device
 
 arange, asarray, empty, eye, full, ones, zeros = np.arange, np.asarray, np.empty, np.eye, np.full, np.ones, np.zeros
-empty_like, zeros_like = np.empty_like, np.zeros_like
-amax, isinf, where = np.amax, np.isinf, np.where
+amax, isinf, where, zeros_like = np.amax, np.isinf, np.where, np.zeros_like
 exp, sign, sqrt = np.exp, np.sign, np.sqrt
 at_least, at_most = np.maximum, np.minimum
 broadcast_shapes, broadcast_to = np.broadcast_shapes, np.broadcast_to
@@ -38,39 +38,17 @@ def astype(x: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
     return x.astype(dtype, copy=False)
 
 
-def double(x: NDArray[Any]) -> Floats:
-    """The same numbers in double precision."""
-    return x.astype(np.float64, copy=False)
-
-
-def integers(x: NDArray[Any]) -> NDArray[np.int64]:
-    """The same numbers as integers."""
-    return x.astype(np.int64, copy=False)
-
-
-def to_device(x: NDArray[Any]) -> NDArray[Any]:
-    """The array itself: NumPy has one device."""
-    return x
-
-
-def host_array(x: NDArray[Any]) -> NDArray[Any] | None:
-    """The array itself; torch has None where values are on an accelerator."""
-    return x
-
-
-def from_host(x: NDArray[Any]) -> NDArray[Any]:
-    """The array itself."""
-    return x
-
-
-def no_grad() -> AbstractContextManager[None]:
-    """Nothing: arrays carry no gradients."""
-    return nullcontext()
+double = partial(astype, dtype=np.float64)
+integers = partial(astype, dtype=np.int64)
 
 
 def detach(x: NDArray[Any]) -> NDArray[Any]:
-    """The array itself."""
+    """The array itself: arrays carry no gradients, and NumPy has one device."""
     return x
+
+
+to_device = from_host = host_array = detach  # torch's host_array is None where values are on an accelerator
+no_grad = nullcontext
 
 
 def is_differentiated(_: NDArray[Any]) -> bool:
@@ -129,24 +107,9 @@ def pad(x: NDArray[Any], before: int, after: int, value: float = 0) -> NDArray[A
     return whole
 
 
-def flip(x: NDArray[Any]) -> NDArray[Any]:
-    """Rows in the opposite order."""
-    return x[..., ::-1]
-
-
-def cummax(x: NDArray[Any]) -> NDArray[Any]:
-    """Running maxima."""
-    return np.maximum.accumulate(x, -1)
-
-
-def cummin(x: NDArray[Any]) -> NDArray[Any]:
-    """Running minima."""
-    return np.minimum.accumulate(x, -1)
-
-
-def logcumsumexp(x: NDArray[Any]) -> NDArray[Any]:
-    """Logarithms of the running sums of exponentials."""
-    return np.logaddexp.accumulate(x, -1)
+cummax, cummin = partial(np.maximum.accumulate, axis=-1), partial(np.minimum.accumulate, axis=-1)
+logcumsumexp = partial(np.logaddexp.accumulate, axis=-1)  # logarithms of running sums of exponentials
+flip = partial(np.flip, axis=-1)
 
 
 def argsort(x: NDArray[Any], *, stable: bool = False) -> NDArray[np.int64]:
@@ -183,15 +146,3 @@ def log(x: NDArray[Any]) -> Any:
 def rsqrt(x: NDArray[Any]) -> Any:
     """One over the square root."""
     return 1 / np.sqrt(x)
-
-
-def pair_distances(points: NDArray[Any]) -> Any:
-    """Euclidean distances of all pairs of rows, each pair once."""
-    first, second = np.triu_indices(len(points), 1)
-    return np.sqrt(((points[first] - points[second]) ** 2).sum(-1))
-
-
-def lower_median(x: NDArray[Any]) -> Any:
-    """The middle number, of an even count the lower of the two."""
-    middle = (len(x) - 1) // 2
-    return np.partition(x, middle)[middle]

@@ -340,16 +340,17 @@ def block_weights(pair: Pair, sizes: tuple[int, ...]) -> Array:
 
     Without weights each sample counts 1, so that sums of them are exact.
     """
-    inside = (_inside_small if sum(sizes) < _LARGE else _inside)(sizes, namespace_for(pair.values))
+    inside = (_small_block_rows if sum(sizes) < _LARGE else block_rows)(sizes, namespace_for(pair.values))
     return inside if pair.weights is None else inside * pair.weights[..., None, :]
 
 
-def _inside(sizes: tuple[int, ...], xp: Any) -> Array:
+def block_rows(sizes: tuple[int, ...], xp: Any) -> Array:
+    """1 for the rows of each of consecutive blocks, 0 elsewhere: (blocks, n)."""
     block = np.repeat(np.arange(len(sizes)), sizes)
     return xp.to_device((block == np.arange(len(sizes))[:, None]).astype(np.float64))
 
 
-_inside_small = lru_cache(maxsize=64)(_inside)  # training meets the same sizes at every step
+_small_block_rows = lru_cache(maxsize=64)(block_rows)  # training meets the same sizes at every step
 
 
 def block_weights_in_order(pair: Pair, sizes: tuple[int, ...], order: Array) -> Array:

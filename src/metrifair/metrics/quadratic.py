@@ -281,12 +281,17 @@ def sliced_energy_between(pair: Pair, directions: Array, *, unbiased: bool = Fal
     times the distance in R^d: dividing by c_d makes any number of slices, drawn without looking at the
     scores, an unbiased estimate of it.
     """
+    on_the_line, shrinkage = projected_pair(pair, directions)
+    return energy_between(on_the_line, unbiased=unbiased).mean(-1) / shrinkage
+
+
+def projected_pair(pair: Pair, directions: Array) -> tuple[Pair, float]:
+    """``projected`` of both samples: pairs on the line, (..., slices, n)."""
     projections, shrinkage = projected(pair.values, directions)
     weights, fraction = (
         part if part is None or part.ndim == 1 else part[..., None, :] for part in (pair.weights, pair.fraction)
     )
-    on_the_line = Pair(projections, pair.left, pair.right, weights, fraction)
-    return energy_between(on_the_line, unbiased=unbiased).mean(-1) / shrinkage
+    return Pair(projections, pair.left, pair.right, weights, fraction), shrinkage
 
 
 def projected(values: Array, directions: Array) -> tuple[Array, float]:

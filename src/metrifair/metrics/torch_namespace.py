@@ -6,6 +6,7 @@ It is the only file of this package that imports torch, and it is imported where
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,40 +24,25 @@ class TorchNamespace:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.is_host = device.type == "cpu"
+        self.arange = partial(torch.arange, device=device)
+        numbers: dict[str, Any] = {"dtype": torch.float64, "device": device}
+        self.array, self.full = partial(torch.tensor, **numbers), partial(torch.full, **numbers)
+        self.empty, self.ones, self.zeros = (
+            partial(made, **numbers) for made in (torch.empty, torch.ones, torch.zeros)
+        )
 
     amax, isinf, where = map(_static, (torch.amax, torch.isinf, torch.where))
     exp, log, rsqrt, sign, sqrt = map(_static, (torch.exp, torch.log, torch.rsqrt, torch.sign, torch.sqrt))
     at_least, at_most = map(_static, (torch.clamp_min, torch.clamp_max))
     broadcast_shapes, broadcast_to = map(_static, (torch.broadcast_shapes, torch.broadcast_to))
     concat, einsum, meshgrid, stack = map(_static, (torch.cat, torch.einsum, torch.meshgrid, torch.stack))
-    empty_like, zeros_like, expand_dims = map(_static, (torch.empty_like, torch.zeros_like, torch.unsqueeze))
-    moveaxis, promote_types, pair_distances = map(_static, (torch.moveaxis, torch.promote_types, torch.pdist))
+    zeros_like, expand_dims = map(_static, (torch.zeros_like, torch.unsqueeze))
+    moveaxis, promote_types = map(_static, (torch.moveaxis, torch.promote_types))
     astype, double, integers, detach = map(_static, (Tensor.to, Tensor.double, Tensor.long, Tensor.detach))
-    lower_median = staticmethod(torch.median)
     logcumsumexp, no_grad = staticmethod(lambda x: torch.logcumsumexp(x, -1)), torch.no_grad
-
-    # --- tensors made on the device
-
-    def arange(self, *bounds: int) -> Tensor:
-        return torch.arange(*bounds, device=self.device)
-
-    def array(self, numbers: Any) -> Tensor:
-        return torch.tensor(numbers, dtype=torch.float64, device=self.device)
-
-    def empty(self, shape: tuple[int, ...]) -> Tensor:
-        return torch.empty(shape, dtype=torch.float64, device=self.device)
 
     def eye(self, count: int, dtype: type = float) -> Tensor:
         return torch.eye(count, dtype=torch.long if dtype is int else torch.float64, device=self.device)
-
-    def full(self, shape: tuple[int, ...], value: float) -> Tensor:
-        return torch.full(shape, value, dtype=torch.float64, device=self.device)
-
-    def ones(self, shape: tuple[int, ...]) -> Tensor:
-        return torch.ones(shape, dtype=torch.float64, device=self.device)
-
-    def zeros(self, shape: tuple[int, ...]) -> Tensor:
-        return torch.zeros(shape, dtype=torch.float64, device=self.device)
 
     # --- between tensors and arrays
 

@@ -15,7 +15,7 @@ from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, kernel_function
 from metrifair.metrics.namespaces import Array, host_values, namespace_for
 from metrifair.metrics.pair import Pair, Utility, Values, distance_of, paired
-from metrifair.metrics.quadratic import mean_kernel_difference, sliced_energy_between, with_gradient
+from metrifair.metrics.quadratic import mean_kernel_difference, projected_pair, sliced_energy_between, with_gradient
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import is_integer, require, seed_of
 
@@ -99,9 +99,8 @@ def _like(z: Array, values: Floats) -> Array:
 
 def sliced_wasserstein_between(pair: Pair, directions: Array) -> Array:
     """Mean Wasserstein distance of the projections on ``directions`` (slices, d): another metric, at most the exact."""
-    weights = pair.weights if pair.weights is None or pair.weights.ndim == 1 else pair.weights[..., None, :]
-    projections = directions @ pair.values.swapaxes(-2, -1)  # (..., slices, n)
-    return line.wasserstein(line.merged(Pair(projections, pair.left, pair.right, weights))).mean(-1)
+    on_the_line, _ = projected_pair(pair, directions)
+    return line.wasserstein(line.merged(on_the_line)).mean(-1)
 
 
 def vector_variation_between(pair: Pair) -> Array:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +14,7 @@ from metrifair.errors import DataError, Remedy
 from metrifair.problem.criteria import SCORES, Criterion, ScoreFunction
 from metrifair.problem.losses import REGRESSION_LOSSES, log_clipped, log_losses, logits, tied
 from metrifair.problem.problem import Problem, Scheme
-from metrifair.problem.tables import Column, Table, array_of, codes, columns, one_column, wrapped
+from metrifair.problem.tables import Column, Table, array_of, codes, columns, frame_names, one_column
 from metrifair.problem.values import Value, canonical, is_missing_value, letters, place_among
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, require, shortlist
@@ -140,12 +139,21 @@ def _score_columns(y_pred: Table) -> list[Column]:
     return [array_of("y_pred", column) for column in given]
 
 
+def check_outputs(outputs: NDArray[Any]) -> None:
+    """Raise a DataError where a model has no finite output for a row, (n,) or (n, outputs)."""
+    if np.isnan(outputs).any():
+        row = int(np.isnan(outputs).reshape(len(outputs), -1).any(1).argmax())
+        raise DataError(
+            f"row {row} of X has no finite prediction: its features are too far from the training rows",
+            remedy="check the units of X, or leave the row out",
+        )
+
+
 def _column_names(y_pred: Table) -> list[object] | None:
     """The names that a user gave to the columns; None where a library numbered them."""
-    native = wrapped("y_pred", y_pred)
-    if not isinstance(native, nw.DataFrame):
+    names = frame_names("y_pred", y_pred)
+    if names is None:
         return None
-    names: list[object] = list(native.columns)
     numbered = list(range(len(names))), [f"column_{place}" for place in range(len(names))]
     return None if names in numbered else names
 

@@ -6,11 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import combinations
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
-import narwhals.stable.v2 as nw
 import numpy as np
-from narwhals.stable.v2.typing import IntoDataFrame, IntoSeries
 from numpy.typing import ArrayLike, NDArray
 
 from metrifair.errors import DataError
@@ -18,8 +16,12 @@ from metrifair.problem.values import band_start, is_missing_value, place_among
 from metrifair.support.arrays import Booleans, Integers
 from metrifair.support.checks import check_known, require
 
-Columns: TypeAlias = ArrayLike | IntoDataFrame | IntoSeries
-Table: TypeAlias = Columns | Mapping[str, Columns]
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+    from narwhals.stable.v2.typing import IntoDataFrame, IntoSeries
+
+Columns: TypeAlias = "ArrayLike | IntoDataFrame | IntoSeries"
+Table: TypeAlias = "Columns | Mapping[str, Columns]"
 """What users hold: a data frame or series of any library, an array, lists, or a dictionary of columns."""
 Column: TypeAlias = NDArray[Any]
 Row = TypeVar("Row")
@@ -45,11 +47,9 @@ def columns(name: str, table: Table) -> dict[str, Column]:
 
 def _columns(name: str, table: Table) -> dict[str, Column]:
     table = _in_memory(table)
-    native = wrapped(name, table)
-    if isinstance(native, nw.DataFrame):
-        return {str(column): _values(native.get_column(column)) for column in native.columns}
-    if isinstance(native, nw.Series):
-        return {str(native.name) if native.name not in (None, "") else name: _values(native)}
+    native = _native_columns(name, table)
+    if native is not None:
+        return {key: _values(column) for key, column in native.items()}
     if isinstance(table, Mapping):
         return {str(key): one_column(str(key), values) for key, values in table.items()}
     kind = object if isinstance(table, Sequence) else None  # or NumPy would turn the list [1, None, "a"] into strings
@@ -69,26 +69,48 @@ def _in_memory(values: Any) -> Any:
 
 def categories(name: str, table: Table | None) -> list[str]:
     """The columns that a data frame itself calls categories: names, whatever they look like."""
-    native = wrapped(name, table)
-    found = native.schema if isinstance(native, nw.DataFrame) else {}
-    if isinstance(native, nw.Series):
-        found = {str(native.name) if native.name not in (None, "") else name: native.dtype}
-    return [str(column) for column, kind in found.items() if kind in (nw.Categorical, nw.Enum)]
+    native = _native_columns(name, table) or {}
+    return [key for key, column in native.items() if type(column.dtype).__name__ in ("Categorical", "Enum")]
 
 
-def wrapped(name: str, table: Any) -> Any:
-    """A data frame or series of any library, as one of narwhals; anything else as it is, unless it is sparse."""
+def frame_names(name: str, table: Table) -> list[object] | None:
+    """The names of the columns of a data frame; None for a series and for anything else."""
+    return list(native.columns) if hasattr(native := _wrapped(name, table), "columns") else None
+
+
+def _native_columns(name: str, table: Any) -> dict[str, nw.Series[Any]] | None:
+    """The columns of a data frame or series by name; None for anything else."""
+    native = _wrapped(name, table)
+    if native is None:
+        return None
+    if hasattr(native, "columns"):
+        return {str(column): native.get_column(column) for column in native.columns}
+    return {str(native.name) if native.name not in (None, "") else name: native}
+
+
+def _wrapped(name: str, table: Any) -> Any:
+    """A data frame or series of any library, as one of narwhals; None for anything else, unless it is sparse."""
     if _is_sparse(table):
         raise DataError(f"{name} is a sparse matrix, which is not taken here; pass {name}.toarray()")
+    native = _native(name, table)
+    if hasattr(native, "collect"):
+        raise DataError(f"{name} is a lazy table; pass {name}.collect()")
+    return native
+
+
+def _native(name: str, table: Any) -> Any:
+    """A data frame, also a lazy one, or a series of any library, as one of narwhals; None for anything else."""
+    if table is None or isinstance(table, np.ndarray | Sequence | Mapping):
+        return None
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 (only data frames need it)
+
     try:
         native = nw.from_native(table, allow_series=True, pass_through=True)
     except nw.exceptions.DuplicateError:
         names = [str(column) for column in table.columns]
         twice = next(column for place, column in enumerate(names) if column in names[:place])
         raise DataError(f"{name} has several columns of the name {twice!r}; rename them") from None
-    if isinstance(native, nw.LazyFrame):
-        raise DataError(f"{name} is a lazy table; pass {name}.collect()")
-    return native
+    return native if isinstance(native, nw.DataFrame | nw.LazyFrame | nw.Series) else None
 
 
 def _is_sparse(table: Table) -> bool:
@@ -112,9 +134,9 @@ def _values(series: nw.Series[Any]) -> Column:
 def array_of(name: str, values: Any) -> Column:
     """A NumPy array of what the caller holds: a list, an array, or a column of any data frame."""
     values = _in_memory(values)
-    column = nw.from_native(values, series_only=True, pass_through=True)
+    native = _native(name, values)
     try:
-        array = column.to_numpy() if isinstance(column, nw.Series) else np.asarray(values)
+        array = np.asarray(values) if native is None or hasattr(native, "columns") else native.to_numpy()
     except ValueError:
         raise DataError(f"{name} must hold numbers, or rows of one length, got {values!r}") from None
     check_exact(name, array)
@@ -297,7 +319,8 @@ def _rows(table: Any) -> int | None:
 def _indexes(table: Any) -> Iterator[Any]:
     """The pandas index of a table, or those of its columns."""
     for part in table.values() if isinstance(table, Mapping) else [table]:
-        if nw.dependencies.is_pandas_like_dataframe(part) or nw.dependencies.is_pandas_like_series(part):
+        native = _native("the table", part)
+        if native is not None and native.implementation.is_pandas_like():
             yield part.index
 
 
@@ -333,27 +356,30 @@ def renumbered(table: Any) -> Any:
     return table.reset_index(drop=True) if list(_indexes(table)) else table
 
 
-def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, Any] | None, backend: Backend | None) -> Any:
-    """A data frame of these columns, of these types or those of their values.
+def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, str] | None, backend: Backend | None) -> Any:
+    """A data frame of these columns, of these types (names of narwhals) or those of their values.
 
     Without a backend polars where it is installed, else pandas.
 
-    >>> frame({"x": [1, None]}, {"x": nw.Float64}, "pandas")["x"].tolist()
+    >>> frame({"x": [1, None]}, {"x": "Float64"}, "pandas")["x"].tolist()
     [1.0, nan]
     """
     chosen: Backend = backend or ("polars" if find_spec("polars") else "pandas")
     check_known("backend", chosen, get_args(Backend))
     if chosen in (extras := {"polars": "cli", "pandas": "datasets"}):
         require(chosen, extra=extras[chosen], purpose="to_frame")
-    return nw.from_dict(dict(data), schema=None if schema is None else dict(schema), backend=chosen).to_native()
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 (as above)
+
+    kinds = None if schema is None else {name: getattr(nw, kind) for name, kind in schema.items()}
+    return nw.from_dict(dict(data), schema=kinds, backend=chosen).to_native()
 
 
 def frame_of(
-    rows: Sequence[Row], columns: Mapping[str, tuple[Any, Callable[[Row], object]]], backend: Backend | None
+    rows: Sequence[Row], columns: Mapping[str, tuple[str, Callable[[Row], object]]], backend: Backend | None
 ) -> Any:
     """A data frame with one row for each; columns have a type, and say what they hold of a row.
 
-    >>> frame_of([2, 3], {"square": (nw.Int64, lambda one: one * one)}, "pandas")["square"].tolist()
+    >>> frame_of([2, 3], {"square": ("Int64", lambda one: one * one)}, "pandas")["square"].tolist()
     [4, 9]
     """
     data = {name: [value(one) for one in rows] for name, (_, value) in columns.items()}
@@ -370,8 +396,8 @@ def library_of(*tables: Table | None) -> Backend | None:
     for table in tables:
         parts = table.values() if isinstance(table, Mapping) else [table]
         for part in parts:
-            native = nw.from_native(part, allow_series=True, pass_through=True)
-            if isinstance(native, nw.DataFrame | nw.Series):
+            native = _native("the table", part)
+            if native is not None and not hasattr(native, "collect"):
                 name = native.implementation.value
                 return next((known for known in get_args(Backend) if known == name), None)
     return None

@@ -1,1 +1,8 @@
-"""Pages and pictures: numbers (as text), charts (what is drawn), html (what all pages share), frontier, audit."""
+"""Pages and pictures: charts (what is drawn), html (what all pages share), pdf, frontier, audit.
+
+The names in the stub are imported when they are first used: an audit that writes no page imports nothing from here.
+"""
+
+from metrifair.support.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -21,14 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.criteria import criterion_named
 from metrifair.saving.estimators import check_own_class, restore_requests, shared_fields
-from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content
-from metrifair.saving.records import Arrays, BoosterRecord, classes_of, file_errors, plain, record_of, value_of
-from metrifair.saving.xgboost_trees import xgboost_trees
+from metrifair.saving.records import BoosterRecord, classes_of, file_errors, plain, record_of, value_of
+from metrifair.saving.scoring import TREES, lightgbm_booster, outputs_of, safe_trees, trees_text, xgboost_booster
 
 KIND = "booster"  # of the file; which one it is, the record says
 
-_TREES = "trees"
 # What a parameter that is text may be: without "=", by which others would begin.
 _WORD = re.compile(r"[\w.,:;+\-/ ()\[\]{}'\"]{0,1000}")
 _LABELS = ("pos_label", "class_weight")  # hold labels of any text, and are not given to the booster
@@ -63,30 +61,26 @@ def content_of(estimator: Any) -> Content:
     )
     try:
         classes = None if record.classes is None else classes_of(record.classes)
-        safe = _safe_trees(kind, text, record.features.count, classes)
+        safe = safe_trees(text, record.features.count, classes, lightgbm=_is_lightgbm(kind))
         _restored(kind, record, safe, classes)  # what could not be read again is not written
     except ModelFileError as error:
         raise DataError(f"this {kind.__name__} cannot be saved: {error}") from error
-    return Content(KIND, record.as_json(), {_TREES: np.frombuffer(safe.encode(), dtype=np.uint8)})
+    return Content(KIND, record.as_json(), {TREES: np.frombuffer(safe.encode(), dtype=np.uint8)})
 
 
 def booster_of(kind: type, content: Content) -> Any:
     """The booster of this class that ``content_of`` took apart; parts that do not fit are a ModelFileError."""
     record = record_of(BoosterRecord, content.meta)
     classes = classes_of(record.classes) if hasattr(kind, "predict_proba") else None
-    arrays = Arrays(content.arrays)
-    trees = arrays.take(_TREES, (None,), "uint8").tobytes()
-    arrays.check_all_taken()
-    with file_errors("the file does not describe a model", UnicodeDecodeError):
-        text = trees.decode()
-    return _restored(kind, record, _safe_trees(kind, text, record.features.count, classes), classes)
+    trees = safe_trees(trees_text(content), record.features.count, classes, lightgbm=_is_lightgbm(kind))
+    return _restored(kind, record, trees, classes)
 
 
 def _restored(kind: type, record: BoosterRecord, trees: str, classes: NDArray[Any] | None) -> Any:
     """A booster of these trees, which are safe, that has predicted once."""
     # From the checks of a user's own arguments.
     with file_errors("the file does not describe a model", DataError, TypeError):
-        estimator: Any = kind(**_parameters(record.parameters, _outputs(classes)))
+        estimator: Any = kind(**_parameters(record.parameters, outputs_of(classes)))
         estimator._check_parameters()
         criterion_named(estimator.criterion)
         restore = _restore_lightgbm if _is_lightgbm(kind) else _restore_xgboost
@@ -99,10 +93,6 @@ def _restored(kind: type, record: BoosterRecord, trees: str, classes: NDArray[An
 
 def _is_lightgbm(kind: type) -> bool:
     return any(base.__module__.startswith("lightgbm") for base in kind.__mro__)
-
-
-def _outputs(classes: NDArray[Any] | None) -> int:
-    return 1 if classes is None or len(classes) == 2 else len(classes)
 
 
 def _parameters(given: Mapping[str, Any], outputs: int) -> dict[str, Any]:
@@ -139,30 +129,14 @@ def _check_value(name: str, value: object) -> None:
         raise ModelFileError(f"{name} cannot be {value}")
 
 
-def _safe_trees(kind: type, text: str, features: int, classes: NDArray[Any] | None) -> str:
-    outputs, probabilities = _outputs(classes), classes is not None
-    if _is_lightgbm(kind):
-        return lightgbm_trees(text, features=features, classes=outputs, probabilities=probabilities).text()
-    return xgboost_trees(text, features=features, classes=outputs, probabilities=probabilities)
-
-
 def _restore_lightgbm(estimator: Any, text: str, record: BoosterRecord, classes: NDArray[Any] | None) -> None:
-    from lightgbm import Booster  # noqa: PLC0415  (this module serves XGBoost where LightGBM is absent)
-    from lightgbm.basic import LightGBMError  # noqa: PLC0415
-
-    count, names = record.features.count, record.features.names
-    with file_errors("LightGBM cannot read the trees", LightGBMError, ValueError):
-        booster = Booster(model_str=text)
-    best = record.best_iteration or 0
-    if best > booster.current_iteration():
-        raise ModelFileError("best_iteration or the names of the features do not fit the trees")
-    booster.best_iteration = best
+    count, names, booster = record.features.count, record.features.names, lightgbm_booster(text, record)
     state: dict[str, Any] = {
         "_Booster": booster,
         "_n_features": count,
         "_n_features_in": count,
         "_objective": record.objective,
-        "_best_iteration": best,
+        "_best_iteration": booster.best_iteration,
         "_fitted_with_feature_names": names is not None,
         "fitted_": True,
     }
@@ -174,15 +148,9 @@ def _restore_lightgbm(estimator: Any, text: str, record: BoosterRecord, classes:
 
 
 def _restore_xgboost(estimator: Any, text: str, _: BoosterRecord, classes: NDArray[Any] | None) -> None:
-    from xgboost import Booster  # noqa: PLC0415  (this module serves LightGBM where XGBoost is absent)
-    from xgboost.core import XGBoostError  # noqa: PLC0415
-
     if estimator.booster not in (None, "gbtree", "dart"):
         raise ModelFileError(f"the trees are not those of the booster {reprlib.repr(estimator.booster)}")
-    booster = Booster()
-    with file_errors("XGBoost cannot read the trees", XGBoostError, ValueError, TypeError):
-        booster.load_model(bytearray(text.encode()))
-    estimator._Booster = booster
+    estimator._Booster = xgboost_booster(text)
     if classes is not None:
         if not np.array_equal(classes, np.arange(len(classes))):
             raise ModelFileError(f"classes of XGBoost are numbered from 0, got {classes.tolist()[:10]}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import reprlib
 from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,6 +44,7 @@ from metrifair.saving.records import (
     scheme_record,
     value_of,
 )
+from metrifair.saving.scoring import network_arrays, outputs_of, scaling_arrays
 from metrifair.support.checks import check_known
 from metrifair.training import Predictor, Scaling
 from metrifair.training.models import Model, Moments, Network, StackedModule
@@ -175,9 +175,8 @@ def estimator_of(kind: type[BaseEstimator], content: Content, module: torch.nn.M
     else:
         estimator.target_scaling_ = record.target_scaling
     estimator.scheme_ = scheme_of(record.scheme, classes)
-    outputs = 1 if classes is None or len(classes) == 2 else len(classes)
     own = Arrays({name: array for name, array in content.arrays.items() if not name.startswith("learner/")})
-    estimator.predictor_ = _predictor(record, own, outputs, module)
+    estimator.predictor_ = _predictor(record, own, outputs_of(classes), module)
     if record.iterations is not None:
         estimator.n_iter_ = record.iterations
         estimator.moments_ = moments_of(own, count) if record.moments else None
@@ -234,17 +233,11 @@ def _given(module: torch.nn.Module | None, name: object) -> torch.nn.Module:
 
 def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: torch.nn.Module | None) -> Predictor:
     """The predictor; a module's buffers are set in place."""
-    features = record.features.count
-    mean, scale = (tensor_of(arrays, f"scaling/{name}", (1, features)) for name in ("mean", "scale"))
-    if bool((scale <= 0).any()) or not bool((1 / scale).isfinite().all()):
-        raise ModelFileError("array 'scaling/scale' must be positive and have a finite inverse")
+    mean, scale = map(torch.from_numpy, scaling_arrays(arrays, record.features.count))
     model: Model
-    shapes: dict[str, tuple[int, ...]] = {}
     if "hidden" in record.model:
-        network = Network(features, tuple(record_of(NetworkRecord, record.model).hidden), outputs)
-        for layer, (before, after) in enumerate(pairwise(network.widths)):
-            shapes |= {f"weight{layer}": (after, before), f"bias{layer}": (after, 1)}
-        model = network
+        model = Network(record.features.count, tuple(record_of(NetworkRecord, record.model).hidden), outputs)
+        weights = {name: torch.from_numpy(array) for name, array in network_arrays(record, arrays, outputs).items()}
     else:
         saved = record_of(ModuleRecord, record.model)
         own = _given(module, saved.module)
@@ -255,25 +248,14 @@ def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: to
                     f"{type(own).__name__} has the {what} {reprlib.repr(sorted(there))}, the file has "
                     f"{reprlib.repr(sorted(names))}; pass a module like the one that was fitted"
                 )
-        shapes = {name: tuple(parameters[name].shape) for name in saved.names}  # in the order of the learner's vector
         for name, buffer in buffers.items():
             dtype = str(buffer.dtype).removeprefix("torch.")
             buffer.copy_(torch.from_numpy(arrays.take(f"buffers/{name}", buffer.shape, dtype, finite=False)))
+        weights = {  # in the order of the learner's vector
+            name: tensor_of(arrays, f"parameters/{name}", (1, 1, *parameters[name].shape)) for name in saved.names
+        }
         model = StackedModule(own, outputs)
-    weights = {name: tensor_of(arrays, f"parameters/{name}", (1, 1, *shape)) for name, shape in shapes.items()}
-    if isinstance(model, Network):
-        _check_bounded(model, weights, record.target_scaling or (0.0, 1.0))
     return Predictor(model, weights, Scaling(mean, scale))
-
-
-def _check_bounded(network: Network, weights: Mapping[str, Tensor], target: tuple[float, float]) -> None:
-    """Raise a ModelFileError unless the outputs at one standard deviation from the mean are finite."""
-    largest = torch.ones(network.features, 1, dtype=torch.float64)
-    for layer in range(len(network.widths) - 1):
-        weight, bias = (weights[f"{name}{layer}"][0, 0].abs() for name in ("weight", "bias"))
-        largest = weight @ largest + bias
-    if not bool((largest * target[1] + abs(target[0])).isfinite().all()):
-        raise ModelFileError("the parameters are so large that the model has no finite output")
 
 
 def restore_requests(estimator: BaseEstimator, requests: Mapping[str, Mapping[str, bool | str]]) -> None:

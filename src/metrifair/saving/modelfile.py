@@ -6,7 +6,6 @@ Any safetensors reader opens such a file. Its metadata has one entry, ``metrifai
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import math
 import os
@@ -158,6 +157,8 @@ def _digest(data: bytes, at: int) -> bytes:
 @cache  # it is looked up on the disk, and a sweep writes many models
 def version_of(name: str) -> str:
     """The version of a distribution that is installed."""
+    import importlib.metadata  # noqa: PLC0415 (only a file that is written names versions)
+
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

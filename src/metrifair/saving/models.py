@@ -15,7 +15,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.encoding.encoder import Levels, Numbers, TableEncoder
+from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving import boosters, estimators
 from metrifair.saving.estimators import check_own_class, restore_requests, shared_fields
@@ -34,6 +34,7 @@ from metrifair.saving.records import (
     scheme_record,
     value_of,
 )
+from metrifair.saving.scoring import coders_of
 from metrifair.support.checks import check_known, seed_of
 
 _MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
@@ -178,26 +179,11 @@ def encoder_record(encoder: TableEncoder) -> EncoderRecord:
 
 def encoder_of(record: EncoderRecord) -> TableEncoder:
     """The encoder, or a ModelFileError where the record does not describe one."""
-    # Before any list of so many names is made: the number is whatever the file says.
-    if record.count != len(record.coders) + len(record.dropped):
-        raise ModelFileError(f"the encoder has {record.count} columns, and describes others")
+    coders = coders_of(record)
     encoder = TableEncoder(min_frequency=record.parameters.min_frequency, max_levels=record.parameters.max_levels)
-    encoder.n_features_in_, encoder.dropped_ = record.count, record.dropped
+    encoder.n_features_in_, encoder.dropped_, encoder.coders_ = record.count, record.dropped, coders
     if record.names is not None:
         encoder.feature_names_in_ = np.array(record.names, dtype=object)
-    known = encoder._names_in()
-    if sorted([*record.coders, *record.dropped]) != sorted(known):
-        raise ModelFileError(f"the encoder describes other columns than it names: {reprlib.repr(known)}")
-    encoder.coders_ = {}
-    for name, json in record.coders.items():
-        kind: type[Levels | Numbers] = Levels if "levels" in json else Numbers
-        encoder.coders_[name] = coder = record_of(kind, json, f"column {name!r}")
-        if isinstance(coder, Levels) and len(set(coder.levels)) < len(coder.levels):
-            raise ModelFileError(f"column {reprlib.repr(name)} names a level twice: {reprlib.repr(coder.levels)}")
-        if not coder.names(""):
-            raise ModelFileError(f"column {reprlib.repr(name)} becomes no column")
-    if not encoder.coders_:
-        raise ModelFileError("the encoder has no columns")
     encoder.set_output(transform=record.output)  # None changes nothing
     return encoder
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.encoding.encoder import Coder, Levels, Numbers
+from metrifair.encoding.coders import Coder, Levels, Numbers
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import version_of

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import inspect
 import os
-import platform
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from hashlib import file_digest
-from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -174,8 +172,8 @@ def made_now() -> dict[str, Any]:
     """The versions that run, and the time in UTC; ``SOURCE_DATE_EPOCH`` fixes it, as it does for builds."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
-    versions = {"metrifair": __version__, "Python": platform.python_version()} | {
-        name: version(name) for name in _LIBRARIES if name in sys.modules
+    versions = {"metrifair": __version__, "Python": sys.version.split()[0]} | {
+        name: str(sys.modules[name].__version__) for name in _LIBRARIES if name in sys.modules
     }
     return {"versions": versions, "time": now.strftime("%Y-%m-%d %H:%M:%S UTC")}
 

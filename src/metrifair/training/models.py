@@ -20,6 +20,7 @@ from torch import Tensor
 
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
+from metrifair.problem.predictions import check_outputs
 from metrifair.support.arrays import Floats
 
 Parameters: TypeAlias = Mapping[str, Tensor]
@@ -308,14 +309,10 @@ class Predictor:
         """Outputs (n,), or (n, outputs), in pieces so that memory stays bounded."""
         pieces = torch.as_tensor(x).split(_ROWS_TO_PREDICT)
         outputs = [self.model(self.parameters, self.scaling.apply(piece.unsqueeze(0)))[0, 0] for piece in pieces]
-        found = torch.cat(outputs)
-        if bool(found.isnan().any()) and all(bool(part.isfinite().all()) for part in self.parameters.values()):
-            row = int(found.isnan().reshape(len(found), -1).any(1).nonzero()[0])
-            raise DataError(
-                f"row {row} of X has no finite prediction: its features are too far from the training rows",
-                remedy="check the units of X, or leave the row out",
-            )
-        return found.numpy()
+        found = torch.cat(outputs).numpy()
+        if all(bool(part.isfinite().all()) for part in self.parameters.values()):
+            check_outputs(found)
+        return found
 
     @property
     def is_constant(self) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from metrifair.auditing.records import REST, Finding
+from metrifair.auditing.records import REST, Finding, Measure
 from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.wording.metrics import metric_words
-from metrifair.wording.numbers import percent_text, points_text, quoted, score_text
+from metrifair.wording.numbers import MISSING, interval_text, number_text, percent_text, points_text, quoted, score_text
 
 SIGNIFICANCE = ("", "not distinguishable from noise", "significant", "too few rows")
 """No test, not distinguishable from sampling noise, statistically significant, below the minimum group size."""
@@ -141,3 +141,17 @@ def significance_text(finding: Finding) -> str:
     if not finding.enough:
         return SIGNIFICANCE[3]
     return SIGNIFICANCE[0 if finding.significant is None else 1 + finding.significant]
+
+
+def measure_text(found: Measure | None) -> str:
+    """The value, or the proven bounds of one that rows were only counted for.
+
+    >>> measure_text(Measure(0.75)), measure_text(None)
+    ('0.750', '–')
+    """
+    if found is None:
+        return MISSING
+    bracket = found.bracket
+    if bracket is None or number_text(bracket.low) == number_text(bracket.high):
+        return number_text(found.value)
+    return interval_text(bracket)

@@ -17,9 +17,9 @@ from metrifair.figures.intervals import FEWEST
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
 from metrifair.report.html import Markup, card, element, joined, table_head, table_region, table_row, with_small
-from metrifair.wording.findings import finding_sentence
+from metrifair.wording.findings import finding_sentence, measure_text
 from metrifair.wording.glossary import FIGURES
-from metrifair.wording.numbers import MISSING, interval_text, number_text, percent_text
+from metrifair.wording.numbers import interval_text, number_text, percent_text
 
 _MOST_TABLES = 12
 _MOST_DRAWN = 4
@@ -36,20 +36,6 @@ def by_group_section(tables: Sequence[ByGroup]) -> Markup:
     hint = element("p", f"{elsewhere}Small figures are confidence intervals of single figures.", class_="hint")
     shown = (_table(one, drawn=number < _MOST_DRAWN) for number, one in enumerate(tables[:_MOST_TABLES]))
     return card("by-group", "By group", hint, *shown)
-
-
-def measure_text(found: Measure | None) -> str:
-    """The value, or the proven bounds of one that rows were only counted for.
-
-    >>> measure_text(Measure(0.75)), measure_text(None)
-    ('0.750', '–')
-    """
-    if found is None:
-        return MISSING
-    bracket = found.bracket
-    if bracket is None or number_text(bracket.low) == number_text(bracket.high):
-        return number_text(found.value)
-    return interval_text(bracket)
 
 
 def _table(found: ByGroup, *, drawn: bool) -> Markup:

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from metrifair.auditing.ranking import most_certain_first, shown_findings
 from metrifair.auditing.records import AuditRecord, Measure
 from metrifair.figures.intervals import Interval
-from metrifair.report.audit.by_group import measure_text
 from metrifair.support.provenance import Provenance
+from metrifair.wording.findings import measure_text
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.numbers import confidence_text, interval_text, number_text, percent_text
