@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import DataError, audit, audit_file
-from metrifair.auditing import bins, brackets, counting, files, record
+from metrifair.auditing import bins, brackets, counting, files, record, source
 from metrifair.auditing.columns import Roles
 from metrifair.auditing.counting import FilePasses, FileRows
 from metrifair.errors import MetrifairWarning
@@ -393,9 +393,10 @@ def test_witnesses_are_drawn_for_as_many_comparisons_as_of_a_small_file(scores, 
     assert all(one.witness is None for one in audit_file(scores, **flat(**options)).findings)
 
 
-@pytest.mark.parametrize("limit", ["MOST_CELLS", "_MOST_COMBINATIONS"])
-def test_too_many_combinations_are_refused(limit, tmp_path, monkeypatch):
-    monkeypatch.setattr(counting, limit, 5)
+@pytest.mark.parametrize("most", [5, 2**63 - 1], ids=["before reading", "by the cells there are"])
+def test_too_many_combinations_are_refused(most, tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "MOST_CELLS", 5)
+    monkeypatch.setattr(counting, "_MOST_COMBINATIONS", most)
     table(200).write_parquet(tmp_path / "some.parquet")
     options = {"score": "p", "group": ["sex", "region"], **QUICK}
     with pytest.raises(DataError, match=r"the columns 'sex', 'region' have more than .* combinations .*; audit fewer"):

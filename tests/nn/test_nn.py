@@ -211,7 +211,7 @@ def test_groups_once_seen_are_missed_later() -> None:
         penalty(SCORES, SEX)
     with pytest.raises(TooFewSamples, match="comparing group '0' against '2', everyone"):
         UnfairnessPenalty(n_groups=3, random_state=0)(SCORES, SEX)
-    with pytest.raises(TooFewSamples, match="comparing group '0' against '1', y=2"):
+    with pytest.raises(TooFewSamples, match="comparing group '0' against '1', label=2"):
         UnfairnessPenalty("equalized_odds", n_classes=3, random_state=0)(SCORES, SEX, LABELS)
 
 

@@ -46,12 +46,13 @@ def hiring_rates(folder: Path) -> RateTable:
 
 
 @pytest.mark.usefixtures("browser")
-def test_the_tables_of_a_standard_fill_at_most_two_pages(tmp_path: Path) -> None:
+def test_the_tables_of_a_standard_fill_at_most_two_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rates, exclusions with reasons, dates, source, hash and versions; no distance and no curve."""
     rates = hiring_rates(tmp_path)
-    before = sorted(one.name for one in Path(tempfile.gettempdir()).glob("metrifair-*"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     rates.to_pdf(tmp_path / "rates.pdf", title="Screening", about={"date of the data": "2026-09-30"})
-    assert sorted(one.name for one in Path(tempfile.gettempdir()).glob("metrifair-*")) == before
+    assert not list((tmp_path / "temporary").iterdir())
     pages = pages_of(tmp_path / "rates.pdf")
     assert len(pages) == 2
     text = " ".join(pages)

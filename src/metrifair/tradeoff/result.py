@@ -174,8 +174,8 @@ class TradeOff:
     @property
     def limit_confidence(self) -> float | None:
         """Approximate confidence that the chosen model keeps the limit in the population, by the test rows."""
-        if self.chosen is None or self.limit is None or not self.floor:
-            return None
+        if self.chosen is None or self.limit is None or self.limit >= 1 or not self.floor:
+            return None  # no unfairness is above 1
         value, error = without_chance(self.chosen.gap(self.unfairness_of), self.floor)
         return NormalDist().cdf((self.limit - value) / error)
 
