@@ -169,6 +169,7 @@ SENTENCES = {
     "postprocessing/calibration.py": ["; XianPostprocessor takes more"],
     "problem/attributes.py": ["cut it into groups"],
     "problem/predictions.py": [
+        "check the units of X, or leave the row out",
         "its values are {value_counts(Counter(map(str, decisions)).items())}",
         "leave these rows out",
         "pass an array or a data frame",
@@ -186,7 +187,6 @@ SENTENCES = {
     "support/checks.py": ["did you mean {near[0]!r}?", "{percent:g} percent is {percent / 100:g}"],
     "tradeoff/split.py": ["use fewer, or leave rare labels out"],
     "tradeoff/sweep.py": ["pass an object with fit and predict, such as FairClassifier()"],
-    "training/models.py": ["check the units of X, or leave the row out"],
     "wording/compare.py": [
         "audit the scores together",
         "pass paired=True, or audit the scores together",
