@@ -28,7 +28,7 @@ _FIGURE = re.compile(rf"(?<![\w.,/-])(\d[\d,]*\.\d+(?:e-?\d+)?|\d[\d,]*(?=(?:{_U
 RECORDED = {
     "README.md": [f"{RESULTS}boosting/boosting.md"],
     "docs/boosting.md": [f"{RESULTS}boosting-notes.md"],
-    "docs/choosing.md": [f"{RESULTS}README.md"],
+    "docs/choosing.md": [f"{RESULTS}README.md", f"{RESULTS}choice/choice.md"],
     "docs/comparing.md": [f"{RESULTS}differences.md"],
     "docs/defaults.md": [f"{RESULTS}defaults.md"],
     "docs/start.md": ["README.md"],
@@ -122,6 +122,7 @@ CHECKED = {
     "boosting/boosting.md": "tests/experiments/test_experiment_pages.py::test_boosted_trees",
     "changes.md": "tests/experiments/test_experiment_pages.py::test_what_changed",
     "duel/duel.md": "tests/experiments/test_experiment_pages.py::test_the_comparison_with_other_libraries",
+    "choice/choice.md": "tests/experiments/test_experiment_choice.py::test_the_page_follows_from_the_points",
     "continuous/continuous.md": "tests/experiments/test_experiment_pages.py::test_attributes_that_are_numbers",
     "convergence-corrected.md": "tests/experiments/test_experiment_pages.py::test_short_runs_of_the_convergence",
     "numeric-audits.md": "tests/test_number_audits.py::test_the_committed_tables_keep_the_promise",

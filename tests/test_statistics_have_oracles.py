@@ -41,7 +41,9 @@ RECORDS = {
 
 NAMES = {
     "Finding": "attribute criterion within groups metric tested_by group_values conditions decided",
-    "Decisions": "attribute within threshold rates unknown selected_by favorable standard conditions",
+    "Decisions": (
+        "attribute within threshold rates unknown selected_by favorable favorable_decision standard conditions"
+    ),
     "AlongNumber": "attribute within bands",
     "GroupFigures": "group group_value",
     "ByGroup": "attribute within groups conditions",

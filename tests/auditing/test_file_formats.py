@@ -97,7 +97,9 @@ def renamed(text: str) -> str:
     frame = pl.read_csv(text.encode(), infer_schema=False)
     names = dict(zip(["2", "3", "5"], ["sex", "band", "day"], strict=True))
     change = [pl.col("attribute").replace(names)]
-    change += [pl.col(name).str.replace_all("5=", "day=", literal=True) for name in ("within",)]
+    change.append(
+        pl.col("within").str.replace_all("5=", "day=", literal=True).str.replace_all("4=", "y=", literal=True)
+    )
     return frame.with_columns(change).write_csv()
 
 

@@ -173,6 +173,15 @@ def test_the_smallest_ratio_and_its_interval_are_those_of_categories_with_enough
     assert (few.reference, few.ratio, [rate.p_value for rate in few.rates]) == ("0", 0.5, [None] * 3)
 
 
+def test_as_many_rows_as_the_minimum_are_enough_and_one_large_group_makes_no_headline_alone() -> None:
+    found = table([4, 9, 5], [30, 29, 30], min_group_share=0.0, min_group_size=30)
+    assert [rate.few for rate in found.rates] == [False, True, False]
+    assert found.ratio == pytest.approx((4 / 30) / (9 / 29))
+    alone = table([4, 9, 5], [30, 29, 29], min_group_share=0.0, min_group_size=30)
+    assert [rate.few for rate in alone.rates] == [False, True, True]
+    assert alone.ratio == pytest.approx((4 / 30) / (9 / 29))  # of all groups, as two large ones are missing
+
+
 def test_a_ratio_of_four_fifths_is_not_below_for_its_last_digits() -> None:
     assert ratios_of(np.array([[4.0, 6.0], [5.0, 15.0]]), [10, 20], 30, RatioRule()).values == [0.8, 1.0]
     assert [is_below(ratio) for ratio in (0.79, 0.8, 0.6 / 0.75)] == [True, False, False]

@@ -160,6 +160,27 @@ def test_costs_and_balanced_accuracy_move_the_thresholds() -> None:
     assert found["eager"][0] > found["accuracy"][0] + 0.1
 
 
+def test_costs_that_every_decision_has_change_nothing() -> None:
+    """Only what a decision adds counts: 3 more for each person of one class are paid anyway."""
+    X, y, a = people(800, 0)
+    decided = []
+    for utility in ([[0.0, 0.5], [1.0, 0.0]], [[3.0, 3.5], [1.5, 0.5]]):
+        model = ThresholdPostprocessor(LogisticRegression(), tolerance=0.1, utility=utility, folds=1)
+        fitted = model.fit(X, y, sensitive_features=a)
+        decided.append([(one.threshold.tolist(), one.probability.tolist()) for one in fitted.thresholds_])
+    assert decided[0] == decided[1]
+
+
+def test_the_score_weighs_its_rows() -> None:
+    X, y, a = people(400, 1)
+    model = ThresholdPostprocessor(LogisticRegression(), folds=1).fit(X, y, sensitive_features=a)
+    right = model.predict(X, sensitive_features=a) == y
+    weight = np.where(right, 1.0, 3.0)
+    expected = right.sum() / weight.sum()
+    assert model.score(X, y, sensitive_features=a, sample_weight=weight) == pytest.approx(expected)
+    assert expected < right.mean() - 0.05
+
+
 def test_the_loss_falls_and_is_convex_in_the_tolerance() -> None:
     curves = some_curves(3, [60, 40, 50], SETS["equalized_odds"], 8)
     losses = []

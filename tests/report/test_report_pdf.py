@@ -49,10 +49,11 @@ def hiring_rates(folder: Path) -> RateTable:
 def test_the_tables_of_a_standard_fill_at_most_two_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rates, exclusions with reasons, dates, source, hash and versions; no distance and no curve."""
     rates = hiring_rates(tmp_path)
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    rates.to_pdf(tmp_path / "rates.pdf", title="Screening", about={"date of the data": "2026-09-30"})
-    assert not list((tmp_path / "temporary").iterdir())
+    with tempfile.TemporaryDirectory() as own:  # Chromium needs a short path for its sockets
+        monkeypatch.setattr(tempfile, "tempdir", own)
+        rates.to_pdf(tmp_path / "rates.pdf", title="Screening", about={"date of the data": "2026-09-30"})
+        assert not list(Path(own).iterdir())
+    monkeypatch.undo()
     pages = pages_of(tmp_path / "rates.pdf")
     assert len(pages) == 2
     text = " ".join(pages)
