@@ -148,8 +148,7 @@ def _as_numbers(role: str, strange: pl.Series) -> Remedies:
     if first.endswith("%"):
         return f"write shares, such as {first[:-1]}/100, without the sign"
     if role == "score":
-        counts = value_counts(sorted(strange.value_counts().iter_rows(), key=str))
-        return Remedy("favorable_decision", detail=f" with one of these values: {counts}")
+        return Remedy("favorable_decision", detail=f" with one of these values: {_counts_in(strange)}")
     words = strange.unique(maintain_order=True).to_list()[:_WORDS]
     return Remedy("replace", dict.fromkeys(words, ...), " with the number that each stands for")
 
@@ -173,15 +172,19 @@ def scores_in(roles: Roles, column: pl.Series) -> Floats:
     return np.where(column.is_null().to_numpy(), np.nan, favorable)
 
 
+def _counts_in(column: pl.Series) -> str:
+    """The values of a column with their counts, equal counts in the order of the values."""
+    return value_counts(sorted(column.drop_nulls().value_counts().iter_rows(), key=lambda pair: str(pair[0])))
+
+
 def check_favorable(roles: Roles, selected: float, decisions: pl.Series | None = None) -> None:
     """Raise a DataError where no row has the favorable decision."""
     if roles.favorable_decision is not None and selected == 0:
-        counts = None if decisions is None else sorted(decisions.drop_nulls().value_counts().iter_rows(), key=str)
         raise DataError(
             f"is no value of the column {roles.score!r}",
             argument="favorable_decision",
             received=roles.favorable_decision,
-            remedy=None if counts is None else f"its values are {value_counts(counts)}",
+            remedy=None if decisions is None else f"its values are {_counts_in(decisions)}",
         )
 
 
