@@ -129,7 +129,7 @@ SENTENCES = {
     "auditing/monitor.py": ["audit the same groups, criteria and metrics in all"],
     "auditing/columns.py": [
         "audit each by itself and compare the audits if they are several models",
-        "its values are {value_counts(counts)}",
+        "its values are {_counts_in(decisions)}",
         "name two columns",
         "subtract a constant from all of them, or round them yourself",
         "write numbers without a sign between thousands",

@@ -169,6 +169,7 @@ def covariance_of(z: Array, attribute: AttributeValues, form: CovarianceForm) ->
 def spread_of(attribute: AttributeValues, weights: Array | None = None) -> tuple[Array, Array]:
     """The attribute's own plug-in distance variance, and E d^2 / E d, both over the leading axes.
 
+    >>> import numpy as np
     >>> tuple(map(float, spread_of(AttributeValues(np.array([3.0, 13.0])))))      # two values, 10 apart
     (25.0, 10.0)
     """
