@@ -70,7 +70,7 @@ test-install: .venv/installed
 	rm -rf build/wheel build/empty
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null
 	$(PYTHON) -m venv --without-pip build/empty
-	for part in audits commands databases training; do \
+	for part in audits commands training databases; do \
 		extra=$$(echo $$part | sed 's/audits//; s/commands/[cli]/; s/databases/[cli,sql]/; s/training/[train]/'); \
 		$(BIN)/python -m pip --python build/empty/bin/python install --quiet --disable-pip-version-check --no-compile \
 			-c constraints.txt "$(WHEEL)$$extra" && build/empty/bin/python -I tests/use_$$part.py || exit 1; \
