@@ -67,13 +67,15 @@ test-slow: .venv/installed
 # which packages it came with, and how much they take on the disk.
 WHEEL = $$(ls build/wheel/*.whl)
 test-install: .venv/installed
-	rm -rf build/wheel build/empty
+	rm -rf build/wheel build/empty build/training
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null
 	$(PYTHON) -m venv --without-pip build/empty
-	for part in audits commands training databases; do \
+	$(PYTHON) -m venv --without-pip build/training
+	for part in audits commands databases training; do \
 		extra=$$(echo $$part | sed 's/audits//; s/commands/[cli]/; s/databases/[cli,sql]/; s/training/[train]/'); \
-		$(BIN)/python -m pip --python build/empty/bin/python install --quiet --disable-pip-version-check --no-compile \
-			-c constraints.txt "$(WHEEL)$$extra" && build/empty/bin/python -I tests/use_$$part.py || exit 1; \
+		folder=build/$$(echo $$part | sed '/training/!s/.*/empty/'); \
+		$(BIN)/python -m pip --python $$folder/bin/python install --quiet --disable-pip-version-check --no-compile \
+			-c constraints.txt "$(WHEEL)$$extra" && $$folder/bin/python -I tests/use_$$part.py || exit 1; \
 	done
 
 # Tests that need nothing but audits and training, with the lowest versions of what it needs.
