@@ -283,12 +283,12 @@ def _record(
     """Outcomes and notes; the first ``notes`` are about the rows."""
     unfairness_of, scheme, evaluator = asked.unfairness_of, data.problem.scheme, context.evaluator
     test, parameters = evaluator.test, {family.name: family.parameter for family in context.families}
-    floor = unfairness_by_chance(test, unfairness_of)
+    floor, validation = unfairness_by_chance(test, unfairness_of), evaluator.validation
     all_notes = [
         *notes,
         None if data.problem.weight is None else FrontierNote("weighted"),
         *(FrontierNote("label_groups", {"attribute": name}) for name in attributes_equal_to_label(data.problem)),
-        small_groups({"test": test, "validation": evaluator.validation}),
+        small_groups({"test": test, "validation": validation}),
         FrontierNote(
             "chance", {"unfairness": floor, "comparisons": len(test.compared), "unfairness_of": unfairness_of}
         ),
@@ -305,10 +305,10 @@ def _record(
         tuple(sizes),
         sizes,
         tuple(note for note in all_notes if note is not None),
-        comparisons=len(evaluator.validation.compared) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
+        comparisons=len(validation.compared) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
         parameter=next(iter(parameters.values())) if len(parameters) == 1 else "strength",
         floor=floor,
-        validation_floor=unfairness_by_chance(evaluator.validation, unfairness_of),
+        validation_floor=floor if validation is test else unfairness_by_chance(validation, unfairness_of),
         all_small=all_small(test),
         utility=utility,
         constant=constant,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, log, pi, sqrt
-from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLi
 from metrifair.problem.tables import Backend, Column, columns
 from metrifair.support.checks import check_known, check_switches, is_number
 from metrifair.support.provenance import Provenance
+from metrifair.support.special import normal_cdf, normal_quantile
 from metrifair.tradeoff.evaluate import Evaluator, HeldOutPredictions, resampled_interval, worth_of
 from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, pareto
 from metrifair.tradeoff.split import HeldOut, Rows
@@ -177,7 +177,7 @@ class TradeOff:
         if self.chosen is None or self.limit is None or self.limit >= 1 or not self.floor:
             return None  # no unfairness is above 1
         value, error = without_chance(self.chosen.gap(self.unfairness_of), self.floor)
-        return NormalDist().cdf((self.limit - value) / error)
+        return float(normal_cdf((self.limit - value) / error))
 
     def _share(self, point: Point) -> float:
         utility, constant = self.utility, self.constant
@@ -405,7 +405,7 @@ def likely_bound(gap: float, chance: float | None, confidence: float) -> float:
     if chance is None:
         raise DataError("needs a frontier that metrifair.frontier made", argument="confidence")
     value, error = without_chance(gap, chance)
-    return value + NormalDist().inv_cdf(confidence) * error
+    return value + normal_quantile(confidence) * error
 
 
 def nearest(front: TradeOff, candidates: Sequence[Outcome], wish: Wish) -> Outcome:
