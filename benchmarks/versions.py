@@ -47,7 +47,7 @@ WORK = {
     "audit of 20,000 rows, 50 resamples": lambda: metrifair.audit(
         y_true=y, y_pred=p, sensitive_features=sex, random_state=0, **resampled
     ),
-    "audit of a file, 10,000,000 rows": lambda: metrifair.audit_file(
+    f"audit of a file, {int(sys.argv[2]):,} rows": lambda: metrifair.audit_file(
         sys.argv[1], score="p", group="sex", label="y", random_state=0
     ),
 }
@@ -59,12 +59,11 @@ for name in sys.stdin:
 """
 
 
-def write_rows(path: Path) -> None:
-    """A file of 10,000,000 scores with groups and labels."""
+def write_rows(path: Path, size: int) -> None:
+    """A file of scores with groups and labels."""
     import polars as pl  # noqa: PLC0415
 
     generator = np.random.default_rng(0)
-    size = 10_000_000
     sex, p = generator.choice(["f", "m"], size), generator.random(size)
     pl.DataFrame({"p": p, "sex": sex, "y": (generator.random(size) < p).astype(int)}).write_parquet(path)
 
@@ -73,9 +72,9 @@ def environment(source: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
 
 
-def worker(source: Path, rows: Path) -> subprocess.Popen[str]:
+def worker(source: Path, rows: Path, size: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", WORKER, str(rows)],
+        [sys.executable, "-W", "ignore", "-c", WORKER, str(rows), str(size)],
         env=environment(source),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -114,13 +113,13 @@ def compared(name: str, times: list[list[float]]) -> Claim:
     return Claim(name, measured, ">= 1x", after <= before * SLOWER)
 
 
-def main(old: Path, rounds: int) -> None:
+def main(old: Path, rounds: int, size: int) -> None:
     claims = []
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        write_rows(folder / "rows.parquet")
+        write_rows(folder / "rows.parquet", size)
         prepare(folder)
-        workers = [worker(source, folder / "rows.parquet") for source in (old, HERE)]
+        workers = [worker(source, folder / "rows.parquet", size) for source in (old, HERE)]
         _, names = (ready(process) for process in workers)
         for name in names:
             times = [[ask(process, name) for process in workers] for _ in range(rounds)]
@@ -137,5 +136,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.versions", description=__doc__)
     parser.add_argument("old", type=Path, help="folder that holds the earlier package, such as base/src")
     parser.add_argument("--rounds", type=int, default=7, help="how often each piece of work is done by either version")
+    parser.add_argument("--rows", type=float, default=1e7, help="rows of the audited file")
     given = parser.parse_args()
-    main(given.old.resolve(), given.rounds)
+    if not (given.old / "metrifair").is_dir():
+        parser.error(f"{given.old} holds no folder metrifair")
+    main(given.old.resolve(), given.rounds, int(given.rows))

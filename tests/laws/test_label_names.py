@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
-from metrifair import AuditState, FairClassifier, audit, audit_file, load
+from metrifair import Audit, AuditState, FairClassifier, audit, audit_file, audit_table, compare, load, to_card
+from metrifair.cli import main
 from metrifair.problem.criteria import CRITERIA
 from tests.flat_options import flat
 
@@ -37,6 +42,21 @@ def from_file(**more: Any) -> Callable[[Path, str], Any]:
     return audited
 
 
+def from_table(table: Callable[[pl.DataFrame], Any], **more: Any) -> Callable[[Path, str], Any]:
+    def audited(_: Path, criterion: str) -> Any:
+        rows = table(pl.DataFrame({"sex": SEX, "approved": APPROVED, "p": SCORE}))
+        options = flat(criteria=criterion, **QUICK, **more)
+        return audit_table(rows, score="p", group="sex", label="approved", **options)
+
+    return audited
+
+
+def duckdb_rows(rows: pl.DataFrame) -> Any:
+    connection = duckdb.connect()
+    connection.register("rows", rows)
+    return connection.table("rows")
+
+
 def from_state(labels: Any, saved: bool) -> Callable[[Path, str], Any]:
     def audited(folder: Path, criterion: str) -> Any:
         state = AuditState(criterion).add(labels, SCORE, sensitive_features=SEX)
@@ -55,6 +75,9 @@ NAMED = {
     "mapping": in_memory({"approved": APPROVED}),
     "file": from_file(),
     "file out of core": from_file(in_memory_rows=10),
+    "polars table": from_table(pl.DataFrame.lazy),
+    "DuckDB": from_table(duckdb_rows),
+    "DuckDB out of core": from_table(duckdb_rows, in_memory_rows=10),
     "state": from_state(pd.Series(APPROVED, name="approved"), saved=False),
     "state in a file": from_state(pd.Series(APPROVED, name="approved"), saved=True),
 }
@@ -80,14 +103,37 @@ def test_every_criterion_that_looks_at_labels_is_in_the_table() -> None:
 )
 def test_sets_are_named_by_the_label_column(audited: Any, label: str, criterion: str, tmp_path: Path) -> None:
     found = audited(tmp_path, criterion)
-    expected = [text.format(label) for text in BY_LABEL[criterion]]
-    assert list(dict.fromkeys(one.within for one in found.findings)) == expected
-    found.to_html(tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert all(text in page for text in expected)
-    assert "y=yes" not in page
-    assert "y=no" not in page
-    assert set(found.to_frame("polars")["within"]) == set(expected)
+    expected = {text.format(label) for text in BY_LABEL[criterion]}
+    assert {one.within for one in found.findings} == expected
+    assert set(found.to_frame("polars")["within"]) == expected
+    for place, text in written(found, tmp_path).items():
+        assert set(SET_NAME.findall(text)) == expected, place
+
+
+SET_NAME = re.compile(r"\b\w+=(?:yes|no)\b")
+
+
+def written(found: Audit, folder: Path) -> dict[str, str]:
+    """All texts that name the sets of an audit."""
+    found.to_html(folder / "page.html")
+    compare(found, found).to_html(folder / "difference.html")
+    model = FairClassifier(0.0, model="linear").fit(SCORE[:, None], APPROVED)
+    return {
+        "page": (folder / "page.html").read_text(encoding="utf-8"),
+        "page of a comparison": (folder / "difference.html").read_text(encoding="utf-8"),
+        "JSON": found.to_json(),
+        "plot": json.dumps(found.plot("findings").to_dict()),
+        "card": to_card(model, audit=found),
+    }
+
+
+@pytest.mark.parametrize("criterion", BY_LABEL)
+def test_the_terminal_names_sets_by_the_label_column(criterion: str, tmp_path: Path) -> None:
+    pl.DataFrame({"sex": SEX, "approved": APPROVED, "p": SCORE}).write_csv(tmp_path / "rows.csv")
+    call = ["audit", str(tmp_path / "rows.csv"), "--score", "p", "--group", "sex", "--label", "approved"]
+    done = CliRunner().invoke(main, [*call, "--criterion", criterion])
+    assert done.exit_code == 0, done.output
+    assert set(SET_NAME.findall(done.output)) == {text.format("approved") for text in BY_LABEL[criterion]}
 
 
 def test_a_trained_model_keeps_the_name_of_its_label(tmp_path: Path) -> None:
