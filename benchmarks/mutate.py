@@ -181,7 +181,7 @@ class Reached:
     """A pytest plugin that records which lines each test runs, and how long it takes."""
 
     def __init__(self, folder: Path, longest: float) -> None:
-        self.folder, self.longest = str(folder), longest
+        self.folder, self.longest = f"{folder}/", longest
         self.lines: dict[str, set[tuple[str, int]]] = defaultdict(set)
         self.setup: dict[str, set[tuple[str, int]]] = defaultdict(set)
         self.seconds: dict[str, float] = {}
@@ -190,7 +190,7 @@ class Reached:
     @contextlib.contextmanager
     def _traced(self, lines: set[tuple[str, int]]) -> Iterator[None]:
         def inside(frame: FrameType, *_: object) -> Callable:
-            lines.add((frame.f_code.co_filename, frame.f_lineno))
+            lines.add((frame.f_code.co_filename.removeprefix(self.folder), frame.f_lineno))
             return inside
 
         def entered(frame: FrameType, *_: object) -> Callable | None:
@@ -227,6 +227,12 @@ class Reached:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         self.seconds[item.nodeid] = time.process_time() - start
+
+    def add(self, other: Reached) -> None:
+        """What other tests have reached."""
+        for mine, theirs in ((self.lines, other.lines), (self.setup, other.setup), (self.seconds, other.seconds)):
+            mine.update(theirs)  # type: ignore[arg-type]
+        self.too_long |= other.too_long
 
     def tests(self, file: str, first: int, last: int) -> list[str]:
         """Tests that run one of the lines, the quickest first; for lines outside functions, those that run the file."""
@@ -271,7 +277,7 @@ def _run(root: Path, tests: Sequence[Sequence[str]], limit: float | None, **give
             (copied / mutant.file).write_text(mutant.source)
         context = multiprocessing.get_context("fork")
         receiver, sender = context.Pipe(duplex=False)
-        reached = None if mutant else Reached(copied / "src", given["longest"])
+        reached = None if mutant else Reached(copied, given["longest"])
         process = context.Process(target=_child, args=(copied, root, tests, sender, reached))
         process.start()
         sender.close()
@@ -282,9 +288,27 @@ def _run(root: Path, tests: Sequence[Sequence[str]], limit: float | None, **give
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.join()
-        if reached is not None and answer[1] is not None:
-            answer[1].folder = str(copied)
         return answer
+
+
+def reached_lines(root: Path, tests: Sequence[str], pool: ThreadPoolExecutor, longest: float) -> Reached:
+    """The lines that each test runs. Files whose tests fail, as where a package is missing, are named and left out."""
+    files = [
+        str(file.relative_to(root))
+        for part in tests
+        for file in ([root / part] if part.endswith(".py") else sorted((root / part).rglob("test_*.py")))
+    ]
+    every = Reached(root, longest)
+    runs = pool.map(lambda file: _run(root, [[file]], None, longest=longest), files)
+    for file, (status, reached) in zip(files, runs, strict=True):
+        if status:
+            print(f"left out, as its tests fail without a mutant: {file}", flush=True)
+        else:
+            every.add(reached)
+    if not every.seconds:
+        raise SystemExit("no test passes without a mutant")
+    print(f"{len(every.seconds)} tests, of which {len(every.too_long)} take too long", flush=True)
+    return every
 
 
 def survivors(
@@ -294,25 +318,20 @@ def survivors(
     for name in _SLOW_IMPORTS:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    status, reached = _run(root, [tests], None, longest=longest)
-    if status:
-        raise SystemExit("the tests fail without a mutant")
-    print(f"{len(reached.seconds)} tests, of which {len(reached.too_long)} take too long", flush=True)
-
-    def survives(mutant: Mutant) -> bool:
-        those = reached.tests(f"{reached.folder}/{mutant.file}", mutant.line, mutant.last)
-        groups = [group for group in (those[:_FIRST], those[_FIRST:]) if group]
-        limit = 120 + 10 * sum(reached.seconds[test] for test in those)
-        status, _ = _run(root, groups, limit, mutant=mutant)
-        if status not in (0, 1, 2):
-            raise SystemExit(f"pytest ended with status {status} for {mutant}")
-        print(
-            f"{time.strftime('%H:%M:%S')} {'caught' if status else 'SURVIVED'} by {len(those)} tests: {mutant}",
-            flush=True,
-        )
-        return status == 0
-
     with ThreadPoolExecutor(jobs) as pool:
+        reached = reached_lines(root, tests, pool, longest)
+
+        def survives(mutant: Mutant) -> bool:
+            those = reached.tests(str(mutant.file), mutant.line, mutant.last)
+            groups = [group for group in (those[:_FIRST], those[_FIRST:]) if group]
+            limit = 120 + 10 * sum(reached.seconds[test] for test in those)
+            status, _ = _run(root, groups, limit, mutant=mutant)
+            if status not in (0, 1, 2):
+                raise SystemExit(f"pytest ended with status {status} for {mutant}")
+            ending = "caught" if status else "SURVIVED"
+            print(f"{time.strftime('%H:%M:%S')} {ending} by {len(those)} tests: {mutant}", flush=True)
+            return status == 0
+
         return [mutant for mutant, alive in zip(chosen, pool.map(survives, chosen), strict=True) if alive]
 
 
