@@ -39,6 +39,7 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["figures/selection_rates.py"],
         ["tests/figures/test_selection_rates.py", "tests/figures/test_rate_oracles.py"],
     ),
+    "metrics": (["metrics"], ["tests/metrics", "tests/laws/test_metrics.py"]),
     "objective": (["training/objective.py"], ["tests/training/test_objective.py"]),
     "postprocessing": (["postprocessing"], ["tests/postprocessing", "tests/saving/test_postprocessors_saved.py"]),
 }
