@@ -352,17 +352,17 @@ def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
 def _model_in(folder: Path, module: torch.nn.Module | None = None) -> tuple[Any, Mapping[str, Any]]:
     """The model in a folder of MLflow's, and what is said of it there."""
     models: Any = require("mlflow.models", extra="mlflow", purpose="a model of MLflow")
-    told = models.Model.load(str(folder)).flavors.get(FLAVOR)
-    if not isinstance(told, Mapping) or not isinstance(told.get("data"), str):
+    flavor = models.Model.load(str(folder)).flavors.get(FLAVOR)
+    if not isinstance(flavor, Mapping) or not isinstance(flavor.get("data"), str):
         raise ModelFileError(f"{str(folder)!r} holds no model of the flavor {FLAVOR!r}")
-    return load(folder / Path(told["data"]).name, module=module), told
+    return load(folder / Path(flavor["data"]).name, module=module), flavor
 
 
 def _load_pyfunc(path: str) -> SimpleNamespace:
     """What MLflow calls for ``mlflow.pyfunc.load_model``: something with ``predict``."""
-    model, told = _model_in(Path(path))
-    check_known("pyfunc_predict_fn", told.get("pyfunc_predict_fn"), _METHODS)
-    return SimpleNamespace(predict=getattr(model, told["pyfunc_predict_fn"]))
+    model, flavor = _model_in(Path(path))
+    check_known("pyfunc_predict_fn", flavor.get("pyfunc_predict_fn"), _METHODS)
+    return SimpleNamespace(predict=getattr(model, flavor["pyfunc_predict_fn"]))
 
 
 def _key(*parts: str) -> str:
@@ -379,7 +379,7 @@ def _origin(provenance: Provenance) -> dict[str, str]:
 
 
 def _keep(metrics: dict[str, float], key: str, value: float | None, worse: Any) -> None:
-    """Of several strata the worst figure is told."""
+    """Of several strata the worst figure is logged."""
     if value is not None:
         metrics[key] = worse(metrics[key], value) if key in metrics else value
 
@@ -397,9 +397,9 @@ def _log(name: str, steps: _Steps, params: Mapping[str, object], tags: Mapping[s
         for key, value in own.items()
     ]
     said = [entities.Param(f"{first}/{key}", str(value)) for key, value in params.items() if value is not None]
-    told = [entities.RunTag(f"{first}/{key}", value) for key, value in tags.items() if value]
+    run_tags = [entities.RunTag(f"{first}/{key}", value) for key, value in tags.items() if value]
     for start in range(0, len(metrics), _BATCH):
         client.log_batch(run_id, metrics[start : start + _BATCH])
-    client.log_batch(run_id, params=said, tags=told[:100])
+    client.log_batch(run_id, params=said, tags=run_tags[:100])
     client.log_artifacts(run_id, folder)
     return run_id

@@ -300,7 +300,7 @@ MESSAGES = [
     ),
     (
         lambda: overlapping_strata([str(k) for k in range(13)]),
-        "at most 12 overlapping sets can be told apart, got 13",
+        "at most 12 overlapping sets are supported, got 13",
     ),
     (
         lambda: compiled(STATISTICAL_PARITY, [Attribute(str(k), tuple(range(20))) for k in range(5)]),

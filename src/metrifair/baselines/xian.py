@@ -223,7 +223,7 @@ def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
 def offsets(scores: Floats, probability: Floats) -> Floats:
     """Offsets of the classes such that the largest 2 x score + offset is the class assigned; -inf for unused classes.
 
-    Each row asks that the class it got beat the others; among all offsets that do, those of least squared slack.
+    Each row requires that its class beat the others; among all offsets that achieve it, those of least squared slack.
     """
     used = np.flatnonzero((probability > 0).any(0))
     pairs = [(i, j) for i in used for j in used if i != j]

@@ -318,7 +318,7 @@ def solve(problem: Any, rows: int) -> None:
 _STEPS = 100
 _SMALL = 1e-10  # relative decrease of the loss at which the step just taken was the last one
 _FAR = 200.0  # log-odds that no loss can tell from infinity
-_SEPARATED = 1e-6  # mean loss, or 1 / norm of weights, below which the classes can be told apart exactly
+_SEPARATED = 1e-6  # mean loss, or 1 / norm of weights, below which the classes are separable
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ class Samples:
 
     x: Tensor  # (n, features)
     y: Tensor  # (n,): label codes or regression targets
-    cell: Tensor  # (n,) integers: samples of one cell are told apart by no comparison
+    cell: Tensor  # (n,) integers: no comparison distinguishes samples of one cell
     weight: Tensor  # (n,): what the sample's loss counts in the mean
     value: Tensor | None = None  # (n, attributes): numbers, or codes of names; None: only groups are compared
 
@@ -143,7 +143,7 @@ def layout(
     """Cell counts of a batch: as close to proportional as integers allow, never too few to compare.
 
     Every cell that has samples gets at least one, every compared one ``least``, or all it has: the batch grows beyond
-    ``size`` where that asks for it. A compared cell with fewer than ``fewest`` (``least`` unless given) is an error.
+    ``size`` where that is needed. A compared cell with fewer than ``fewest`` (``least`` unless given) is an error.
 
     >>> layout((90, 6, 4), (Comparison((1,), (2,)),), size=20).counts
     (16, 2, 2)

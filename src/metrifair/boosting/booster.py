@@ -124,7 +124,7 @@ class FairBooster(Saved):
         """Boost from scratch. With strength 0 the call is the plain booster's.
 
         XGBoost also takes Dask collections, with one and the same partitions, and then trains on the cluster; the
-        result is an ordinary fitted booster. It asks for ``expected_groups=False`` then, as rows are pulled by their
+        result is an ordinary fitted booster. Pass ``expected_groups=False`` then, as rows are pulled by their
         own groups. docs/beyond-one-machine.md says how.
 
         Parameters

@@ -150,7 +150,7 @@ def _penalized(
     check_summable(plan.objective, weighted=parts[0].sample_weight is not None)
     params["disable_default_eval_metric"] = booster.eval_metric in (None, [None], (None,))
     if params.get("base_score") is None:
-        start = problem.start  # XGBoost asks for the prediction that it stands for
+        start = problem.start  # XGBoost takes the prediction instead of the margin
         params["base_score"] = 1 / (1 + np.exp(-start)) if problem.scheme.classes else start
     columns = [_columns_of(own.with_all(_prepared, problem), own) for own in parts]
     return columns, {"obj": plan, "custom_metric": plan.metric if len(parts) > 1 else None}

@@ -65,7 +65,7 @@ def expected_shares(
             continue
         context = np.stack([(left | right).any(1) for left, right in sides.values()], 1).astype(np.float64)
         counts = context.any(1) & (group >= 0)
-        if problem.scheme.criterion.score != "prediction":  # scores look at labels, of which the group tells more
+        if problem.scheme.criterion.score != "prediction":  # scores depend on labels, of which the group is informative
             context = np.column_stack([context, np.asarray(problem.labels, dtype=np.float64)])
         _, context_code = np.unique(context, axis=0, return_inverse=True)
         weight = np.where(counts, 1.0 if problem.weight is None else problem.weight, 0.0)

@@ -108,7 +108,7 @@ class _FairXGB(FairBooster):
             start = plan.problem.start
             if several and _FROM_3_1:
                 self.base_score = (start - np.mean(start)).tolist()
-            elif not several:  # XGBoost asks for the prediction that it stands for
+            elif not several:  # XGBoost takes the prediction instead of the margin
                 self.base_score = 1 / (1 + np.exp(-start)) if classes else start
         try:
             fit(**plan.arguments)
@@ -123,7 +123,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
     the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes, labeled
-    from 0 on as XGBoost asks for; docs/boosting.md says how large strengths are kept stable.
+    from 0 on, as XGBoost requires; docs/boosting.md says how large strengths are kept stable.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         if len(classes) > 2:
             wanted, remedy, others = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]", " and others"
         raise DataError(
-            f"y must hold the labels {wanted}, as XGBoost asks for, got {classes[0]!r} and {classes[1]!r}{others}; "
+            f"y must hold the labels {wanted}, as XGBoost requires, got {classes[0]!r} and {classes[1]!r}{others}; "
             f"pass {remedy}, or use FairLGBMClassifier, which takes any labels"
         )
 

@@ -72,7 +72,7 @@ FILES = {
 }
 
 Read = Callable[[str], bytes]
-"""How a loader asks for the content of a file by its name; the folders are already decided."""
+"""Returns the content of a file by its name; the folders are already chosen."""
 
 
 class _NotPublishedError(Exception):

@@ -40,7 +40,7 @@ class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["number", "date"]
     median: float
     center: float
-    spread: Annotated[float, msgspec.Meta(ge=0)]  # 0: every known value is the median, which tells nothing
+    spread: Annotated[float, msgspec.Meta(ge=0)]  # 0: every known value is the median
     flagged: bool  # whether a column says where values are missing
 
     def names(self, column: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether training has come to an end, told by the trained model and its rows."""
+"""Whether training has converged, estimated from the trained model and its rows."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ class ChosenThreshold(NamedTuple):
 def choose_threshold(
     score: Floats, problem: Problem, *, rule: ThresholdRule = "accuracy", costs: Costs | None = None
 ) -> ChosenThreshold:
-    """From which probability of the positive class on to decide for it, told by rows whose outcomes are known.
+    """The threshold on the probability of the positive class, chosen on rows whose outcomes are known.
 
     "accuracy": most right decisions. "cost": least mean cost, with ``costs[label][decision]`` by the classes in
     ascending order. "parity": the least gap between the decision rates that the criterion compares, among the

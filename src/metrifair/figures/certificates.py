@@ -18,7 +18,7 @@ def dkw_radius(samples: int, *, confidence: float = 0.95, cdfs: int = 2) -> floa
 
     By Massart's form of the Dvoretzky-Kiefer-Wolfowitz inequality all of ``cdfs`` functions are within their radius,
     jointly, with this confidence: sqrt(log(2 cdfs / (1 - confidence)) / (2 n)). For samples that were used neither
-    for training nor for choosing; choosing among k models asks for k times as many functions.
+    for training nor for choosing; choosing among k models needs k times as many functions.
 
     >>> round(dkw_radius(1000), 4)
     0.0468

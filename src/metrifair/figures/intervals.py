@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FEW = 30  # samples: below, unless told otherwise, no figure says much about a group
+FEW = 30  # samples: the default minimum group size
 FEWEST = 5  # samples, or as many as weighted ones are worth: below, there is no interval
 FEWEST_DEPENDENT = 100  # rows: of fewer, intervals of a dependence cover it less often than they say
 

@@ -128,7 +128,7 @@ class RatioRule:
 
     reference: str = HIGHEST  # or the name of a category
     min_group_share: float = MIN_GROUP_SHARE  # of all rows: categories below it are in no ratio
-    min_group_size: int = FEW  # rows: of fewer nothing can be told
+    min_group_size: int = FEW  # rows; smaller groups are reported apart
     confidence: float = 0.95
 
 
@@ -305,7 +305,7 @@ _USUAL = ("group", "rows", "share", "selected", "rate", "ratio", "p", "shortfall
 
 @dataclass(frozen=True)
 class Standard:
-    """The tables that a rule asks for. Their words are in ``wording.rates``."""
+    """The tables that a rule requires. Their words are in ``wording.rates``."""
 
     columns: tuple[str, ...] = _USUAL
     crossed: bool = False  # also the intersection of all attributes, and each of them where they are intersected

@@ -126,7 +126,7 @@ def atoms_variation(both: Merged) -> Array:
     """Half the sum of the absolute differences of the probabilities of the distinct scores."""
     difference, closes, xp = both.difference, closes_tie(both.points), namespace_for(both.points)
     place = xp.arange(1, difference.shape[-1] + 1)
-    # Where the previous distinct score closed: 0 stands for "before all scores".
+    # Where the previous distinct score closed: 0 means "before all scores".
     previous = xp.pad(xp.cummax(place * closes), 1, 0)[..., :-1]
     # One row of points may serve many rows of differences.
     before = xp.gather(xp.pad(difference, 1, 0), xp.broadcast_to(previous, difference.shape))

@@ -45,7 +45,7 @@ def transport(u: Floats, v: Floats, u_weights: Floats, v_weights: Floats) -> Tra
     optimize, sparse = _scipy("optimize"), _scipy("sparse")
     lengths = _scipy("spatial.distance").cdist(u, v)
     longest = float(lengths.max())
-    if longest == 0 or not np.isfinite(longest):  # beyond the largest float the caller scales down, and asks again
+    if longest == 0 or not np.isfinite(longest):  # beyond the largest float the caller scales down and tries again
         return Transport(longest, sparse.coo_array((n, m)), np.zeros(m))
     pairs = np.arange(n * m)
     marginals = sparse.csr_array(

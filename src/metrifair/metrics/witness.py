@@ -81,7 +81,7 @@ def witness(
     v_weights: Values | None = None,
     vector: bool = False,
 ) -> Witness:
-    """The utility that tells the two samples apart best, within the family of the metric.
+    """The utility whose means differ most between the two samples, within the family of the metric.
 
     Parameters
     ----------

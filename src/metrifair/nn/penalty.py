@@ -469,7 +469,7 @@ class CellLookup:
         if self.by_label and not isinstance(targets, Tensor):
             return None
         columns = [targets, *columns] if self.by_label else columns
-        table = self.table if self.by_label else self.table[2]  # of the one label that stands for all
+        table = self.table if self.by_label else self.table[2]  # of the one label that every row has
         if len(columns) != table.ndim or (self.by_label and targets.shape != groups.shape[:1]):
             return None
         places = []

@@ -204,7 +204,7 @@ class Attribute(NamedTuple):
 
     @property
     def values(self) -> tuple[object, ...]:
-        """What each group stands for: of an intersection, the tuple of its parts."""
+        """The value of each group: of an intersection, the tuple of its parts."""
         return self.parts or self.groups
 
 

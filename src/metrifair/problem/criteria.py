@@ -173,7 +173,7 @@ def separate_strata(
 def overlapping_strata(names: Sequence[str]) -> Strata:
     """Every combination of sets that may overlap; stratum numbers are ``stratum_of`` their membership."""
     if len(names) > _MOST_OVERLAPPING_SETS:
-        raise DataError(f"at most {_MOST_OVERLAPPING_SETS} overlapping sets can be told apart, got {len(names)}")
+        raise DataError(f"at most {_MOST_OVERLAPPING_SETS} overlapping sets are supported, got {len(names)}")
     patterns = np.arange(2 ** len(names))[:, None] >> np.arange(len(names))
     return Strata((patterns & 1).astype(np.bool_), tuple(names), conditions=tuple(((name, True),) for name in names))
 

@@ -73,10 +73,10 @@ def logits(probability: Floats) -> Floats:
 
 
 def tied(losses: Floats, loss: str, size: float) -> Floats:
-    """Losses (n,), where those that only rounding tells apart are equal; ``size`` is that of the largest number given.
+    """Losses (n,), where those that differ only by rounding are equal; ``size`` is that of the largest number given.
 
     A prediction of 0.3 for the label 1 is as wrong as one of 0.7 for the label 0, but 1 - 0.7 is not 0.3 to the last
-    digit, and its logarithm magnifies the difference. Comparing distributions asks which losses are equal.
+    digit, and its logarithm magnifies the difference. Comparing distributions depends on which losses are equal.
 
     >>> tied(np.array([0.5, 2.0, 0.5 + 1e-16]), "absolute_error", 2.0)
     array([0.5, 2. , 0.5])

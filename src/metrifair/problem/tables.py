@@ -306,7 +306,7 @@ y.to_numpy() if their rows belong together as they stand
 
 
 def _rows(table: Any) -> int | None:
-    """How many rows there are; None where that cannot be told yet."""
+    """How many rows there are; None where that is not known yet."""
     if isinstance(table, Mapping):
         return next((_rows(column) for column in table.values()), None)
     if hasattr(table, "shape"):  # sparse matrices have no length

@@ -242,7 +242,7 @@ def _check_categories(tree: Mapping[str, Numbers], splits: int) -> None:
     chosen = tree["decision_type"] & 1 == 1
     if not splits and not chosen.any():
         if "cat_boundaries" in tree or "cat_threshold" in tree:
-            raise ModelFileError("a tree lists categories that no split asks for")
+            raise ModelFileError("a tree lists categories that no split uses")
         return
     bounds, words = tree.get("cat_boundaries", np.zeros(0)), tree.get("cat_threshold", np.zeros(0))
     places = tree["threshold"][chosen]

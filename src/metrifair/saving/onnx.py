@@ -162,7 +162,7 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
 def _encoded(graph: Graph, name: str, coder: Coder) -> list[str]:
     """The columns (rows, ...) that a column of a table becomes, as ``coder.encoded`` says."""
     if not name:
-        raise DataError("a column of the table has no name, which ONNX asks for; name it, and fit again")
+        raise DataError("a column of the table has no name, which ONNX requires; name it, and fit again")
     if isinstance(coder, Numbers):
         if coder.kind == "date":
             raise DataError(
@@ -191,7 +191,7 @@ def _levels(graph: Graph, name: str, coder: Levels) -> str:
         code = graph.add("Where", graph.add("IsNaN", x), np.array(missing), known)
     elif "" in place:
         raise DataError(
-            f"column {name!r} has the empty text among its levels, which stands for a missing value in ONNX; replace "
+            f"column {name!r} has the empty text among its levels, which is a missing value in ONNX; replace "
             "it by a word before fitting"
         )
     else:
@@ -303,7 +303,7 @@ class Forest(NamedTuple):
     link: Link
     slope: float = 1.0  # of a sigmoid
     zeros: Sequence[int] = ()  # features in which 0 is missing
-    missing: float = np.nan  # what stands for a missing value besides NaN
+    missing: float = np.nan  # read as a missing value besides NaN
     single: bool = False  # of XGBoost: values are rounded to single precision, and go left below the split, not at it
 
     def attributes(self) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class Arrays:
     def take(
         self, name: str, shape: Sequence[int | None], dtype: str = "float64", *, finite: bool = True
     ) -> NDArray[Any]:
-        """The array of this name, of this shape; None stands for any length."""
+        """The array of this name, of this shape; None: any length."""
         array = self._left.pop(name, None)
         if array is None:
             raise ModelFileError(f"array {name!r} is missing")

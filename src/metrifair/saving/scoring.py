@@ -110,14 +110,14 @@ class TableScorer:
         if self.classes is None:
             raise DataError(f"the model predicts the number {self.target!r}, which has no probability; use predict")
         if not self.has_probabilities:
-            raise DataError(f"a {type(self.estimator).__name__} decides, and tells no probabilities; use predict")
+            raise DataError(f"a {type(self.estimator).__name__} predicts decisions without probabilities; use predict")
         encoded = self.encoder.transform(table)
         probability: NDArray[np.float64] = self.estimator.predict_proba(encoded, **self._groups(table))
         return probability
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether the estimator tells them: those of classes do, but for post-processors that decide."""
+        """Whether the estimator has probabilities: classifiers do, except post-processors that decide."""
         return hasattr(self.estimator, "predict_proba")
 
     @property
@@ -126,7 +126,7 @@ class TableScorer:
         return bool(getattr(self.estimator, "needs_group", False))
 
     def _groups(self, table: Table) -> dict[str, Any]:
-        """The groups as an argument, where the estimator asks for them, spelled as they were at its fit."""
+        """The groups as an argument, if the estimator needs them, spelled as they were at its fit."""
         if not self.needs_group:
             return {}
         given = columns("table", table)

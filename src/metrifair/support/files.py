@@ -62,7 +62,7 @@ def replace_file(target: Path, data: bytes) -> None:
 
 
 def _new_draft(folder: Path, prefix: str) -> tuple[BinaryIO, Path]:
-    """A draft of our own, locked, so that it can be told from one whose writer was killed."""
+    """A draft of our own, locked, so that it differs from one whose writer was killed."""
     while True:
         # In the same folder: renaming is then atomic. Not tempfile: its files are for the owner alone.
         draft = folder / f"{prefix}{secrets.token_hex(8)}.tmp"

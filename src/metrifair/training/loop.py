@@ -1,6 +1,6 @@
 """The training of a whole stack of models at once: all strengths and seeds, one step after the other.
 
-What the models reach on given rows tells where a constant is preferred, and when to stop early.
+The models' objective on given rows decides where a constant is preferred, and when to stop early.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ def _or_constants(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Within this, what the calling thread asks of torch runs on that thread alone; other threads are not touched.
+    """Within this, torch runs the calling thread's operations on that thread alone; other threads are not affected.
 
     Threads that wait for each other many times a second wait much longer on a busy machine. torch.set_num_threads would
     also reach threads that are started meanwhile; OpenMP's own setting belongs to the thread that sets it. torch must

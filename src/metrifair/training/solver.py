@@ -428,7 +428,7 @@ def minimum(
 ) -> Minimum:
     """A local minimum near ``start``, no higher than there; found when ten iterations gain less than ``tolerance``.
 
-    The line search asks for the weak Wolfe conditions by doubling and halving, which ends at the kinks of a piecewise
+    The line search finds the weak Wolfe conditions by doubling and halving, which ends at the kinks of a piecewise
     smooth function too, and where L-BFGS keeps what a kink looks like in its memory (Lewis and Overton 2013).
     ``renewed`` gives the preconditioner of where the search stands, and is asked for it every ten iterations.
 
@@ -518,7 +518,7 @@ def _shortest_mixture(sides: Floats, preconditioner: Preconditioner) -> Floats:
     size = float(np.trace(products)) / len(products)
     sizes, axes = np.linalg.eigh(products / size)
     root = (axes * np.sqrt(np.clip(sizes, 0.0, None))).T
-    # Shares from 0 upwards of which the last equation, a heavy one, asks that they sum to 1.
+    # Shares from 0 upwards that the last equation, a heavy one, makes sum to 1.
     shares, _ = nnls(np.vstack([root, np.full(len(sides), _HEAVY)]), np.append(np.zeros(len(sides)), _HEAVY))
     mixture: Floats = shares @ sides / shares.sum()
     return mixture

@@ -1,6 +1,6 @@
 """Models in training: all strengths and seeds as one, with their data and batches, on one device.
 
-Shapes never change from step to step and no step asks the device for an answer, so that on an accelerator a step
+Shapes never change from step to step and no step waits for the device, so that on an accelerator a step
 is recorded once and replayed.
 """
 
