@@ -1,6 +1,8 @@
 """Files beside the package agree with it: version, checks before a commit, the public workflow, README."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,11 +28,34 @@ def test_the_citation_names_this_version_and_the_paper() -> None:
     ]
 
 
-def test_before_a_commit_runs_what_make_lint_runs() -> None:
+def test_before_a_commit_run_fast_checks_of_make_lint() -> None:
     makefile = (ROOT / "Makefile").read_text()
     recipe = makefile.split("\nlint:")[1].split("\n\n")[0].split("\n\t")[1:]
     (repository,) = _read(".pre-commit-config.yaml")["repos"]
-    assert [hook["entry"] for hook in repository["hooks"]] == [line.replace("$(BIN)", ".venv/bin") for line in recipe]
+    before = [hook["entry"] for hook in repository["hooks"] if "stages" not in hook]
+    assert before == [line.replace("$(BIN)", ".venv/bin") for line in recipe if "ruff" in line]
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        ("Match named columns by class\n\nBecause they may be in any order.", ""),
+        ("# a comment of git\nFix the threshold", ""),
+        ("Merge branch 'a branch whose name is far too long for the subject of a commit of ours'", ""),
+        ("Fixed the threshold", "imperative"),
+        ("fix the threshold", "capital"),
+        ("Fix the threshold.", "period"),
+        (f"Fix {'x' * 69}", "73 characters"),
+        (f"Fix {'x' * 68}", ""),
+        ("", "empty"),
+    ],
+)
+def test_the_hook_checks_the_subject_of_a_commit(message: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "message").write_text(message, encoding="utf-8")
+    command = [sys.executable, str(ROOT / ".ci/commit_subject.py"), str(tmp_path / "message")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == bool(problem)
+    assert problem in done.stderr
 
 
 def test_the_public_workflow_runs_the_same_script_on_every_supported_version() -> None:
@@ -41,6 +66,7 @@ def test_the_public_workflow_runs_the_same_script_on_every_supported_version() -
     assert len(matrix["python"]) == len(supported)
     assert any("arm" in machine for machine in matrix["machine"])
     assert jobs["whole"]["steps"][-1] == {"run": "bash .ci/run"}
+    assert set(jobs["elsewhere"]["strategy"]["matrix"]["machine"]) == {"macos-15", "windows-2025"}
     assert all(
         f"\n{one['steps'][-1]['run'].split()[-1]}:" in (ROOT / "Makefile").read_text()
         for one in (jobs["lowest"], jobs["slow"])
@@ -61,7 +87,7 @@ def test_readme_is_short() -> None:
     assert len(prose.split()) <= 900
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"])
 def test_links_to_files_resolve(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]
