@@ -49,7 +49,7 @@ SETTINGS = {
     "docs/comparing.md": "1.0 0.5 95 5",
     "docs/defaults.md": "0.005 0.03",
     "docs/numbers.md": "5 95 0.05",
-    "docs/releasing.md": "1.0",
+    "docs/stability.md": "1.0 3.11 3.14",
     "docs/standards.md": "1607.4 1.1 2",
     "docs/start.md": "3.11 95 70 260 1",
     "docs/untrusted-input.md": "16 60 300",
