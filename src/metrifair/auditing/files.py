@@ -268,11 +268,10 @@ def _source(name: str, files: Mapping[str, str], options: ReadOptions, stack: Ex
         if set(found) != set(columns[0]):
             other, first = min(set(found) ^ set(columns[0])), next(iter(files.values()))
             raise DataError(f"{file} and {first} have different columns: only one of them has {other!r}")
-    texts = set()
+    texts, read_alike = set(), ({polars().String}, {polars().Boolean})
     for column in columns[0]:  # numbers of any kind stay, and columns that are text, or booleans, in all files
         types = {schema[column] for schema in schemas}
-        same = types in ({polars().String}, {polars().Boolean})
-        if not same and not all(one.is_numeric() for one in types):
+        if types not in read_alike and not all(one.is_numeric() for one in types):
             texts.add(column)
     twice = frozenset(column for file in files for column in _named_twice(file, kind, options))
     is_text = kind in (*TEXT, "excel")
