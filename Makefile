@@ -54,8 +54,8 @@ test: .venv/installed
 tested: .venv/installed
 	$(BIN)/python $(PYTEST) -m "not slow"
 
-# Programs of docs/other-tools.md and MLflow's store: half a minute of installation that no other command needs.
-OTHER_TOOLS := accelerate alembic huggingface_hub lightning mlflow-skinny optuna skorch sqlalchemy
+# Programs of docs/other-tools.md: half a minute of installation that no other command needs.
+OTHER_TOOLS := accelerate huggingface_hub lightning optuna skorch
 test-slow: .venv/installed
 	$(BIN)/python $(PIP) --no-compile -c constraints.txt $(OTHER_TOOLS)
 	METRIFAIR_EXPLORE=1 $(BIN)/python $(PYTEST) -m slow

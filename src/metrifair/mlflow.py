@@ -75,7 +75,7 @@ def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
     >>> import metrifair.mlflow
     >>> from metrifair import audit
     >>> scores, sex = [0.2, 0.8, 0.4, 0.9] * 20, ["f", "f", "m", "m"] * 20
-    >>> found = audit(scores, sensitive_features={"sex": sex}, random_state=0)
+    >>> found = audit(None, scores, sensitive_features={"sex": sex}, random_state=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db")
     ...     experiment = mlflow.create_experiment("fair", f"file://{folder}/artifacts")
