@@ -35,11 +35,20 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = "src/metrifair"
 ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+    "auditing": (["auditing"], ["tests/auditing", "tests/laws/test_records.py", "tests/laws/test_toy_metric.py"]),
     "selection_rates": (
         ["figures/selection_rates.py"],
         ["tests/figures/test_selection_rates.py", "tests/figures/test_rate_oracles.py"],
     ),
-    "metrics": (["metrics"], ["tests/metrics", "tests/laws/test_metrics.py"]),
+    "metrics": (
+        ["metrics"],
+        [
+            "tests/metrics",
+            "tests/laws/test_metrics.py",
+            "tests/figures/test_certificates.py",
+            "tests/training/test_objective.py",
+        ],
+    ),
     "objective": (["training/objective.py"], ["tests/training/test_objective.py"]),
     "postprocessing": (["postprocessing"], ["tests/postprocessing", "tests/saving/test_postprocessors_saved.py"]),
 }
@@ -160,22 +169,37 @@ def _replaced(tree: ast.Module, way: Sequence[tuple[str, int | None]], new: ast.
     return ast.unparse(ast.fix_missing_locations(changed))
 
 
+class _Change(NamedTuple):
+    """Where a mutant differs from its file, before its source is written."""
+
+    file: Path
+    tree: ast.Module
+    way: Sequence[tuple[str, int | None]]
+    node: Any
+    kind: str
+    new: ast.expr
+
+    def mutant(self) -> Mutant:
+        before, after = ast.unparse(self.node), ast.unparse(self.new)
+        source = _replaced(self.tree, self.way, self.new)
+        return Mutant(self.file, self.node.lineno, self.node.end_lineno, self.kind, before, after, source)
+
+
+def _changes_of(file: Path, root: Path, most: int | None, seed: int) -> list[_Change]:
+    tree = ast.parse((root / file).read_text())
+    every = [_Change(file, tree, way, node, *change) for way, node in _expressions(tree) for change in changes(node)]
+    return every if most is None or len(every) <= most else random.Random(f"{seed} {file}").sample(every, most)
+
+
 def mutants(file: Path, root: Path, most: int | None = None, seed: int = 0) -> list[Mutant]:
     """The mutants of a file, or a seeded sample of them."""
-    tree = ast.parse((root / file).read_text())
-    every = [(way, node, kind, new) for way, node in _expressions(tree) for kind, new in changes(node)]
-    if most is not None and len(every) > most:
-        every = random.Random(f"{seed} {file}").sample(every, most)
-    return [
-        Mutant(file, node.lineno, node.end_lineno, kind, ast.unparse(node), ast.unparse(new), _replaced(tree, way, new))
-        for way, node, kind, new in every
-    ]
+    return [change.mutant() for change in _changes_of(file, root, most, seed)]
 
 
 def sampled(files: Sequence[Path], root: Path, most: int, seed: int) -> list[Mutant]:
     """A seeded sample of the mutants of several files."""
-    every = [mutant for file in files for mutant in mutants(file, root, most, seed)]
-    return every if len(every) <= most else random.Random(seed).sample(every, most)
+    every = [change for file in files for change in _changes_of(file, root, most, seed)]
+    return [one.mutant() for one in (every if len(every) <= most else random.Random(seed).sample(every, most))]
 
 
 class Reached:
@@ -247,10 +271,23 @@ class Reached:
         return [test for test, seconds in zip(quickest, spent, strict=True) if seconds <= _TOGETHER]
 
 
+class Chosen:
+    """A pytest plugin that runs these tests, in their order. A mutant may change which tests there are."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self.order = {test: place for place, test in enumerate(tests)}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = sorted((item for item in items if item.nodeid in self.order), key=lambda i: self.order[i.nodeid])
+
+
 def _child(
     copied: Path, root: Path, tests: Sequence[Sequence[str]], answer: Connection, reached: Reached | None
 ) -> None:
-    """Run groups of tests with the copied sources until one of them fails, and send the exit status."""
+    """Run groups of tests with the copied sources until one of them fails, and send the exit status.
+
+    A group without any test left passes.
+    """
     os.setsid()
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 1)
@@ -261,9 +298,12 @@ def _child(
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(copied / "examples")
     status = 0
     for group in tests:
-        options = ["-x", "-p", "no:cacheprovider", "-m", "not slow", "--rootdir", str(root), *group]
+        files = dict.fromkeys(test.split("::")[0] for test in group)
+        options = ["-x", "-p", "no:cacheprovider", "-m", "not slow", "--rootdir", str(root), *files]
         options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # for what was imported before the fork
-        status = int(pytest.main(options, plugins=[reached] if reached else []))
+        status = int(pytest.main(options, plugins=[reached or Chosen(group)]))
+        if status == pytest.ExitCode.NO_TESTS_COLLECTED:
+            status = 0
         if status:
             break
     answer.send((status, reached))

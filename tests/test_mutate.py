@@ -65,6 +65,16 @@ def test_a_caught_mutant_is_told_from_a_survivor(toy: Path) -> None:
     assert [one.before for one in survivors(chosen, toy, ["tests"])] == ["100"]
 
 
+def test_a_mutant_may_change_which_tests_there_are(toy: Path) -> None:
+    (toy / "src" / "toy.py").write_text("def names():\n    return ['a', 'b'][0:]\n")
+    (toy / "tests" / "test_toy.py").write_text(
+        "import pytest\nfrom toy import names\n\n"
+        "@pytest.mark.parametrize('name', names())\ndef test_names(name):\n    assert name in names()\n"
+    )
+    chosen = mutants(Path("src/toy.py"), toy)
+    assert survivors(chosen, toy, ["tests"]) == chosen  # 'b' is left, and passes
+
+
 def test_rooms_are_there() -> None:
     root = Path(__file__).parent.parent
     for files, tests in ROOMS.values():
