@@ -414,6 +414,14 @@ def test_scores_of_weight_zero_do_not_count_in_the_gradient(metric: Metric, case
         assert side[~counted].abs().sum() < 1e-12
 
 
+@each(EVERY)
+def test_equal_weights_are_no_weights_in_the_gradient(metric: Metric) -> None:
+    u, v = tied_draws(7).numpy(), 1 + 3 * tied_draws(5, seed=1).numpy()
+    weighted = weighted_slopes(metric, Case(u, v, np.full(7, 0.7), np.full(5, 3.0)))
+    for side, plain in zip(weighted, slopes(metric, torch.tensor(u), torch.tensor(v)), strict=True):
+        torch.testing.assert_close(side, plain, rtol=1e-12, atol=1e-13)
+
+
 @each({name: metric for name, metric in EVERY.items() if name != "total_variation"})  # without bins it has no gradient
 @pytest.mark.parametrize("shift", [-1.5, 0.75])
 def test_a_gradient_step_brings_shifted_samples_nearer(metric: Metric, shift: float) -> None:

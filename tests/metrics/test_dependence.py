@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from math import asin, pi, sqrt
 
 import numpy as np
@@ -21,8 +21,10 @@ from metrifair import DataError, distance_correlation, distance_covariance, ener
 from metrifair.errors import TooFewSamples
 from metrifair.metrics import dominance
 from metrifair.metrics.covariance import covariance_of, drawn_form, plug_in_form, weighted_form
+from metrifair.metrics.dependence import covariance_form, with_scale
 from metrifair.metrics.dominance import AttributeValues, distance_sums, signed_sums
 from metrifair.metrics.namespaces import namespace_for
+from metrifair.problem.cells import Dependence, Sides
 
 TORCH = namespace_for(torch.zeros(1))
 
@@ -99,6 +101,13 @@ def test_neither_units_nor_origin_of_the_attribute_matter_and_those_of_the_score
     assert energy_dependence(s, -7 * a + 1e5) == pytest.approx(plain, rel=1e-9)
     assert energy_dependence(-3 * s + 2, a) == pytest.approx(3 * plain, rel=1e-12)
     assert distance_covariance(s, -7 * a) == pytest.approx(7 * distance_covariance(s, a), rel=1e-12)
+    for unit in (2.0**1000, 2.0**-1000):
+        assert energy_dependence(s, unit * a) == pytest.approx(plain, rel=1e-12)
+
+
+def test_an_origin_far_away_costs_no_digit(way) -> None:
+    s, ages = np.array([0.3, -1.0, 0.3, 2.0, 0.9, -0.4]), np.array([20.0, 31.0, 31.0, 47.0, 20.0, 66.0])
+    assert energy_dependence(s, 2.0**45 + ages) == pytest.approx(energy_dependence(s, ages), rel=1e-12)
 
 
 def test_several_names_are_the_weighted_distances_from_everyone() -> None:
@@ -234,20 +243,40 @@ def test_stratified_batches_estimate_all_rows_without_bias(shares, way) -> None:
     ]
     totals, share = torch.tensor([6.0, 5.0, 3.0]), torch.tensor(shares)
     weights = torch.repeat_interleave(share / totals, totals.long())
-    form = drawn_form((4, 4, 3), totals, share, TORCH)
-    assert mean_over(batches, form, s, a) == pytest.approx(brute(s, a, weights.double().numpy()), rel=1e-6)
+    counts = torch.tensor([4, 4, 3])
+    side = Sides(slice(0, 11), (4, 4, 3), (), torch.repeat_interleave(share / counts, counts), counts / totals)
+    for form in (drawn_form((4, 4, 3), totals, share, TORCH), covariance_form(side, "rows", TORCH)):
+        assert mean_over(batches, form, s, a) == pytest.approx(brute(s, a, weights.double().numpy()), rel=1e-6)
 
 
 def test_stratified_fresh_rows_estimate_the_mixture() -> None:
     batches = [[*x, *(3 + k for k in y)] for x in product(range(3), repeat=4) for y in product(range(2), repeat=4)]
-    form = drawn_form((4, 4), None, torch.tensor([0.7, 0.3], dtype=torch.float64), TORCH)
+    shares = torch.tensor([0.7, 0.3], dtype=torch.float64)
+    side = Sides(slice(0, 8), (4, 4), (), torch.repeat_interleave(shares / 4, 4), torch.tensor([0.5, 0.5]))
     expected = brute(S7[:5], A7[:5], [0.7 / 3] * 3 + [0.15] * 2)
-    assert mean_over(batches, form) == pytest.approx(expected, rel=1e-11)
+    for form in (drawn_form((4, 4), None, shares, TORCH), covariance_form(side, "population", TORCH)):
+        assert mean_over(batches, form) == pytest.approx(expected, rel=1e-11)
 
 
 def test_even_weights_are_no_weights() -> None:
     even = covariance_of(S7, AttributeValues(A7), weighted_form(torch.full((7,), 3.0)))
     assert float(even) == pytest.approx(omega(S7, A7), rel=1e-11)
+
+
+def test_unbiased_weights_are_means_over_distinct_rows(way) -> None:
+    weights = [1.0, 2.0, 0.5, 0.0, 3.0, 1.0, 1.5]
+    far, apart = (np.abs(np.subtract.outer(part, part)) for part in (S7.numpy(), A7.numpy()))
+    products = {2: lambda i, j: apart[i, j], 3: lambda i, j, k: apart[i, k], 4: lambda i, j, k, m: apart[k, m]}
+    means = [
+        np.average(
+            [far[rows[:2]] * product_of(*rows) for rows in permutations(range(7), order)],
+            weights=[np.prod([weights[row] for row in rows]) for rows in permutations(range(7), order)],
+        )
+        for order, product_of in products.items()
+    ]
+    one_block = Sides(slice(0, 7), (7,), (), torch.tensor(weights))
+    found = covariance_of(S7, AttributeValues(A7), covariance_form(one_block, "population", TORCH))
+    assert float(found) == pytest.approx(means[0] - 2 * means[1] + means[2], rel=1e-11)
 
 
 # ------------------------------------------------------------------ gradients, devices, input
@@ -268,6 +297,16 @@ def test_equal_scores_pull_nowhere(way) -> None:
     value.backward()
     assert value.item() == 0
     assert z.grad.tolist() == [0.0] * 6
+
+
+def test_the_scale_of_a_dependence_is_that_of_the_rows_whatever_their_weights_sum_to() -> None:
+    one, weights = Dependence((0,)), np.arange(1.0, 8.0)
+    unit = with_scale(one, A7.numpy(), weights).scale
+    assert unit == with_scale(one, A7.numpy(), weights / weights.sum()).scale
+    covariance = distance_covariance(S7.numpy(), A7.numpy(), weights=weights)
+    assert unit * covariance == pytest.approx(energy_dependence(S7.numpy(), A7.numpy(), weights=weights))
+    for values in ([], [40.0, 40.0, 40.0]):
+        assert with_scale(one, torch.tensor(values)).scale is None
 
 
 def test_constants_are_independent_of_everything() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 
 import numpy as np
 import oracles
@@ -157,6 +158,21 @@ def test_every_way_of_sorting_gives_the_same(monkeypatch: pytest.MonkeyPatch, le
     monkeypatch.setattr(pair, "_LARGE", 1)
     assert torch.equal(pair.ascending(z).points, z.sort(-1).values)
     torch.testing.assert_close(energy_distance(z[..., :25], z[..., 25:]), expected, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("holder", [np.asarray, torch.tensor])
+def test_large_samples_have_the_weights_of_small_ones(monkeypatch: pytest.MonkeyPatch, holder: Callable) -> None:
+    samples = Pair(holder([3.0, 1.0, 2.0, 1.0, 0.0, 5.0, 4.0]), (2, 2), (3,))
+    order = holder([4, 1, 3, 2, 0, 6, 5])
+    small = pair.block_weights_in_order(samples, samples.sizes, order)
+    monkeypatch.setattr(pair, "_LARGE", 1)
+    large = pair.block_weights_in_order(samples, samples.sizes, order)
+    assert large.tolist() == small.tolist() == [[0, 1, 0, 0, 1, 0, 0], [0, 0, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 1, 1]]
+
+
+def test_a_score_that_is_no_number_has_a_place_on_a_device() -> None:
+    for places in pair._ties_on_device(torch.tensor([0.0, 1.0, 1.0, float("nan")]))[:2]:
+        assert 0 <= places.min() <= places.max() <= 3
 
 
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "tied"])

@@ -24,7 +24,7 @@ from metrifair import (
     wasserstein_distance,
     witness,
 )
-from metrifair.metrics import median_distance, sliced_energy_distance
+from metrifair.metrics import median_distance, sliced_energy_distance, sliced_wasserstein_distance
 from tests.flat_options import flat
 
 LARGE = 1.7e308
@@ -103,6 +103,8 @@ FINITE = [
     (kolmogorov_distance, [-LARGE], [LARGE], 1.0),
     (total_variation, [-LARGE], [LARGE], 1.0),
     (partial(energy_distance, vector=True), [[3e200, 0.0]], [[0.0, 4e200]], 1e201),
+    (sliced_wasserstein_distance, [[score] for score in FAR], [[score] for score in NEAR], 0.5 * 1e307),
+    (sliced_energy_distance, [[score] for score in FAR], [[score] for score in NEAR], 0.5 * 1e307),
 ]
 
 

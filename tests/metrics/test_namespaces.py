@@ -83,6 +83,11 @@ def test_the_first_tensor_decides_and_arrays_are_numpys() -> None:
     assert namespace_for(torch.zeros(2)) is namespace_for(torch.ones(3))
 
 
+@pytest.mark.parametrize(("device", "is_host"), [("cpu", True), ("meta", False)])
+def test_values_are_checked_on_the_processor_alone(device: str, is_host: bool) -> None:
+    assert TorchNamespace(torch.device(device)).is_host == is_host
+
+
 OPERANDS = np.random.default_rng(0).integers(-3, 4, (2, 3, 7)) / 2
 ORDER = np.argsort(OPERANDS, -1, kind="stable")
 OPERATIONS = {

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from itertools import product
+from math import isnan
+
+import numpy as np
 import pytest
 import torch
-from oracles import pair_of
+from oracles import Floats, pair_of
 from torch import Tensor
 
-from metrifair.errors import DataError
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.distances import distances, energy_distance, mmd_squared
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.quadratic import sliced_energy_between
-from metrifair.metrics.registry import ESTIMATES, METRICS, acts_on_vectors, facts, measured, trained, trained_on_vectors
+from metrifair.metrics.registry import (
+    ESTIMATES,
+    METRICS,
+    Integral,
+    acts_on_vectors,
+    facts,
+    is_largest_gap,
+    least_samples,
+    measured,
+    trained,
+    trained_on_vectors,
+    warn_without_estimate,
+)
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.metrics.witness import witness
 
@@ -43,6 +59,67 @@ def test_the_plug_in_is_reported_and_the_best_estimate_trained_on(name: str) -> 
     assert trained(name, estimate="rows") is (row.unbiased or row.trained or row.plug_in)
     assert trained(name, estimate="batch") is (row.trained or row.plug_in)
     assert acts_on_vectors(name) == (row.of_vectors is not None)
+
+
+U, V = np.array([-1.0, 0.0, 0.0, 2.5]), np.array([0.0, 0.5, 3.0, 3.0])
+
+
+def plug_in(name: str, u: Floats, v: Floats) -> float:
+    return facts(name).plug_in(pair_of(u, v)).item()
+
+
+@pytest.mark.parametrize("name", list(METRICS))
+def test_what_the_table_says_of_a_metric_holds_of_its_values(name: str) -> None:
+    row, value = facts(name), plug_in(name, U, V)
+    assert row.is_maximum == (plug_in(name, U**3, V**3) == value)  # a maximum over scores sees their order alone
+    assert row.is_share == (row.most == 1)
+    if not isnan(row.degree):
+        assert plug_in(name, 8 * U, 8 * V) == pytest.approx(8**row.degree * value)
+    assert row.survives_bins == (plug_in(name, np.arange(9.0), np.arange(9.0) + 1e-9) < 0.2)
+    assert row.compares_means == (plug_in(name, U, U + 4.0) == pytest.approx(4.0))
+    # Halfway between two distributions an integral probability metric is half as large.
+    halfway = plug_in(name, U, np.concatenate([U, V]))
+    assert halfway == pytest.approx(value / (4 if row.squared else 2)) != 0
+
+
+@pytest.mark.parametrize("name", list(METRICS))
+def test_the_distribution_functions_give_what_counts_in_bins_prove_bounds_of(name: str) -> None:
+    points = np.unique(np.concatenate([U, V]))
+    gap = np.array([np.mean(point >= U) - np.mean(point >= V) for point in points])
+    bracket = facts(name).bracket
+    if isinstance(bracket, Integral):
+        integral = (bracket.convex(gap[:-1]) * np.diff(points)).sum()
+        assert plug_in(name, U, V) == pytest.approx((bracket.factor * integral) ** bracket.power)
+    assert (bracket == "largest gap") == is_largest_gap(name) == (plug_in(name, U, V) == np.abs(gap).max())
+    assert not is_largest_gap("a metric of your own")
+
+
+@pytest.mark.parametrize(("name", "estimate"), list(product(METRICS, ESTIMATES)))
+def test_a_batch_needs_no_more_and_no_fewer_samples_than_its_estimate(name: str, estimate: str) -> None:
+    least, metric = least_samples(name, estimate), trained(name, estimate=estimate)
+    assert metric(pair_of(U[:least], V[:least])).item() > -1
+    if least > 1:
+        with pytest.raises(TooFewSamples):
+            metric(pair_of(U[: least - 1], V))
+
+
+@pytest.mark.parametrize("name", list(METRICS))
+def test_an_estimate_that_a_metric_lacks_is_warned_of_with_those_that_have_it(name: str) -> None:
+    if METRICS[name].unbiased:
+        warn_without_estimate(name, "population", default="rows")  # a warning would be an error here
+        return
+    with pytest.warns(MetrifairWarning, match="biased; energy, mmd have estimates without bias$"):
+        warn_without_estimate(name, "population", default="rows")
+
+
+@pytest.mark.parametrize("name", [name for name, row in METRICS.items() if row.unbiased])
+def test_fresh_rows_have_no_fraction_and_keep_their_weights(name: str) -> None:
+    weights, drawn = np.array([0.1, 0.2, 0.3, 0.4, 0.4, 0.3, 0.2, 0.1]), np.array([0.5, 0.8])
+    pair = Pair(np.concatenate([U, V]), (4,), (4,), weights, drawn)
+    of_weights = trained(name, estimate="population")(pair)
+    assert of_weights == METRICS[name].unbiased(Pair(pair.values, (4,), (4,), weights))
+    assert of_weights != trained(name, estimate="rows")(pair)
+    assert of_weights != METRICS[name].unbiased(pair_of(U, V))
 
 
 def test_a_function_stands_for_itself() -> None:

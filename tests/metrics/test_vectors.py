@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -236,17 +237,22 @@ def test_the_gradient_of_the_transport_is_right_and_finite_where_vectors_coincid
     assert not same.grad.any()
 
 
-def test_many_models_of_vectors_at_once() -> None:
-    u, v = torch.randn(2, 3, 5, 2), torch.randn(4, 2)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_models_of_vectors_at_once(weighted: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    u, v = torch.randn(2, 3, 5, 2, generator=generator), torch.randn(4, 2, generator=generator)
+    weights = 1 + torch.rand(2, 3, 5, generator=generator) if weighted else None
+    each = [None] * 6 if weights is None else weights.reshape(6, 5)
     for function in (
-        lambda u, v: wasserstein_distance(u, v, vector=True),
-        lambda u, v: total_variation(u, v, vector=True),
-        lambda u, v: sliced_wasserstein_distance(u, v, slices=4, random_state=0),
+        partial(wasserstein_distance, vector=True),
+        partial(total_variation, vector=True),
+        partial(sliced_wasserstein_distance, slices=4, random_state=0),
+        partial(sliced_energy_distance, slices=4, random_state=0),
     ):
-        together = function(u, v)
+        together = function(u, v, u_weights=weights)
         assert together.shape == (2, 3)
-        one_by_one = torch.stack([function(one, v) for one in u.reshape(6, 5, 2)])
-        torch.testing.assert_close(together.reshape(6), one_by_one)
+        one_by_one = [function(one, v, u_weights=own) for one, own in zip(u.reshape(6, 5, 2), each, strict=True)]
+        torch.testing.assert_close(together.reshape(6), torch.stack(one_by_one))
 
 
 def test_slices_are_another_metric_and_never_above_the_exact_one() -> None:

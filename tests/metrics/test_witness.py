@@ -14,6 +14,7 @@ from oracles import KERNELS, Case, Floats, cases, proven
 
 from metrifair.errors import DataError
 from metrifair.metrics.distances import lp_distance, mmd_squared
+from metrifair.metrics.kernels import median_distance
 from metrifair.metrics.registry import METRICS
 from metrifair.metrics.witness import witness
 
@@ -153,6 +154,24 @@ def test_a_witness_takes_a_score_or_an_array_of_any_shape() -> None:
     assert isinstance(shown(1.0), float)
     assert shown([[0.0, 1.0], [2.0, 3.0]]).tolist() == [[0.0, -1.0], [-2.0, -2.0]]  # flat beyond the scores
     assert shown(-7) == 0.0
+
+
+def test_utilities_of_the_kernel_of_distances_are_zero_at_zero() -> None:
+    """All functions of its space are: the kernel itself is 0 there."""
+    assert witness([1.0, 2.0, 4.0], [-2.0, 3.0], metric="mmd", kernel="distance")(0.0) == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("vector", [False, True], ids=["numbers", "vectors"])
+def test_the_median_is_a_bandwidth_of_a_witness(vector: bool) -> None:
+    u, v = np.array([[0.0, 1.0], [2.0, 5.0], [4.0, 0.0]]), np.array([[1.0, 1.0], [3.0, 7.0]])
+    if not vector:
+        u, v = u[:, 0], v[:, 0]
+    length = median_distance(np.concatenate([u, v]), vector=vector)
+    by_name, by_length = (
+        witness(u, v, metric="mmd", bandwidth=bandwidth, vector=vector) for bandwidth in ("median", length)
+    )
+    assert by_name(u).tolist() == by_length(u).tolist()
+    assert len(by_name(u)) == 3
 
 
 def test_the_witness_of_total_variation_says_nothing_off_the_atoms() -> None:
