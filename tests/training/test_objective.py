@@ -19,7 +19,15 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Attribute, Comparison, Dependence, compiled
 from metrifair.problem.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion, separate_strata
-from metrifair.training.objective import BINARY, MULTICLASS, REGRESSION_LOSSES, Objective, Task, regression
+from metrifair.training.objective import (
+    BINARY,
+    MULTICLASS,
+    REGRESSION_LOSSES,
+    Objective,
+    Task,
+    constant_output,
+    regression,
+)
 
 RANDOM = np.random.default_rng(11)
 N, CLASSES, MODELS = 30, 3, 4
@@ -111,6 +119,54 @@ SCALAR_SCORES = [
 ]
 
 
+@pytest.mark.parametrize("name", TASKS)
+def test_outputs_predictions_and_their_logarithms_belong_together(name: str) -> None:
+    task = TASKS[name]
+    prediction = task.prediction(OUTPUT[task.name]).abs()  # logarithms need positive numbers
+    np.testing.assert_allclose(task.prediction(task.output(prediction)), prediction, rtol=1e-12)
+    if task.name != "regression":
+        np.testing.assert_allclose(task.log_prediction(OUTPUT[task.name]).exp(), prediction, rtol=1e-12)
+
+
+@pytest.mark.parametrize("added", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("name", ["binary", "multiclass", "squared_error"])
+def test_no_other_constant_has_less_risk_on_the_rows_and_those_added(name: str, added: float) -> None:
+    """A part of a row of each class is added; weights count by their ratios alone."""
+    task, outputs = TASKS[name], CLASSES if name == "multiclass" else 1
+    y, weight = Y[task.name], WEIGHT / WEIGHT.mean()
+    if task.name != "regression":
+        classes = torch.arange(max(2, outputs)).to(y.dtype)
+        y, weight = torch.cat([y, classes]), torch.cat([weight, torch.full((len(classes),), added)])
+
+    def risk(output: Tensor) -> Tensor:
+        of_all = output.expand(len(y), outputs)
+        return (weight * task.loss(of_all if task.vector else of_all[:, 0], y)).sum()
+
+    found = constant_output(task, Y[task.name], 7 * WEIGHT, outputs, added=added).requires_grad_()
+    assert found.shape == (outputs,)
+    (slope,) = torch.autograd.grad(risk(found), found)
+    np.testing.assert_allclose(slope, 0.0, atol=1e-12)  # the risk is convex
+    if task.vector:
+        assert found.sum().item() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_half_a_row_of_each_class_is_added_unless_told() -> None:
+    for task, outputs in ((BINARY, 1), (MULTICLASS, CLASSES)):
+        given = task, Y[task.name], WEIGHT, outputs
+        assert torch.equal(constant_output(*given), constant_output(*given, added=0.5))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_population_needs_as_many_rows_as_a_batch_and_training_rows_need_one(metric: str) -> None:
+    needed = {
+        estimate: (objective.least, objective.fewest)
+        for estimate in ("rows", "population", "batch")
+        for objective in [Objective(BINARY, COMPARISONS, metric=metric, estimate=estimate)]
+    }
+    pairs = 2 if METRICS[metric].unbiased else 1
+    assert needed == {"rows": (pairs, 1), "population": (pairs, pairs), "batch": (1, 1)}
+
+
 @pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
 @pytest.mark.parametrize(("name", "score"), SCALAR_SCORES)
 def test_unfairness_is_the_sum_of_energies_of_the_scores(name: str, score: str, estimate: str) -> None:
@@ -122,6 +178,15 @@ def test_unfairness_is_the_sum_of_energies_of_the_scores(name: str, score: str, 
     expected = formula(name, output.numpy(), Y[task.name].numpy())
     of_population = estimate == "population"
     assert found.item() == pytest.approx(summed(expected, lambda u, v: energy(u, v, unbiased=of_population)), rel=1e-10)
+
+
+def test_a_score_of_your_own_receives_predictions_and_labels() -> None:
+    criterion = replace(STATISTICAL_PARITY, name="mine", score=lambda prediction, y: prediction - 3 * y)
+    objective = Objective(BINARY, COMPARISONS, criterion, combine="sum")
+    output = OUTPUT["binary"][0]
+    expected = special.expit(output.numpy()) - 3 * Y["binary"].numpy()
+    found = objective(output, batch_for(BINARY)).unfairness
+    assert found.item() == pytest.approx(summed(expected, lambda u, v: energy(u, v, unbiased=False)), rel=1e-10)
 
 
 DISTANCES = {
