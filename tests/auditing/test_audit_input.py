@@ -62,6 +62,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"random_state": "one"}, "random_state must be None, an integer or a NumPy generator, got 'one'"),
     ({"score_range": (0.2, 1.0)}, "score_range must hold all scores, got (0.2, 1.0) for scores from 0.1 to 0.9"),
     ({"score_range": (1.0, 0.0)}, "score_range must be two finite numbers, the lower one first"),
+    ({"score_range": (1.0, 1.0)}, "score_range must be two finite numbers, the lower one first"),
     ({"score_range": 1.0}, "score_range must be two numbers, lowest and highest, got 1.0"),
 ]
 

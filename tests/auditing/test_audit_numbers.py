@@ -105,6 +105,22 @@ def test_scores_of_chance_have_p_values_of_chance() -> None:
     assert all(2 <= count <= 16 for count in small.values())  # 8 expected; beyond, once in a thousand runs
 
 
+def test_there_are_no_p_values_without_permutations_or_of_weighted_rows() -> None:
+    score, age, _ = people(200)
+    for permutations, weight in ((0, None), (19, 1.0 + np.arange(200) % 2), (19, None)):
+        found = audit(
+            None,
+            score,
+            sensitive_features={"age": age},
+            sample_weight=weight,
+            continuous=True,
+            threshold=None,
+            options=AuditOptions(permutations=permutations, resamples=0),
+        )
+        known = {one.p_value is not None for one in found.findings}
+        assert known == {permutations > 0 and weight is None}
+
+
 def test_the_table_gives_the_dependence_itself() -> None:
     score, age, _ = people(200)
     levels, scores = np.unique(age), np.unique(score)

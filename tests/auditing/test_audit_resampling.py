@@ -14,7 +14,7 @@ from twosamples import two_samples
 from metrifair import AuditOptions, audit
 from metrifair.auditing import record
 from metrifair.auditing.distribution import TwoSamples, distances_of
-from metrifair.auditing.resampling import Rows, bootstrap, permutation_p_values, thinned
+from metrifair.auditing.resampling import Rows, _linear_error, _side, bootstrap, permutation_p_values, thinned
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS
 from metrifair.support.arrays import Floats
@@ -147,6 +147,25 @@ def test_what_does_not_vary_in_the_sample_is_not_taken_for_certain() -> None:
     assert all(one.low == 0 < one.high for one in same.values())
     equal = bootstrap(two_samples(np.zeros(40), np.arange(40) < 20), LINE, **options).alone
     assert equal == {"kolmogorov": Interval(0.0, pytest.approx(2 * np.sqrt(np.log(80) / 40)))}
+
+
+def test_four_samples_of_both_sides_are_added_to_the_spread_of_either() -> None:
+    """Of 10 samples: 9 and 1 at two scores, and none at a third; each share has its unbiased variance."""
+    counts, pooled = np.array([9.0, 1.0, 0.0]), np.array([0.5, 0.25, 0.25])
+    own = counts / 10 / 9
+    for rows in (None, Rows(np.repeat([0, 1], [9, 1]), np.full(10, 7.0))):
+        side = _side(counts, pooled, rows)
+        assert side.size == pytest.approx(10)
+        np.testing.assert_allclose(side.variance, (10 * own + 4 * pooled / 10) / 14)
+
+
+def test_errors_of_a_mirrored_utility_are_mirrored() -> None:
+    pooled = np.array([0.75, 0.15, 0.1])
+    sides = [_side(np.array(counts), pooled, None) for counts in ([17.0, 2.0, 1.0], [26.0, 9.0, 5.0])]
+    utility = np.array([0.0, 1.0, 5.0])
+    one, mirrored = (_linear_error(sign * utility, sides, 0.95) for sign in (1, -1))
+    assert (mirrored.below, mirrored.above) == pytest.approx((one.above, one.below))
+    assert abs(one.above - one.below) > 0.1 * one.above
 
 
 def test_there_is_no_interval_of_fewer_than_five_samples_or_of_weights_worth_fewer() -> None:

@@ -67,6 +67,21 @@ SIMPLER = {"group": "sex", "control": None, "metrics": "kolmogorov"}  # Dask is 
 CHANGES = [*((engine, {}) for engine in ENGINES if engine != "Dask"), ("DuckDB", {"weight": None}), ("Dask", SIMPLER)]
 
 
+@pytest.mark.parametrize(("favorable", "other"), [("yes", "no"), (True, False), (False, True), (2, 1), (0.5, 1.5)])
+@pytest.mark.parametrize("how", [{}, COUNTED], ids=["held", "counted"])
+def test_rows_with_the_favorable_decision_are_those_selected(favorable, other, how, tmp_path):
+    """One in five of the women, three in five of the men; decisions of no row are refused, or select nobody."""
+    sex = np.repeat(["f", "m"], [40, 60])
+    chosen = np.arange(100) % 5 < np.where(sex == "f", 1, 3)
+    frame = pl.DataFrame({"d": [favorable if one else other for one in chosen], "sex": sex, "w": 1.0 + chosen})
+    frame.write_parquet(tmp_path / "decisions.parquet")
+    asked = {"score": "d", "group": "sex", "favorable_decision": favorable, **QUICKER, **how}
+    for weight, rates in ((None, {"f": 1 / 5, "m": 3 / 5}), ("w", {"f": 2 / 6, "m": 6 / 8})):
+        for audited, place in ((audit_table, frame), (audit_file, tmp_path / "decisions.parquet")):
+            (table_of_rates,) = audited(place, **flat(weight=weight, **asked)).decisions
+            assert {rate.group: rate.selection_rate for rate in table_of_rates.rates} == pytest.approx(rates)
+
+
 @pytest.mark.parametrize(("engine", "changes"), CHANGES)
 def test_every_engine_finds_what_audit_file_finds(engine, changes, tmp_path, monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 1024)  # so that some are looked into

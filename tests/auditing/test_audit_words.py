@@ -10,6 +10,8 @@ import pytest
 from experiments.populations import HiddenExperience
 from experiments.populations.synthetic import OffsetRegression
 from metrifair import AuditOptions, AuditState, audit
+from metrifair.auditing.notes import direction_notes, training_note
+from metrifair.auditing.records import Note
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_meaning, finding_sentence
 from metrifair.wording.notes import note_text, note_topic
@@ -253,3 +255,25 @@ def test_scores_that_tell_people_apart_are_not_called_constant(threshold: Any) -
 def test_rates_of_one_that_not_all_groups_have_are_not_constant() -> None:
     everyone_of_men = np.where(SEX == "men", 0.9, SCORE / 2)
     assert "constant" not in topics(audit(None, everyone_of_men, sensitive_features=SEX, **flat(**QUICK)))
+
+
+@pytest.mark.parametrize("rows", [50, 5_000])
+def test_scores_are_reversed_from_four_standard_errors_below_one_half_on(rows: int) -> None:
+    """Of rows of either label, a share at the lower of two scores: the AUC follows from both shares by hand."""
+    error = np.sqrt((2 * rows + 1) / (12 * rows**2))
+    limit = 0.5 - max(4 * error, 0.02)
+    for beyond in (-0.01, 0.01):
+        upper = np.round(rows * (1 - 2 * (limit + beyond))) / rows  # of the negative rows; all positive ones are below
+        note = direction_notes(np.array([rows, 0.0]), rows * np.array([1 - upper, upper]), (rows, rows))
+        assert [one.facts["auc"] for one in note] == ([] if beyond > 0 else [pytest.approx((1 - upper) / 2)])
+    assert direction_notes(np.array([0, 0]), np.array([3, 4]), (0, 7)) == []
+    assert direction_notes(np.array([1]), np.array([0]), (1, 0)) == []
+
+
+def test_few_training_rows_prove_nothing() -> None:
+    label = np.arange(800) % 2
+    found = audit(label, SCORE, sensitive_features=SEX, **flat(**QUICK))
+    kinds = {dimension: training_note(found.decisions, dimension, 0.95, weighted=False) for dimension in (1, 10_000)}
+    assert kinds[1].kind == "training_rows_bounded"
+    assert kinds[10_000] == Note("training_rows_too_few", {"dimension": 10_000})
+    assert training_note(found.decisions, 1, 0.95, weighted=True) == Note("training_rows", {"dimension": 1})

@@ -31,6 +31,7 @@ from metrifair import (
     compare,
 )
 from metrifair.auditing.compare import change, compared_figures
+from metrifair.auditing.paired import correlations
 from metrifair.auditing.records import ComparedFigure, Difference
 from metrifair.auditing.request import AuditArguments, Request
 from metrifair.figures.intervals import Interval
@@ -372,6 +373,10 @@ def test_json_of_one_file_is_compared_by_bounds_that_hold_for_any_dependence(tmp
     files = tmp_path / "old.json", tmp_path / "new.json"
     same, apart = compare(*files), compare(*files, paired=False)
     assert (same.record.pairing, apart.record.pairing) == ("unknown", "independent")
+    pl.DataFrame({**scores, "sex": group}).reverse().write_csv(tmp_path / "others.csv")
+    others = audit_file(tmp_path / "others.csv", score="new", group="sex", random_state=0, **flat(**QUICK))
+    for both in ((files[0], others), (others, files[0])):
+        assert compare(*both).record.pairing == "independent"
     assert [one.files[0].name for one in same.record.provenance] == ["scores.csv", "scores.csv"]
     for one, other in zip(same.differences, apart.differences, strict=True):
         assert one.interval is not None
@@ -402,6 +407,36 @@ def test_figures_by_group_are_compared_by_their_rows() -> None:
         interval = own["a", name].interval
         assert interval is not None
         assert (interval.high - interval.low) / (3.92 * np.std(differences)) == pytest.approx(1.0, abs=0.2), name
+
+
+def test_every_figure_of_an_audit_has_a_correlation_of_1_with_itself() -> None:
+    group, scores = models(200, (0.7, 0.7))
+    label = (np.random.default_rng(3).random(len(group)) < scores["old"]).astype(int)
+    for weight in (None, 1.0 + np.arange(len(group)) % 4):
+        found = audit(label, scores["old"], sensitive_features=group, sample_weight=weight, **flat(**QUICK))
+        figures = compared_figures(found.record).values()
+        known = correlations(found, found, list(zip(figures, figures, strict=True)))
+        assert known is not None
+        assert {names[-1] for names in known} >= {"auc", "accuracy", "log_loss", "calibration_error", "selection_ratio"}
+        assert list(known.values()) == pytest.approx([1.0] * len(known))
+
+
+def test_audits_at_other_thresholds_are_refused_unless_they_select_the_same_rows() -> None:
+    group, scores = models(100, (0.5, 0.5))
+
+    def at(score: Any, threshold: Any) -> Audit:
+        return audit(None, score, sensitive_features=group, threshold=threshold, **flat(**QUICK))
+
+    low, high = at(scores["old"], 0.5), at(scores["old"], 0.7)
+    with pytest.raises(DataError) as caught:
+        compare(low, high)
+    assert str(caught.value) == (
+        "threshold is 0.5 in before and 0.7 in after, so that the figures of these audits do not compare; "
+        "audit both with the same value"
+    )
+    decided = np.round(scores["old"])
+    assert compare(at(decided, 0.5), at(decided, 0.7)).differences  # both select the decisions 1
+    assert compare(at(scores["old"], 0.7), at(scores["new"], 0.7)).differences
 
 
 def test_verdicts_hold_for_all_differences_at_once() -> None:

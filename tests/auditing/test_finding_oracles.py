@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 import pytest
 
 from metrifair import AuditOptions, audit
+from metrifair.auditing.distribution import LargestGap, TwoSamples
+from metrifair.auditing.sample import _split_at
 
 
 def rows(weighted: bool) -> dict[str, Any]:
@@ -19,7 +22,7 @@ def rows(weighted: bool) -> dict[str, Any]:
     return {"group": group, "score": score, "label": label, "weight": weight}
 
 
-def audited(data: dict[str, Any], weighted: bool) -> Any:
+def audited(data: dict[str, Any], weighted: bool, **options: Any) -> Any:
     return audit(
         data["label"],
         data["score"],
@@ -27,17 +30,20 @@ def audited(data: dict[str, Any], weighted: bool) -> Any:
         sample_weight=data["weight"] if weighted else None,
         metrics="kolmogorov",
         criteria="statistical_parity",
-        options=AuditOptions(resamples=0, permutations=0, min_group_size=50),
+        random_state=0,
+        options=AuditOptions(**{"resamples": 0, "permutations": 0, "min_group_size": 50} | options),
     ).record
 
 
+@pytest.mark.parametrize("contrast", ["pairs", "rest"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_findings_describe_the_two_groups(weighted: bool) -> None:
+def test_findings_describe_the_two_groups(weighted: bool, contrast: str) -> None:
     data = rows(weighted)
-    findings = audited(data, weighted).findings
-    assert [one.groups for one in findings] == [("a", "b"), ("a", "c"), ("b", "c")]
+    findings = audited(data, weighted, contrast=contrast).findings
+    assert [one.groups[0] for one in findings] == {"pairs": ["a", "a", "b"], "rest": ["a", "b", "c"]}[contrast]
     for one in findings:
-        own = [data["group"] == name for name in one.groups]
+        left = data["group"] == one.groups[0]
+        own = [left, ~left if contrast == "rest" else data["group"] == one.groups[1]]
         scores, weights = ([data[name][side] for side in own] for name in ("score", "weight"))
 
         def upto(at: float, scores: Any = scores, weights: Any = weights) -> tuple[float, ...]:
@@ -76,3 +82,38 @@ def test_decisions_differ_by_the_largest_less_the_smallest_rate(weighted: bool) 
         assert [getattr(one, name) for one in table.rates] == pytest.approx(values)
         difference = getattr(table, name.replace("_rate", "") + "_difference")
         assert difference == pytest.approx(np.ptp(values[:2]))
+
+
+def test_equal_weights_are_no_weights_in_any_interval() -> None:
+    data = rows(weighted=False)
+    plain, weighted = (
+        audited(data | {"weight": np.full(180, 3.0)}, weighted, resamples=50, min_group_size=20)
+        for weighted in (False, True)
+    )
+    for one, other in zip(plain.findings, weighted.findings, strict=True):
+        assert astuple(other.interval) == pytest.approx(astuple(one.interval))
+    ratios = [table.selection_ratio_interval for record in (plain, weighted) for table in record.decisions]
+    assert astuple(ratios[0]) == pytest.approx(astuple(ratios[1]))
+    assert ratios[0].low < ratios[0].high
+
+
+def test_three_labels_have_selection_rates_and_none_by_label() -> None:
+    data = rows(weighted=False)
+    (table,) = audited(data | {"label": np.arange(180) % 3}, weighted=False, min_group_size=20).decisions
+    for rate in table.rates:
+        own = data["score"][data["group"] == rate.group]
+        assert rate.selection_rate == pytest.approx(np.mean(np.round(10 * own) >= 5))
+        assert (rate.true_positive_rate, rate.false_positive_rate, rate.accuracy) == (None, None, None)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_bin_is_cut_where_the_gap_lies_and_no_empty_part_is_left(whole: bool) -> None:
+    bins = TwoSamples(np.array([1.0, 2.0, 3.0]), np.array([4.0, 3.0, 3.0]), np.array([1.0, 5.0, 4.0]))
+    found = _split_at(bins, LargestGap(1.75, (0.56, 0.36)), whole=whole)
+    first = np.array([[4.0, 2.0, 1.0, 3.0], [1.0, 3.0, 2.0, 4.0]])
+    if not whole:
+        first += [[0.0, -0.4, 0.4, 0.0], [0.0, -0.4, 0.4, 0.0]]
+    assert found.values.tolist() == [1.0, 1.75, 2.0, 3.0]
+    np.testing.assert_allclose([found.left, found.right], first)
+    before = _split_at(bins, LargestGap(1.75, (0.4, 0.1)), whole=whole)  # no row of the bin lies below the gap
+    assert [part.tolist() for part in before] == [part.tolist() for part in bins]

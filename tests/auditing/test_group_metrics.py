@@ -25,6 +25,7 @@ from sklearn.metrics import (
 
 from metrifair import Audit, AuditOptions, AuditState, DataError, audit, audit_file
 from metrifair.api.compare import read_audit
+from metrifair.auditing.group_metrics import _percentiles
 from metrifair.auditing.records import MeasuresByGroup
 
 QUICK: dict[str, Any] = {"random_state": 0, "metrics": "kolmogorov"}
@@ -300,6 +301,22 @@ def test_intervals_are_seeded_and_do_not_depend_on_other_metrics() -> None:
     for narrow, wide in zip(first, wider, strict=True):
         ends = [one.measures["f1"].interval for one in (narrow, wide)]  # type: ignore[union-attr]
         assert ends[1].low < ends[0].low < ends[0].high < ends[1].high  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9])
+def test_an_interval_leaves_out_as_many_values_below_as_above(confidence: float) -> None:
+    interval = _percentiles(list(range(101)), confidence)
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((50 - 50 * confidence, 50 + 50 * confidence))
+
+
+def test_the_lowest_of_values_is_divided_by_the_highest_unless_it_is_negative() -> None:
+    group = np.repeat(["a", "b"], 20)
+    metrics = {f"{low}": lambda y, p, low=low: low if p.mean() < 0.5 else 2.0 for low in (-1.0, 0.0, 1.0)}
+    scores = np.where(group == "a", 0.2, 0.7)
+    (table,) = audited(scores, np.arange(40) % 2, {"g": group}).by_group(metrics).record
+    assert table.ratios == {"-1.0": None, "0.0": 0.0, "1.0": 0.5}
+    assert table.differences == {"-1.0": 3.0, "0.0": 2.0, "1.0": 1.0}
 
 
 def test_there_is_no_interval_of_few_rows_or_where_a_metric_is_often_undefined() -> None:

@@ -14,6 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from metrifair import AuditState, audit, audit_file, compare, monitor
+from metrifair.auditing import records
 from tests.flat_options import flat
 from tests.one_split import frontier
 
@@ -116,12 +117,24 @@ def is_name(text: str) -> bool:
 @pytest.mark.parametrize("name", RESULTS)
 def test_no_record_holds_a_sentence(name: str, tmp_path: Path) -> None:
     result = RESULTS[name](tmp_path)
-    records = [result.record] if hasattr(result, "record") else [result.points]
-    records += [one.record for one in getattr(result, "audits", {}).values()]
-    found = [entry for record in records for entry in texts(record)]
+    walked = [result.record] if hasattr(result, "record") else [result.points]
+    walked += [one.record for one in getattr(result, "audits", {}).values()]
+    found = [entry for record in walked for entry in texts(record)]
     assert len(found) > 10
     spaced = [(path, text) for path, field, text in found if " " in text and field not in TYPED]
     assert [entry for entry in spaced if not is_name(entry[1])] == []
+
+
+def test_records_of_the_same_values_are_equal_wherever_they_come_from() -> None:
+    origins = [
+        one
+        for record in vars(records).values()
+        if is_dataclass(record)
+        for one in fields(record)
+        if "Provenance" in str(one.type)
+    ]
+    assert len(origins) > 3
+    assert not any(one.compare for one in origins)
 
 
 def test_a_sentence_would_be_found() -> None:

@@ -143,9 +143,9 @@ class _Rounding(NamedTuple):
         """A bound of the error of one sum."""
         if name == "atoms":
             return _UNIT * (self.share + _TERMS) * self.mass
-        # Convex functions are steepest at the ends: beyond 1 and -1, more so than anywhere between.
-        ends = name(np.array([1.0, 1 + _BEYOND, -1.0, -1 - _BEYOND]))
-        slope = float(max(ends[1] - ends[0], ends[3] - ends[2])) / _BEYOND
+        # An even, convex function is steepest at the ends: beyond 1, more so than anywhere between.
+        end, beyond = name(np.array([1.0, 1 + _BEYOND]))
+        slope = float(beyond - end) / _BEYOND
         # The rounding of positions matters where the difference of the shares changes, which it does by at most 2.
         return _UNIT * slope * ((self.share + _TERMS) * self.length + 4 * self.area + 8 * self.mass * self.far)
 
