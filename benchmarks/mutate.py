@@ -38,7 +38,11 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "auditing": (["auditing"], ["tests/auditing", "tests/laws/test_records.py", "tests/laws/test_toy_metric.py"]),
     "selection_rates": (
         ["figures/selection_rates.py"],
-        ["tests/figures/test_selection_rates.py", "tests/figures/test_rate_oracles.py"],
+        [
+            "tests/figures/test_selection_rates.py",
+            "tests/figures/test_rate_oracles.py",
+            "tests/auditing/test_standards.py",
+        ],
     ),
     "metrics": (
         ["metrics"],

@@ -257,15 +257,15 @@ def test_rates_of_one_that_not_all_groups_have_are_not_constant() -> None:
     assert "constant" not in topics(audit(None, everyone_of_men, sensitive_features=SEX, **flat(**QUICK)))
 
 
-@pytest.mark.parametrize("rows", [50, 5_000])
-def test_scores_are_reversed_from_four_standard_errors_below_one_half_on(rows: int) -> None:
-    """Of rows of either label, a share at the lower of two scores: the AUC follows from both shares by hand."""
-    error = np.sqrt((2 * rows + 1) / (12 * rows**2))
-    limit = 0.5 - max(4 * error, 0.02)
-    for beyond in (-0.01, 0.01):
-        upper = np.round(rows * (1 - 2 * (limit + beyond))) / rows  # of the negative rows; all positive ones are below
-        note = direction_notes(np.array([rows, 0.0]), rows * np.array([1 - upper, upper]), (rows, rows))
-        assert [one.facts["auc"] for one in note] == ([] if beyond > 0 else [pytest.approx((1 - upper) / 2)])
+@pytest.mark.parametrize("sizes", [(50, 200), (200, 50), (5_000, 5_000)])
+def test_scores_are_reversed_from_four_standard_errors_below_one_half_on(sizes: tuple[int, int]) -> None:
+    """All positive rows have the lower of two scores: the AUC is half the share of negative rows that have it, too."""
+    positive, negative = sizes
+    error = np.sqrt((positive + negative + 1) / (12 * positive * negative))
+    for beyond, reversed_there in ((-0.01, True), (0.01, False)):
+        lower = np.round(2 * negative * (0.5 - max(4 * error, 0.02) + beyond))
+        notes = direction_notes(np.array([positive, 0.0]), np.array([lower, negative - lower]), sizes)
+        assert [one.facts["auc"] for one in notes] == [pytest.approx(lower / negative / 2)] * reversed_there
     assert direction_notes(np.array([0, 0]), np.array([3, 4]), (0, 7)) == []
     assert direction_notes(np.array([1]), np.array([0]), (1, 0)) == []
 

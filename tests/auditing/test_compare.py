@@ -435,8 +435,10 @@ def test_audits_at_other_thresholds_are_refused_unless_they_select_the_same_rows
         "audit both with the same value"
     )
     decided = np.round(scores["old"])
-    assert compare(at(decided, 0.5), at(decided, 0.7)).differences  # both select the decisions 1
+    assert compare(at(decided, 0.5), high).differences  # at 0.7, too, the decisions 1 would be selected
     assert compare(at(scores["old"], 0.7), at(scores["new"], 0.7)).differences
+    without = compare(at(scores["old"], None), high)  # distances are the same at any threshold
+    assert {one.metric for one in without.differences} == {"kolmogorov", "wasserstein", "energy"}
 
 
 def test_verdicts_hold_for_all_differences_at_once() -> None:

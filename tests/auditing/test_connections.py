@@ -39,6 +39,18 @@ def test_a_table_of_a_duckdb_file(database):
     assert audit_table(connected(f"duckdb:{database}", "other.more"), **flat(**ASK)).record.rows < 300
 
 
+def test_a_database_is_read_beside_other_readers(database):
+    """DuckDB lets a process that writes have no others beside it."""
+    with duckdb.connect(str(database), read_only=True):
+        assert audit_table(connected(f"duckdb:{database}", "scores"), **flat(**ASK)).record.rows == 300
+
+
+def test_a_table_and_a_query_exclude_each_other(database):
+    with pytest.raises(DataError, match=r"^table and query exclude each other; leave one of them out$"):
+        connected(f"duckdb:{database}", "scores", "SELECT * FROM scores")
+    assert connected(f"duckdb:{database}", None, "SELECT * FROM scores").name == f"the query of {database}"
+
+
 @pytest.mark.filterwarnings("ignore:.*infer_string")
 def test_an_address_of_ibis(tmp_path):
     frame = table(300)

@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from metrifair import ThresholdPostprocessor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.postprocessing.group_model import blind_coin, blind_cut
+from metrifair.postprocessing.postprocessor import probabilities
 from metrifair.postprocessing.rates import Curve, best_mixtures, best_thresholds, curve_of, lower_hull
 
 SETS = {"statistical_parity": (None,), "equal_opportunity": (1,), "predictive_equality": (0,), "equalized_odds": (0, 1)}
@@ -335,3 +336,35 @@ def test_what_cannot_be_used() -> None:
     without = y * ~((a == 1) & (crossed["b"] == 1))
     assert model.fit(X, without, sensitive_features=crossed).groups_ == ((0, 0), (0, 1), (1, 0))
     assert len(model.predict(X, sensitive_features=crossed)) == 60
+
+
+def test_scores_at_a_threshold_are_accepted_and_those_just_below_are_not() -> None:
+    rng = np.random.default_rng(0)
+    group, score = np.repeat(["a", "b"], 100), rng.random(200)
+    model = ThresholdPostprocessor(None, tolerance=0.05).fit(
+        score[:, None], (rng.random(200) < score).astype(int), sensitive_features=group
+    )
+    for code, (thresholds, chances) in enumerate(model.thresholds_[:2]):
+        for threshold, chance in zip(thresholds, chances, strict=True):
+            if np.isfinite(threshold) and chance > 0:
+                around = np.array([np.nextafter(threshold, -np.inf), threshold])
+                below, at = model._accepted(around, np.full(2, code))
+                assert at - below == pytest.approx(chance)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([[-0.2, 1.2], [0.5, 0.5]], "must give probabilities from 0 to 1"),
+        ([[0.5, 0.5], [np.nan, np.nan]], "must give probabilities from 0 to 1"),
+        ([[1.5, 0.5], [0.5, 0.5]], "must give probabilities from 0 to 1"),
+        ([[0.5, 0.4], [0.5, 0.5]], "must sum to one"),
+    ],
+)
+def test_what_is_no_probability_is_refused(given: list[list[float]], message: str) -> None:
+    class Base:
+        def predict_proba(self, X: Any) -> np.ndarray:
+            return np.array(given)
+
+    with pytest.raises(DataError, match=message):
+        probabilities(Base(), np.zeros((2, 1)), None)
