@@ -1,4 +1,4 @@
-"""A real studio in a process of its own, asked over HTTP as its page asks."""
+"""A messy file, and a real studio in a process of its own, asked over HTTP as its page asks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+import numpy as np
 
 PATIENCE = 240.0  # seconds; machines that run tests are busy
 
@@ -89,3 +91,27 @@ class Studio:
 
 ROLES = {"score": "score", "label": "repaid", "positive": "yes", "group": ["sex"], "weight": "", "id": "number"}
 """What a person confirms for the loans."""
+
+
+def write_loans(path: Path) -> Path:
+    """Write loans as they come: gaps, ids, markup and formulas as text, scores and decisions of a model."""
+    rng = np.random.default_rng(0)
+    n = 1_600
+    sex, town = rng.integers(2, size=n), rng.integers(4, size=n)
+    income = rng.normal(30 + 6 * sex, 8, n).round(1)
+    score = 1 / (1 + np.exp((32 - income) / 8))
+    repaid = income + rng.normal(0, 8, n) > 32
+    lines = ["number,income,town,sex,score,decision,repaid"]
+    for row in range(n):
+        told = [
+            f"P{row:04}",
+            "" if row % 13 == 0 else str(income[row]),
+            ["north", "south", "=east", "<b>west</b>"][town[row]],
+            "N/A" if row % 97 == 0 else ["women", "men"][sex[row]],
+            f"{score[row]:.4f}",
+            "Approved" if score[row] > 0.5 else "Declined",
+            "yes" if repaid[row] else "no",
+        ]
+        lines.append(",".join(told))
+    path.write_text("\n".join(lines) + "\n")
+    return path

@@ -37,7 +37,7 @@ class ColumnFacts:
     """What is known of one column; ``role`` is a suggestion, and ``word`` the part of the name that led to it."""
 
     name: str
-    kind: str  # number, boolean, date or text
+    kind: str  # number, boolean, date, text or list
     missing: int
     distinct: int
     values: list[tuple[str, int]]  # the most frequent ones, with their numbers of rows
@@ -94,20 +94,25 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
 
 def _facts(column: pl.Series) -> ColumnFacts:
     """What is known of a column."""
-    import polars as pl
+    known, kind = column.drop_nulls(), _kind(column.dtype)
+    if kind == "list":
+        return ColumnFacts(column.name, kind, column.null_count(), 0, [], None, None, None, None)
+    counts = known.alias("value").value_counts().sort("count", "value", descending=[True, False])
+    values = [(_text(value), int(count)) for value, count in counts.head(_SHOWN_VALUES).rows()]
+    is_number = kind == "number" and len(known) > 0
+    low, high = (_finite(known.min()), _finite(known.max())) if is_number else (None, None)
+    role, word = _role(column, kind, len(counts))
+    return ColumnFacts(column.name, kind, column.null_count(), len(counts), values, low, high, role, word)
 
-    known = column.drop_nulls()
-    if column.dtype.is_nested():
-        return ColumnFacts(column.name, "list", column.null_count(), 0, [], None, None, None, None)
-    counts = known.value_counts(sort=True).head(_SHOWN_VALUES).rows()
-    values = [(_text(value), int(count)) for value, count in counts]
-    number = column.dtype.is_numeric() and len(known) > 0
-    kinds = {pl.Boolean: "boolean", pl.String: "text"}
-    kind = "number" if column.dtype.is_numeric() else "date" if column.dtype.is_temporal() else kinds.get(column.dtype)
-    low, high = (_finite(known.min()), _finite(known.max())) if number else (None, None)
-    distinct = known.n_unique()
-    role, word = _role(column, kind or "text", distinct)
-    return ColumnFacts(column.name, kind or "text", column.null_count(), distinct, values, low, high, role, word)
+
+def _kind(dtype: pl.DataType) -> str:
+    if dtype.is_nested():
+        return "list"
+    if dtype.is_numeric():
+        return "number"
+    if dtype.is_temporal():
+        return "date"
+    return "boolean" if str(dtype) == "Boolean" else "text"
 
 
 def _finite(value: Any) -> float | None:
