@@ -14,6 +14,7 @@ from metrifair.errors import DataError, MissingExtra
 from metrifair.support.lazy import missing_extra
 
 _COMMANDS = {  # and the module of each
+    "columns": "columns",
     "audit": "audit",
     "compare": "compare",
     "count": "counts",
@@ -26,6 +27,7 @@ _COMMANDS = {  # and the module of each
     "export": "models",
     "datasets": "datasets",
     "demo": "datasets",
+    "studio": "studio",
 }
 _INTERRUPTED = 130  # as a shell reports it; 1 would read as "unfair"
 _PIPE_CLOSED = 141  # the same

@@ -114,6 +114,7 @@ def frontier_command(
     utility: str,
     costs: Any,
     choice: Choice,
+    ledger: Path | None,
     html: Path | None,
     pdf: Path | None,
     json_to: Path | None,
@@ -137,7 +138,7 @@ def frontier_command(
     if costs is not None and utility != "auto":
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
     _check_choice(choice, test_folds)
-    check_paths([options.file], [choice.output, choice.held_out, html, pdf, json_to])
+    check_paths([options.file], [choice.output, choice.held_out, ledger, html, pdf, json_to])
     table, files = options.table()
     from metrifair.cli.console import command_text, console, say, write_json, write_pages
     from metrifair.cli.training import provenance_of, selected, show_frontier
@@ -146,7 +147,7 @@ def frontier_command(
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, files, strength=1.0)
-    search = SearchOptions(seeds=seeds, folds=folds, test_folds=test_folds)
+    search = SearchOptions(seeds=seeds, folds=folds, test_folds=test_folds, ledger=ledger)
     asked = {"strengths": strengths, "utility": costs or utility, "unfairness_of": unfairness_of}
     asked["test"] = 0.25 if choice.certified else None  # nothing is proven of test folds
     encoder, front = source.frontier(families, search, **asked)

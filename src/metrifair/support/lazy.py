@@ -12,6 +12,7 @@ from metrifair.errors import MissingExtra
 _EXTRAS = {
     **dict.fromkeys(("joblib", "scipy", "sklearn", "threadpoolctl", "torch"), "train"),
     **dict.fromkeys(("click", "polars", "rich"), "cli"),
+    **dict.fromkeys(("starlette", "uvicorn"), "studio"),
 }
 
 

@@ -1,0 +1,175 @@
+"""`metrifair columns`: what a file holds, column by column, and the role that each column could have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from metrifair.cli.help_sections import SectionedCommand
+from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from metrifair.auditing.formats import ReadOptions
+
+_SHOWN_ROWS = 8
+_SHOWN_VALUES = 20
+_LONGEST = 120  # characters of a value
+_SMALL_GROUP = 30  # the usual minimum group size of an audit
+# Words in names of columns. The first role that fits both the name and the values is suggested.
+_NAMES = {
+    "weight": {"weight", "weights", "wt"},
+    "group": {"sex", "gender", "race", "ethnicity", "age", "religion", "disability", "nationality", "marital", "group"},
+    "score": {"score", "scores", "probability", "prob", "proba", "p", "risk", "pd", "prediction", "pred", "yhat"},
+    "decision": {"decision", "decisions", "prediction", "predicted", "selected", "advanced"},
+    "label": {"label", "outcome", "target", "y", "repaid", "paid", "default", "defaulted", "actual", "truth"},
+}
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What is known of one column; ``role`` is a suggestion, and ``word`` the part of the name that led to it."""
+
+    name: str
+    kind: str  # number, boolean, date, text or list
+    missing: int
+    distinct: int
+    values: list[tuple[str, int]]  # the most frequent ones, with their numbers of rows
+    low: float | None
+    high: float | None
+    role: str | None
+    word: str | None
+
+    @property
+    def reason(self) -> str:
+        """Why the role is suggested."""
+        if self.role == "id":
+            return "every value is different"
+        return f"the name contains “{self.word}”" if self.role else ""
+
+
+@click.command(cls=SectionedCommand, short_help="Show the columns of a file, and the roles they could have.")
+@click.argument("file")
+@command_options("columns")
+@READING
+def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) -> None:
+    """Show the columns of FILE with their types, missing values and values, and suggest a role for each.
+
+    FILE is csv, tsv, parquet, arrow, ndjson or Excel. The suggestions are from names and values alone. No other command
+    uses them: name the columns with --score, --label, --group, --id and --weight.
+
+    \b
+    Example:
+      metrifair columns loans.csv
+    """
+    check_paths([file], [json_to])
+    from metrifair.cli.console import console, say, show_table, write_json
+    from metrifair.cli.tables import read
+
+    table, _ = read(file, reading, texts=(), roles={})
+    facts = [_facts(column) for column in table]
+    notes = list(_notes(table, facts))
+    if json_to is not None:
+        head = table.head(_SHOWN_ROWS).rows()
+        content = {
+            "rows": len(table),
+            "columns": [asdict(one) | {"reason": one.reason} for one in facts],
+            "head": [[None if value is None else _text(value) for value in row] for row in head],
+            "notes": notes,
+        }
+        write_json(content, json_to)
+    out = console(stderr=json_to == STANDARD_OUTPUT)
+    say(out, f"{len(table):,} rows, {len(facts):,} columns.")
+    headings = ["column", "type", "missing", "different", "suggested role", "because"]
+    rows = [[one.name, one.kind, f"{one.missing:,}", f"{one.distinct:,}", one.role or "", one.reason] for one in facts]
+    show_table(out, headings, rows, left=2)
+    say(out, *(f"Note: {note}" for note in notes))
+
+
+def _facts(column: pl.Series) -> ColumnFacts:
+    """What is known of a column."""
+    known, kind = column.drop_nulls(), _kind(column.dtype)
+    if kind == "list":
+        return ColumnFacts(column.name, kind, column.null_count(), 0, [], None, None, None, None)
+    counts = known.alias("value").value_counts().sort("count", "value", descending=[True, False])
+    values = [(_text(value), int(count)) for value, count in counts.head(_SHOWN_VALUES).rows()]
+    is_number = kind == "number" and len(known) > 0
+    low, high = (_finite(known.min()), _finite(known.max())) if is_number else (None, None)
+    role, word = _role(column, kind, len(counts))
+    return ColumnFacts(column.name, kind, column.null_count(), len(counts), values, low, high, role, word)
+
+
+def _kind(dtype: pl.DataType) -> str:
+    if dtype.is_nested():
+        return "list"
+    if dtype.is_numeric():
+        return "number"
+    if dtype.is_temporal():
+        return "date"
+    return "boolean" if str(dtype) == "Boolean" else "text"
+
+
+def _finite(value: Any) -> float | None:
+    number = float(value)
+    return number if abs(number) < float("inf") else None
+
+
+def _text(value: object) -> str:
+    """A value as people write it; whole numbers without a point."""
+    from metrifair.cli.console import printable, shortened
+
+    whole = isinstance(value, float) and value.is_integer()
+    return shortened(printable(f"{value:.0f}" if whole else value), _LONGEST)
+
+
+def _role(column: pl.Series, kind: str, distinct: int) -> tuple[str | None, str | None]:
+    """The role that the name and the values suggest, and the word of the name."""
+    few = 2 <= distinct <= _SHOWN_VALUES
+    fits = {
+        "weight": kind == "number",
+        "group": few or (kind == "number" and distinct > 1),
+        "score": kind == "number" and distinct > 1,
+        "decision": few,
+        "label": distinct > 1,
+    }
+    words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column.name).lower())
+    for role, names in _NAMES.items():
+        word = next((word for word in words if word in names), None)
+        if word is not None and fits[role]:
+            return role, word
+    whole = kind == "text" or (kind == "number" and bool((column == column.round()).all()))
+    return ("id", None) if whole and distinct == len(column) > 1 else (None, None)
+
+
+def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
+    """Caveats about duplicate rows, small groups, and columns that encode the suggested label."""
+    flat = table.select(one.name for one in facts if one.kind != "list")
+    duplicates = len(flat) - flat.n_unique() if flat.columns else 0
+    if duplicates:
+        yield f"{duplicates:,} of {len(table):,} rows repeat an earlier row in every column."
+    for one in facts:
+        if one.role == "group" and one.distinct <= _SHOWN_VALUES:
+            small = [f"{value} ({count:,})" for value, count in one.values if count < _SMALL_GROUP]
+            if small:
+                yield f"Column {one.name!r} has groups with fewer than {_SMALL_GROUP} rows: {', '.join(small)}."
+    label = next((one for one in facts if one.role == "label" and one.distinct <= _SHOWN_VALUES), None)
+    if label is not None:
+        yield from _leakage_notes(flat, label.name)
+
+
+def _leakage_notes(table: pl.DataFrame, label: str) -> Iterator[str]:
+    from metrifair.cli.tables import check_leakage
+    from metrifair.errors import DataError
+
+    known = table.drop_nulls(label)
+    try:
+        yield from check_leakage(known.drop(label), known.get_column(label), number=False)
+    except DataError as error:
+        text = str(error)
+        yield f"{text[0].upper()}{text[1:]}."

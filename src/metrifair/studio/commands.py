@@ -1,0 +1,178 @@
+"""The choices of the page as commands of metrifair, and as Python that does the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Choices: TypeAlias = Mapping[str, Any]
+"""What the page sends: text, numbers, flags and lists of text by name."""
+
+READING = ("separator", "decimal", "encoding", "sheet", "missing", "day_first")
+FAMILIES = ("linear", "mlp")
+# Penalty strengths of training rounds: some of the usual ones, then more. The last round takes all of them.
+_FEW, _MORE = "0,1.148,26.121", "0,0.085,0.241,0.682,1.148,1.933,5.477,15.518,26.121,124.573,1000"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file to read: where it is, and how a person names it."""
+
+    path: Path
+    name: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """Words of a command without ``metrifair``. Files are tables or paths, which a person sees by their names.
+
+    ``is_optional`` marks a command whose refusal is a note: the results of the others count all the same.
+    """
+
+    words: tuple[str | Table | Path, ...]
+    is_optional: bool = False
+
+    @property
+    def arguments(self) -> list[str]:
+        """The words as a process takes them."""
+        return [str(word.path) if isinstance(word, Table) else str(word) for word in self.words]
+
+    @property
+    def text(self) -> str:
+        """The command as a person types it.
+
+        >>> Command(("columns", Table(Path("/tmp/x/a b.csv"), "a b.csv"), "--json", Path("/tmp/columns.json"))).text
+        "metrifair columns 'a b.csv' --json columns.json"
+        """
+        return shlex.join(["metrifair", *map(_shown, self.words)])
+
+
+def _shown(word: str | Table | Path) -> str:
+    return word if isinstance(word, str) else word.name
+
+
+def _options(choices: Choices, names: Iterable[str]) -> Iterator[str]:
+    """Options of the same names. A value is part of its word, so that no value can be taken for an option.
+
+    >>> list(_options({"group": ["sex", "--x"], "label": "", "day_first": True}, ["group", "label", "day_first"]))
+    ['--group=sex', '--group=--x', '--day-first']
+    """
+    for name in names:
+        value, option = choices.get(name), f"--{name.replace('_', '-')}"
+        if value is True:
+            yield option
+        elif isinstance(value, list):
+            yield from (f"{option}={one}" for one in value)
+        elif value not in (None, "", False):
+            yield f"{option}={value}"
+
+
+def columns_command(table: Table, reading: Choices) -> Command:
+    """Show what is in a file."""
+    return Command(("columns", table, *_options(reading, READING), "--json=columns.json"))
+
+
+AUDIT = ("score", "group", "label", "positive", "weight", "threshold", "favorable_decision", "criterion")
+
+
+def audit_command(table: Table, choices: Choices, *outputs: str) -> Command:
+    """Audit a file; ``outputs`` are options that name files."""
+    standard = ("standard", "details") if choices.get("standard") else ()
+    options = _options({**choices, "details": True}, (*AUDIT, "intersectional", *standard, *READING))
+    return Command(("audit", table, *options, *outputs))
+
+
+def comparison_commands(before: Table, after: Table, choices: Choices) -> list[Command]:
+    """Audit two files, and compare the second with the first."""
+    alone = {**choices, "standard": ""}  # a comparison has no tables of a standard
+    return [
+        audit_command(before, alone, "--json=before.json"),
+        audit_command(after, alone, "--json=after.json"),
+        Command(("compare", "before.json", "after.json", "--html=changes.html", "--json=changes.json")),
+    ]
+
+
+TRAIN = ("label", "positive", "group", "weight", "id", "ignore", "criterion", "utility")
+
+
+def frontier_command(table: Table, choices: Choices, ledger: Path, *outputs: str) -> Command:
+    """Train models of several strengths; the ledger keeps those that are finished."""
+    ignored = {*choices.get("ignore", ()), choices.get("score", "")} - {choices["label"], ""}  # no features
+    options = _options({**choices, "ignore": sorted(ignored)}, (*TRAIN, "strengths", *READING))
+    families = ",".join(choices["families"])
+    return Command(("frontier", table, *options, f"--families={families}", "--ledger", ledger, *outputs))
+
+
+def plan(choices: Choices, rounds: int) -> Choices:
+    """Families and strengths of a training round, from 1: few strengths of the first family, then of all, then more.
+
+    >>> [plan({"families": ["linear", "mlp"]}, number)["families"] for number in (1, 2, 3, 4)]
+    [['linear'], ['linear', 'mlp'], ['linear', 'mlp'], ['linear', 'mlp']]
+    """
+    families = choices["families"]
+    strengths = {len(families) + 1: _MORE, len(families) + 2: None}
+    return {"families": families[:rounds], "strengths": strengths.get(rounds, _FEW)}
+
+
+def training_rounds(table: Table, choices: Choices, ledger: Path) -> list[Command]:
+    """Every round of training; each trains only what the ledger does not have."""
+    outputs = ("--html=frontier.html", "--json=frontier.json")
+    return [
+        frontier_command(table, {**choices, **plan(choices, number)}, ledger, *outputs)
+        for number in range(1, len(choices["families"]) + 3)
+    ]
+
+
+def choice_commands(table: Table, choices: Choices, ledger: Path, *, score: str) -> list[Command]:
+    """Choose a model by its limit, audit its predictions of held-out rows, and write its card and its graph."""
+    outputs = ("--html=frontier.html", "--json=frontier.json", "--output=model.metrifair", "--held-out=held-out.csv")
+    limit = f"--max-unfairness={choices['max_unfairness']}"
+    audited = {name: choices.get(name) for name in ("group", "label", "positive")} | {"score": score}
+    held_out = Table(Path("held-out.csv"), "held-out.csv")
+    return [
+        frontier_command(table, choices, ledger, limit, *outputs),
+        audit_command(held_out, audited, "--html=held-out.html", "--json=held-out.json"),
+        Command(("card", "model.metrifair", "--audit=held-out.json", "--output=card.md")),
+        Command(("export", "model.metrifair", "--output=model.onnx"), is_optional=True),
+    ]
+
+
+def audit_python(table: Table, choices: Choices) -> str:
+    """Python that audits as ``audit_command`` does."""
+    standard = choices.get("standard")
+    page = f".rates({standard!r}).to_html('report.html', details=True)" if standard else ".to_html('report.html')"
+    return f"import metrifair\n\naudit = {_audit_call(table, choices)}\naudit{page}\n"
+
+
+def comparison_python(before: Table, after: Table, choices: Choices) -> str:
+    """Python that compares as ``comparison_commands`` do."""
+    return (
+        f"import metrifair\n\nbefore = {_audit_call(before, choices)}\nafter = {_audit_call(after, choices)}\n"
+        "metrifair.compare(before, after).to_html('changes.html')\n"
+    )
+
+
+def _audit_call(table: Table, choices: Choices) -> str:
+    """The call of ``audit_file``, with one argument a line."""
+    renamed = {"positive": "pos_label", "criterion": "criteria"}
+    names = [name for name in (*AUDIT, "intersectional") if choices.get(name)]
+    given = {renamed.get(name, name): choices[name] for name in names}
+    if "threshold" in given:
+        given["threshold"] = float(given["threshold"])
+    reading = ", ".join(f"{name}={choices[name]!r}" for name in READING if choices.get(name))
+    arguments = [repr(table.name), *(f"{name}={value!r}" for name, value in given.items()), "random_state=0"]
+    arguments += [f"reading=metrifair.ReadOptions({reading})"] if reading else []
+    return "\n".join(["metrifair.audit_file(", *(f"    {one}," for one in arguments), ")"])
+
+
+MODEL_PYTHON = """import polars as pl
+
+import metrifair
+
+model = metrifair.load('model.metrifair')
+new = pl.read_csv('new.csv')  # a file with the same columns
+print(model.predict_proba(new))
+"""

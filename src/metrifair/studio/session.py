@@ -1,0 +1,415 @@
+"""One file, its steps and their results: what all tabs of a browser share."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from metrifair.studio import commands
+from metrifair.studio.commands import Choices, Command, Table
+
+MOST_BYTES = 2 * 2**30
+MOST_COLUMNS = 1_000
+_SECONDS = 600.0  # of one command; training has a budget of its own
+_LEAST_MEMORY = 4 * 2**30
+_CLASSES = 20  # a label with more different numbers is a number to predict, as `metrifair frontier` reads it
+
+FILES = {
+    "audit": {"report.html": "Report, one page", "audit.json": "All figures of the audit"},
+    "pdf": {"report.pdf": "Report as PDF"},
+    "compare": {"changes.html": "Comparison, one page", "changes.json": "All figures of the comparison"},
+    "train": {"frontier.html": "Trade-off, one page", "frontier.json": "All figures of the trade-off"},
+    "choose": {
+        "model.metrifair": "Model",
+        "model.onnx": "Model as ONNX graph",
+        "card.md": "Model card",
+        "held-out.csv": "Predictions of held-out rows",
+        "held-out.html": "Audit of these predictions, one page",
+        "held-out.json": "All figures of this audit",
+        "frontier.html": "Trade-off with the chosen model, one page",
+    },
+}
+"""The files of each step that may leave the studio, with their titles."""
+
+
+class Refused(Exception):
+    """A request that cannot be met, in one sentence for the page."""
+
+
+class _TimeIsUp(Exception):
+    """A command that was stopped at its time limit."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished step: where its files are, and what does the same without the studio."""
+
+    number: int  # a page that shows a result reloads it when the number changes
+    folder: Path
+    commands: Sequence[str]
+    python: str
+    notes: Sequence[str]
+
+    def shown(self, step: str) -> dict[str, Any]:
+        """What the page is told."""
+        files = {name: title for name, title in FILES.get(step, {}).items() if (self.folder / name).is_file()}
+        same = {"commands": self.commands, "python": self.python, "notes": self.notes}
+        return {"number": self.number, "files": files} | same
+
+
+@dataclass
+class Session:
+    """The state that the page shows, and the steps that change it. One step runs at a time."""
+
+    folder: Path  # private, and removed at the end
+    ledger: Path  # finished models; it outlives the session
+    table: Table | None = None
+    second: Table | None = None
+    choices: dict[str, Choices] = field(default_factory=dict)  # by step, as last confirmed
+    columns: dict[str, Any] | None = None
+    done: dict[str, Done] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    rounds: list[dict[str, Any]] = field(default_factory=list)  # of training, the last one perhaps unfinished
+    running: str | None = None
+    version: int = 0
+    _task: asyncio.Task[None] | None = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def state(self) -> dict[str, Any]:
+        """All that the page shows, as JSON values."""
+        return {
+            "version": self.version,
+            "file": None if self.table is None else self.table.name,
+            "second": None if self.second is None else self.second.name,
+            "columns": self.columns,
+            "choices": self.choices,
+            "running": self.running,
+            "failed": self.failed,
+            "rounds": self.rounds,
+            "done": {step: done.shown(step) for step, done in self.done.items()},
+            "ledger": str(self.ledger) if self.ledger.exists() else None,
+        }
+
+    def _change(self) -> None:
+        self.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def versions(self) -> AsyncIterator[int]:
+        """The number of the state, now and after each change."""
+        while True:
+            changed = self._changed
+            yield self.version
+            await changed.wait()
+
+    async def receive(self, content: AsyncIterator[bytes], name: str, *, second: bool) -> None:
+        """Store an uploaded file, and look at it."""
+        self._check_idle()
+        shown = re.sub(r"[^\w.\- ]", "_", Path(name.replace("\\", "/")).name)[-100:].lstrip(".- ") or "file"
+        folder = self._new_folder("upload")
+        size, path = 0, folder / shown
+        with path.open("wb") as file:
+            async for part in content:
+                size += len(part)
+                if size > MOST_BYTES:
+                    shutil.rmtree(folder)
+                    raise Refused(f"The file is larger than {MOST_BYTES / 2**20:,.0f} MB; start metrifair studio FILE.")
+                file.write(part)
+        if second:
+            self.second = Table(path, shown)
+            self._forget("compare")
+            self._change()
+        else:
+            self.look(Table(path, shown), {})
+
+    def look(self, table: Table | None, reading: Choices) -> None:
+        """Read a file, or the present one in another way; all results of the last one are gone."""
+        self._check_idle()
+        if table is None:
+            raise Refused("Choose a file first.")
+        self.table, self.columns, self.second, self.rounds = table, None, None, []
+        self.choices = {"reading": reading}
+        self._forget(*self.done, *self.failed)
+        self._start("look", self._look(table, reading))
+
+    async def _look(self, table: Table, reading: Choices) -> None:
+        folder = self._new_folder("look")
+        await self._run(commands.columns_command(table, reading), folder, _SECONDS)
+        columns = json.loads((folder / "columns.json").read_text(encoding="utf-8"))
+        if (count := len(columns["columns"])) > MOST_COLUMNS:
+            raise Refused(f"The file has {count:,} columns; the studio takes up to {MOST_COLUMNS:,}.")
+        self.columns = columns
+
+    def confirm(self, roles: Choices) -> None:
+        """Keep the roles that the user confirms; results of other roles are gone."""
+        self._check_idle()
+        if self.columns is None:
+            raise Refused("Choose a file first.")
+        if not roles.get("group"):
+            raise Refused("Choose at least one group column.")
+        if not roles.get("score") and not roles.get("label"):
+            raise Refused("Choose a score column to audit, or a label column to train.")
+        self.choices = {"reading": self.choices["reading"], "roles": roles}
+        self.rounds = []
+        self._forget(*self.done, *self.failed)
+        self._change()
+
+    def start(self, step: str, choices: Choices) -> None:
+        """Run a step after ``look`` with the confirmed roles."""
+        self._check_idle()
+        work: dict[str, Callable[[Table, Choices], Coroutine[Any, Any, None]]] = {
+            "audit": self._audit,
+            "pdf": self._pdf,
+            "compare": self._compare,
+            "train": self._train,
+            "choose": self._choose,
+        }
+        if self.table is None or "roles" not in self.choices:
+            raise Refused("Confirm the roles of the columns first.")
+        if step not in ("pdf", "compare"):  # these repeat the choices of the audit
+            self.choices[step] = choices
+        merged = {**self.choices["reading"], **self.choices["roles"], **choices}
+        self._start(step, work[step](self.table, merged))
+
+    async def _audit(self, table: Table, choices: Choices) -> None:
+        if not choices.get("score"):
+            raise Refused("Choose a score column in Look to audit, or train a model.")
+        if choices.get("threshold"):
+            _number(choices["threshold"], "The threshold", above=-1e6)
+        asked = commands.audit_command(table, choices, "--html=report.html", "--json=audit.json")
+        self._forget("pdf", "compare")
+        await self._finish("audit", [asked], commands.audit_python(table, choices))
+
+    async def _pdf(self, table: Table, choices: Choices) -> None:
+        asked = commands.audit_command(table, {**choices, **self._audited()}, "--pdf=report.pdf")
+        await self._finish("pdf", [asked], "")
+
+    async def _compare(self, table: Table, choices: Choices) -> None:
+        if self.second is None:
+            raise Refused("Choose a second file to compare.")
+        asked = {**choices, **self._audited()}
+        python = commands.comparison_python(table, self.second, asked)
+        await self._finish("compare", commands.comparison_commands(table, self.second, asked), python)
+
+    def _audited(self) -> Choices:
+        """The choices of the audit that is shown."""
+        if "audit" not in self.done:
+            raise Refused("Audit the file first.")
+        return self.choices["audit"]
+
+    async def _train(self, table: Table, choices: Choices) -> None:
+        """Train in rounds until the time is up; each round that finishes is a result."""
+        self._check_label(choices)
+        if not choices.get("families"):
+            raise Refused("Choose at least one model family.")
+        minutes = _number(choices.get("minutes"), "The time budget")
+        self.ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.rounds = []
+        self._forget("train", "choose")
+        end = time.monotonic() + 60 * minutes
+        for asked in commands.training_rounds(table, choices, self.ledger):
+            began = time.monotonic()
+            self.rounds.append({"command": asked.text, "seconds": None})
+            self._change()
+            try:
+                await self._finish("train", [asked], commands.MODEL_PYTHON, seconds=end - began)
+            except _TimeIsUp:
+                self.rounds.pop()
+                break
+            self.rounds[-1]["seconds"] = round(time.monotonic() - began, 1)
+        if not self.rounds:
+            raise Refused(
+                "No round of training finished in time. Finished models are kept: train again with more time."
+            )
+
+    async def _choose(self, table: Table, choices: Choices) -> None:
+        if "train" not in self.done:
+            raise Refused("Train first.")
+        _number(choices.get("max_unfairness"), "The unfairness limit")
+        asked = {**choices, **self.choices["train"], **self.choices["choose"], **self._last_round()}
+        score = "prediction" if self._predicts_number(choices) else "probability"
+        work = commands.choice_commands(table, asked, self.ledger, score=score)
+        await self._finish("choose", work, commands.MODEL_PYTHON)
+
+    def _last_round(self) -> Choices:
+        """Families and strengths of the round that is shown."""
+        return commands.plan(self.choices["train"], len(self.rounds))
+
+    def _check_label(self, choices: Choices) -> None:
+        label = self._column(choices.get("label"))
+        if label is None:
+            raise Refused("Choose a label column in Look: the column that the model predicts.")
+        if label["distinct"] != 2 and not self._predicts_number(choices):
+            raise Refused(
+                f"The label has {label['distinct']:,} values; the studio trains labels with two values, or numbers."
+            )
+
+    def _predicts_number(self, choices: Choices) -> bool:
+        label = self._column(choices.get("label"))
+        return label is not None and label["kind"] == "number" and label["distinct"] > _CLASSES
+
+    def _column(self, name: object) -> dict[str, Any] | None:
+        listed: list[dict[str, Any]] = (self.columns or {}).get("columns", [])
+        return next((one for one in listed if one["name"] == name), None)
+
+    def forget_models(self) -> None:
+        """Delete the finished models that the ledger keeps."""
+        self._check_idle()
+        for path in self.ledger.parent.glob(f"{self.ledger.name}*"):  # SQLite keeps further files beside it
+            path.unlink()
+        self._change()
+
+    def cancel(self) -> None:
+        """Stop the step that runs; what is finished stays."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def close(self) -> None:
+        """Stop the step that runs, and wait for its end."""
+        self.cancel()
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def file(self, step: str, name: str) -> Path | None:
+        """A file that may leave the studio; None for all others."""
+        done = self.done.get(step)
+        if done is None or name not in FILES[step] or not (done.folder / name).is_file():
+            return None
+        return done.folder / name
+
+    def _check_idle(self) -> None:
+        if self.running is not None:
+            raise Refused("Another step is running. Wait for it, or cancel it.")
+
+    def _start(self, step: str, work: Coroutine[Any, Any, None]) -> None:
+        self.running = step
+        self.failed.pop(step, None)
+        self._task = asyncio.create_task(self._guarded(step, work))
+        self._change()
+
+    async def _guarded(self, step: str, work: Coroutine[Any, Any, None]) -> None:
+        """Run a step; whatever goes wrong is a sentence, and the page stays alive."""
+        try:
+            await work
+        except Refused as refusal:
+            self.failed[step] = str(refusal)
+        except _TimeIsUp:
+            self.failed[step] = f"The step took longer than its limit of {_SECONDS / 60:.0f} minutes."
+        except asyncio.CancelledError:
+            self.failed[step] = "Canceled. Finished models are kept." if step == "train" else "Canceled."
+        except Exception:
+            self.failed[step] = _FAULT
+        finally:
+            self.rounds = [one for one in self.rounds if one["seconds"] is not None]
+            self.running = None
+            self._change()
+
+    async def _finish(self, step: str, asked: Sequence[Command], python: str, *, seconds: float = _SECONDS) -> None:
+        """Run commands in a new folder, whose files become the result of the step."""
+        folder, notes = self._new_folder(step), []
+        for command in asked:
+            try:
+                await self._run(command, folder, seconds)
+            except Refused as refusal:
+                if not command.is_optional:
+                    raise
+                notes.append(str(refusal))
+        self._forget(step)
+        self.done[step] = Done(self.version, folder, [command.text for command in asked], python, notes)
+        self._change()
+
+    def _forget(self, *steps: str) -> None:
+        """Remove results that no longer hold, with their files."""
+        for step in set(steps):
+            self.failed.pop(step, None)
+            done = self.done.pop(step, None)
+            if done is not None:
+                shutil.rmtree(done.folder, ignore_errors=True)
+
+    def _new_folder(self, step: str) -> Path:
+        self.version += 1
+        folder = self.folder / f"{step}-{self.version}"
+        folder.mkdir()
+        return folder
+
+    async def _run(self, command: Command, folder: Path, seconds: float) -> None:
+        """Run one command in a process of its own, within its limits; a refusal for every exit code but 0."""
+        log, limit = folder / "log.txt", memory_limit()
+        # -P: nothing in the folder can be imported.
+        words = [sys.executable, "-P", "-m", "metrifair.studio.child", str(limit), *command.arguments]
+        with log.open("wb") as said:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                cwd=folder,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            )
+        try:
+            async with asyncio.timeout(seconds):
+                code = await process.wait()
+        except TimeoutError:
+            raise _TimeIsUp from None
+        finally:
+            await _end(process)
+        if code != 0:
+            raise Refused(_sentence(code, log.read_text(encoding="utf-8", errors="replace"), limit))
+
+
+_FAULT = "This step failed because of an error in metrifair. The other steps still work."
+
+
+def _sentence(code: int, log: str, limit: int) -> str:
+    """Why a command ended: the library's own sentence, or one for everything else.
+
+    >>> _sentence(2, "Usage: ...\\n\\nError: there is no file x.csv\\n", 0)
+    'There is no file x.csv'
+    """
+    _, error, sentence = log.rpartition("Error: ")
+    if code == 2 and error:
+        text = " ".join(sentence.split())
+        return f"{text[0].upper()}{text[1:]}"
+    if code < 0 or "MemoryError" in log or "memory allocation" in log:
+        return f"This step needs more memory than its limit of {limit / 2**30:.0f} GB."
+    return _FAULT
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill the process and those that it started, if it still runs."""
+    if process.returncode is None:
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def memory_limit() -> int:
+    """The bytes that a command may use: half of the machine's memory, and not less than 4 GB."""
+    if sys.platform == "win32":
+        return _LEAST_MEMORY
+    return max(_LEAST_MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+
+
+def _number(value: object, name: str, above: float = 0.0) -> float:
+    """A number that the user typed."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = above
+    if not above < number < 1e6:
+        raise Refused(f"{name} must be a number above {above:g}.")
+    return number

@@ -1,0 +1,274 @@
+// The page shows the state of the session and sends choices; every text from data is text, never markup.
+
+const byId = (id) => document.getElementById(id);
+const all = (selector) => [...document.querySelectorAll(selector)];
+const STEPS = { look: "Reading the file", audit: "Auditing", pdf: "Printing the report", compare: "Comparing", train: "Training", choose: "Choosing" };
+const ROLES = { score: ["score", "decision"], label: ["label"], weight: ["weight"], id: ["id"] };
+let state = null;
+
+/** An element with properties and children. */
+function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  Object.assign(element, properties);
+  element.append(...children);
+  return element;
+}
+
+/** Sends a request; a refusal is shown where it belongs. */
+async function send(step, path, options) {
+  showFailure(step, "");
+  try {
+    const answer = await fetch(path, options);
+    if (!answer.ok) showFailure(step, (await answer.json()).error);
+    return answer.ok;
+  } catch {
+    showStatus("The studio does not answer. Start metrifair studio again, and open the address that it prints.");
+    return false;
+  }
+}
+
+const run = (step, choices = {}) => send(step, `run/${step}`, { method: "POST", body: JSON.stringify(choices) });
+const upload = (step, which, file) => send(step, `upload/${which}?name=${encodeURIComponent(file.name)}`, { method: "PUT", body: file });
+
+function showFailure(step, text) {
+  const place = document.querySelector(`[data-failed="${step}"]`);
+  if (place && place.textContent !== text) place.textContent = text;
+}
+
+function showStatus(text) {
+  if (byId("status-text").textContent !== text) byId("status-text").textContent = text;
+}
+
+/** What a form says: text, flags, and lists of the boxes that are checked or of words between commas. */
+function choicesOf(form) {
+  const found = {};
+  for (const input of form.elements) {
+    if (!input.name || input.disabled) continue;
+    if ("list" in input.dataset) found[input.name] = input.value.split(",").map((word) => word.trim()).filter(Boolean);
+    else if (input.type !== "checkbox") found[input.name] = input.value;
+    else if (input.value === "on") found[input.name] = input.checked;
+    else (found[input.name] ??= []).push(...(input.checked ? [input.value] : []));
+  }
+  return found;
+}
+
+/** Sets a form to choices that were sent before, from this tab or another. */
+function restore(form, choices) {
+  for (const input of form.elements) {
+    const value = choices?.[input.name];
+    if (value === undefined) continue;
+    if (input.type === "checkbox") input.checked = input.value === "on" ? value : value.includes(input.value);
+    else input.value = Array.isArray(value) ? value.join(", ") : value;
+  }
+}
+
+const columnNamed = (name) => state.columns?.columns.find((column) => column.name === name);
+
+function options(select, values, empty) {
+  select.replaceChildren(make("option", { value: "", textContent: empty }));
+  for (const value of values) select.append(make("option", { value, textContent: value }));
+}
+
+/** A table with a head and rows of text. */
+function fill(table, headings, rows) {
+  const head = make("tr", {}, ...headings.map((text) => make("th", { scope: "col", textContent: text })));
+  const body = rows.map((cells) => make("tr", {}, ...cells.map((text) => make("td", { textContent: text ?? "" }))));
+  table.replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
+}
+
+function showColumns({ rows, columns, head, notes }) {
+  byId("columns-title").textContent = `${state.file}: ${rows.toLocaleString("en")} rows, ${columns.length.toLocaleString("en")} columns`;
+  byId("notes").replaceChildren(...notes.map((text) => make("li", { textContent: text })));
+  const values = (column) => column.low === null ? column.values.slice(0, 6).map(([value]) => value).join(", ") : `${column.low} to ${column.high}`;
+  const missing = ({ missing }) => missing ? `${missing.toLocaleString("en")} (${(100 * missing / rows).toFixed(1)}%)` : "none";
+  fill(byId("columns"), ["column", "type", "missing", "different values", "values"],
+    columns.map((column) => [column.name, column.kind, missing(column), column.distinct.toLocaleString("en"), values(column)]));
+  fill(byId("head"), columns.map((column) => column.name), head);
+  showRoles(columns);
+}
+
+/** The roles as drop-downs: a suggestion and its reason, or the choice that was confirmed. */
+function showRoles(columns) {
+  for (const [role, suggested] of Object.entries(ROLES)) {
+    options(byId(role), columns.map((column) => column.name), "none");
+    const guess = suggested.map((name) => columns.find((column) => column.role === name)).find(Boolean);
+    byId(role).value = guess?.name ?? "";
+    byId(`${role}-why`).textContent = guess ? `Suggested: ${guess.name}, because ${guess.reason}.` : "Nothing suggested.";
+  }
+  showBoxes("group", columns, ["group"], "suggested, because");
+  showBoxes("ignore", columns, ["score", "decision"], "suggested as the result of another model, because");
+  restore(byId("roles-form"), state.choices.roles);
+  showValues();
+  restore(byId("roles-form"), state.choices.roles);
+}
+
+/** A box for each column; those that are suggested are checked, with the reason. */
+function showBoxes(name, columns, suggested, words) {
+  byId(name).replaceChildren(...columns.map((column) => {
+    const checked = suggested.includes(column.role);
+    const why = checked ? [make("small", { textContent: `${words} ${column.reason}` })] : [];
+    return make("label", { className: "check" }, make("input", { type: "checkbox", name, value: column.name, checked }), column.name, ...why);
+  }));
+}
+
+/** Values to choose among: of decisions that are no numbers, and of a label with few values. Nothing is preselected. */
+function showValues() {
+  const score = columnNamed(byId("score").value);
+  const label = columnNamed(byId("label").value);
+  const decisions = score && score.kind !== "number";
+  const classes = label && label.distinct <= 20;
+  for (const [name, needed, column] of [["favorable_decision", decisions, score], ["positive", classes, label]]) {
+    const select = byId(name);
+    byId(name === "positive" ? "positive-field" : "favorable-field").hidden = !needed;
+    select.disabled = !needed;
+    select.required = Boolean(needed);
+    options(select, needed ? column.values.map(([value]) => value) : [], "choose a value");
+  }
+}
+
+/** The controls of the audit, by the roles that were confirmed. */
+function showAuditForm(roles) {
+  const score = columnNamed(roles.score);
+  const probabilities = score?.kind === "number" && score.low >= 0 && score.high <= 1;
+  byId("threshold-field").hidden = score?.kind !== "number";
+  byId("threshold-slider").hidden = !probabilities;
+  byId("audit-groups").replaceChildren(...roles.group.map((name) =>
+    make("label", { className: "check" }, make("input", { type: "checkbox", name: "group", value: name, checked: true }), name)));
+  byId("threshold").value = "";
+  byId("threshold-slider").value = 0.5;
+  restore(byId("audit-form"), state.choices.audit);
+  if (byId("threshold").value) byId("threshold-slider").value = byId("threshold").value;
+}
+
+/** A report in a frame, loaded again only if it is a new one. */
+function showResult(place) {
+  const step = place.dataset.result.split(" ").find((name) => state.done[name]?.files[place.dataset.file]);
+  const address = step ? `take/${step}/${place.dataset.file}?${state.done[step].number}` : "";
+  if (place.dataset.shown === address) return;
+  place.dataset.shown = address;
+  const title = place.dataset.title;
+  const link = make("a", { href: address, target: "_blank", rel: "noopener", textContent: "Open in a tab of its own" });
+  place.replaceChildren(...(address ? [make("p", {}, title, link), make("iframe", { src: address, title })] : []));
+}
+
+/** A text with a button that copies it. */
+function copied(title, text) {
+  const button = make("button", { type: "button", textContent: "Copy" });
+  button.setAttribute("aria-label", `Copy: ${title}`);
+  button.onclick = async () => {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  };
+  return [make("h3", { textContent: title }), make("pre", { tabIndex: 0, textContent: text }), button];
+}
+
+function showTakeAway() {
+  const titles = { audit: "Audit", pdf: "Printed report", compare: "Comparison", train: "Trade-off", choose: "Chosen model" };
+  const steps = Object.keys(titles).filter((step) => state.done[step]);
+  const shown = steps.map((step) => `${step}${state.done[step].number}`).join();
+  byId("nothing").hidden = steps.length > 0;
+  if (byId("taken").dataset.shown === shown) return;
+  byId("taken").dataset.shown = shown;
+  byId("taken").replaceChildren(...steps.map((step) => {
+    const { number, files, commands, python, notes } = state.done[step];
+    const links = Object.entries(files).map(([name, title]) =>
+      make("li", {}, make("a", { href: `take/${step}/${name}?${number}&download`, download: name, textContent: name }), ` ${title}`));
+    const card = make("div", { className: "card" }, make("h2", { textContent: titles[step] }), make("ul", { className: "files" }, ...links));
+    card.append(...notes.map((text) => make("p", { className: "hint", textContent: text })));
+    if (step === "audit" && !state.done.pdf) {
+      const button = make("button", { type: "button", textContent: "Print the report as PDF" });
+      button.onclick = () => run("pdf");
+      card.append(make("h3", { textContent: "PDF" }), button);
+    }
+    card.append(...copied("The commands that do the same", commands.join("\n")));
+    if (python) card.append(...copied(step === "train" || step === "choose" ? "Python that uses the model" : "The Python that does the same", python));
+    return card;
+  }));
+}
+
+function showRounds() {
+  byId("rounds").replaceChildren(...state.rounds.map(({ command, seconds }) => {
+    const text = seconds === null ? "running" : `finished in ${seconds} s`;
+    return make("li", {}, make("strong", { textContent: text }), " ", make("code", { textContent: command }));
+  }));
+  byId("kept").hidden = !state.ledger;
+  byId("ledger").textContent = state.ledger ?? "";
+}
+
+function showHash() {
+  const steps = all("[data-step]");
+  const shown = steps.find((step) => `#${step.id}` === location.hash) ?? steps[0];
+  for (const step of steps) step.hidden = step !== shown;
+  for (const link of all("nav a")) {
+    if (link.hash === `#${shown.id}`) link.setAttribute("aria-current", "step");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+/** Shows the new state; forms are rebuilt only if what they are about has changed, so that nothing typed is lost. */
+function show(next) {
+  const before = state;
+  state = next;
+  const same = (part) => before !== null && JSON.stringify(part(before)) === JSON.stringify(part(next));
+  document.title = next.file ? `${next.file} – metrifair studio` : "metrifair studio";
+  byId("title").textContent = next.file?.split("/").at(-1) ?? "Audit and train without code";
+  showStatus(next.running ? `${STEPS[next.running]} …` : "");
+  byId("cancel").hidden = !next.running;
+  for (const button of all("button[type=submit]")) button.disabled = Boolean(next.running);
+  if (!same((one) => one.failed)) for (const step of Object.keys(STEPS)) showFailure(step, next.failed[step] ?? "");
+  byId("found").hidden = !next.columns;
+  if (!same((one) => one.choices.reading)) restore(byId("reading-form"), next.choices.reading);
+  if (next.columns && !same((one) => [one.file, one.columns, one.choices.roles])) showColumns(next.columns);
+  const has = { roles: next.choices.roles, audit: next.done.audit, train: next.done.train };
+  for (const part of all("[data-after]")) part.hidden = !has[part.dataset.after];
+  for (const part of all("[data-before]")) part.hidden = Boolean(has[part.dataset.before]);
+  if (has.roles && !same((one) => one.choices.roles)) showAuditForm(has.roles);
+  if (!same((one) => one.choices.train)) restore(byId("train-form"), next.choices.train);
+  byId("second-name").textContent = next.second ? `Second file: ${next.second}` : "";
+  showRounds();
+  all("[data-result]").forEach(showResult);
+  showTakeAway();
+}
+
+async function refresh() {
+  const answer = await fetch("state");
+  if (answer.ok) show(await answer.json());
+}
+
+function onSubmit(id, step, then = () => {}) {
+  byId(id).addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (await run(step, choicesOf(event.target))) then();
+  });
+}
+
+onSubmit("reading-form", "look");
+onSubmit("roles-form", "roles", () => { location.hash = byId("score").value ? "#audit" : "#train"; });
+onSubmit("audit-form", "audit");
+onSubmit("compare-form", "compare");
+onSubmit("train-form", "train");
+onSubmit("choose-form", "choose");
+byId("file").addEventListener("change", ({ target }) => target.files[0] && upload("look", "file", target.files[0]));
+byId("second").addEventListener("change", ({ target }) => target.files[0] && upload("compare", "second", target.files[0]));
+byId("score").addEventListener("change", showValues);
+byId("label").addEventListener("change", showValues);
+byId("cancel").addEventListener("click", () => run("cancel"));
+byId("forget").addEventListener("click", () => run("forget"));
+byId("threshold-slider").addEventListener("input", ({ target }) => { byId("threshold").value = target.value; });
+byId("threshold").addEventListener("input", ({ target }) => { byId("threshold-slider").value = target.value || 0.5; });
+// Live: once there is a report, every control computes it again.
+byId("audit-form").addEventListener("change", () => { if (state.done.audit && !state.running) byId("audit-form").requestSubmit(); });
+for (const [kind, over] of [["dragover", true], ["dragleave", false], ["drop", false]]) {
+  byId("drop").addEventListener(kind, (event) => {
+    event.preventDefault();
+    byId("drop").classList.toggle("over", over);
+    if (kind === "drop" && event.dataTransfer.files[0]) upload("look", "file", event.dataTransfer.files[0]);
+  });
+}
+addEventListener("hashchange", () => { showHash(); byId("main").focus(); });
+
+history.replaceState(null, "", location.pathname + location.hash); // the token is in a cookie now
+showHash();
+const events = new EventSource("events");
+events.onmessage = refresh;
+events.onerror = () => showStatus("The studio does not answer. If you stopped it, start metrifair studio again.");

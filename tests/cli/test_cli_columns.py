@@ -1,0 +1,99 @@
+"""`metrifair columns`: facts of every column, suggestions with their reasons, caveats; and a ledger of a frontier."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from refusals import refusal
+
+
+@pytest.fixture
+def table() -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "number": [f"P{row}" for row in range(60)],
+            "count": [None, 3, *([5] * 58)],
+            "applicantSex": ["f"] * 50 + ["m"] * 10,
+            "risk_score": [row / 60 for row in range(60)],
+            "decision": ["yes", "no"] * 30,
+            "outcome": [1, 0] * 30,
+            "when": ["2026-01-31"] * 60,
+            "member": [True, False] * 30,
+        }
+    )
+
+
+def facts(call: Any, path: Path) -> dict[str, Any]:
+    done = call("columns", path, "--json", path.with_suffix(".json"))
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(path.with_suffix(".json").read_text())
+    return found
+
+
+def test_the_facts_are_those_of_the_table(table: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    table.write_csv(tmp_path / "table.csv")
+    found = facts(call, tmp_path / "table.csv")
+    columns = {one["name"]: one for one in found["columns"]}
+    assert found["rows"] == 60
+    assert list(columns) == table.columns
+    for name, column in columns.items():
+        values = [value for value in table[name].to_list() if value is not None]
+        assert column["missing"] == 60 - len(values)
+        assert column["distinct"] == len(set(values))
+        if len(set(values)) <= 20:
+            assert sum(count for _, count in column["values"]) == len(values)
+    kinds = [one["kind"] for one in found["columns"]]
+    assert kinds == ["text", "number", "text", "number", "text", "number", "date", "boolean"]
+    assert (columns["count"]["low"], columns["count"]["high"]) == (3, 5)
+    assert columns["count"]["values"] == [["5", 58], ["3", 1]]
+    assert len(found["head"]) == 8
+    assert found["head"][0][:3] == ["P0", None, "f"]
+
+
+def test_roles_are_suggested_with_a_reason(table: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    table.write_csv(tmp_path / "table.csv")
+    found = facts(call, tmp_path / "table.csv")
+    roles = {one["name"]: (one["role"], one["reason"]) for one in found["columns"] if one["role"]}
+    assert roles == {
+        "number": ("id", "every value is different"),
+        "applicantSex": ("group", "the name contains “sex”"),
+        "risk_score": ("score", "the name contains “risk”"),
+        "decision": ("decision", "the name contains “decision”"),
+        "outcome": ("label", "the name contains “outcome”"),
+    }
+
+
+def test_caveats_name_small_groups_duplicates_and_leakage(table: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    pl.concat([table, table.head(2)]).write_csv(tmp_path / "table.csv")
+    notes = "\n".join(facts(call, tmp_path / "table.csv")["notes"])
+    assert "2 of 62 rows repeat an earlier row in every column." in notes
+    assert "Column 'applicantSex' has groups with fewer than 30 rows: m (10)." in notes
+    assert "Column 'decision' is the label 'outcome' in other words" in notes
+    table.drop("decision", "member").write_csv(tmp_path / "clean.csv")
+    assert len(facts(call, tmp_path / "clean.csv")["notes"]) == 1  # the small group
+
+
+def test_a_file_that_cannot_be_read_is_refused_in_a_line(tmp_path: Path, call: Any) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    refusal(call("columns", tmp_path / "empty.csv"))
+    refusal(call("columns", tmp_path / "none.csv"))
+
+
+def test_a_frontier_with_a_ledger_trains_nothing_twice(csv: Path, tmp_path: Path, call: Any, monkeypatch: Any) -> None:
+    arguments = ["frontier", csv, "--label", "hired", "--group", "sex", "--ignore", "number", "--model", "linear"]
+    arguments += ["--strengths", "0,1", "--ledger", tmp_path / "models.ledger", "--json", tmp_path / "found.json"]
+    first = call(*arguments)
+    assert first.exit_code == 0, first.output
+    points = json.loads((tmp_path / "found.json").read_text())["points"]
+
+    def no_training(*_: object, **__: object) -> None:
+        raise AssertionError("a model is trained again")
+
+    monkeypatch.setattr("metrifair.tradeoff.sweep.fit_stack", no_training)
+    again = call(*arguments)
+    assert again.exit_code == 0, again.output
+    assert json.loads((tmp_path / "found.json").read_text())["points"] == points

@@ -1,0 +1,248 @@
+"""The steps: figures are those of the commands and of the Python that the page shows; whatever fails is a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from metrifair.studio import session as studio_session
+from metrifair.studio.commands import Table
+from metrifair.studio.session import Refused, Session
+from tests.studio.driver import ROLES, Studio
+
+CHOICES: dict[str, Any] = {
+    "group": ["sex"],
+    "threshold": "0.4",
+    "criterion": "",
+    "standard": "",
+    "intersectional": False,
+}
+# What makes a page of figures: everything but where and when it was computed.
+ORIGIN = ("provenance", "origin")
+
+
+def figures(content: bytes | str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(content)
+    return {name: value for name, value in found.items() if name not in ORIGIN}
+
+
+def run_shown(text: str, folder: Path) -> None:
+    """Run commands as they are shown, as if they were pasted into a terminal."""
+    for line in text.splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == "metrifair"
+        subprocess.run([sys.executable, "-m", "metrifair", *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def test_the_shown_command_and_python_compute_the_figures_of_the_page(studio: Studio, tmp_path: Path) -> None:
+    studio.idle()
+    studio.run("look", missing=["N/A"])
+    studio.run("roles", **ROLES)
+    done = studio.run("audit", **CHOICES)["done"]["audit"]
+    assert set(done["files"]) == {"report.html", "audit.json"}
+    shown = figures(studio.ask("GET", "/take/audit/audit.json")[2])
+    (command,) = done["commands"]
+    assert "--missing=N/A" in command
+    run_shown(command, tmp_path)
+    assert figures((tmp_path / "audit.json").read_text()) == shown
+    script = done["python"] + "print(audit.to_json())\n"
+    printed = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert figures(printed.stdout) == shown
+    status, headers, page = studio.ask("GET", "/take/audit/report.html")
+    assert status == 200
+    assert "sandbox allow-scripts" in headers["content-security-policy"]  # it reaches nothing of the studio
+    assert b"--missing=N/A" in page or b"--missing N/A" in page  # the report names its command
+
+
+@pytest.mark.slow
+def test_a_second_file_is_compared_with_the_first(studio: Studio, loans: Path, tmp_path: Path) -> None:
+    studio.idle()
+    studio.run("roles", **ROLES)
+    studio.run("audit", **CHOICES)
+    later = loans.read_text().replace(",0.3", ",0.1")
+    assert studio.upload(later.encode(), "later.csv", "second")["second"] == "later.csv"
+    state = studio.run("compare")
+    assert state["failed"] == {}
+    shown = figures(studio.ask("GET", "/take/compare/changes.json")[2])
+    (tmp_path / "later.csv").write_text(later)
+    run_shown("\n".join(state["done"]["compare"]["commands"]), tmp_path)
+    assert figures((tmp_path / "changes.json").read_text()) == shown
+    script = state["done"]["compare"]["python"].replace(".to_html('changes.html')", ".to_json()")
+    call = script.replace("metrifair.compare(", "print(metrifair.compare(", 1).rstrip() + ")"
+    printed = subprocess.run([sys.executable, "-c", call], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert [one["difference"] for one in json.loads(printed.stdout)["differences"]] == [
+        one["difference"] for one in shown["differences"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("step", "choices", "sentence"),
+    [
+        ("audit", CHOICES | {"group": ["town", "nobody"]}, "'nobody'"),
+        ("audit", CHOICES | {"criterion": "nonsense"}, "nonsense"),
+        ("audit", CHOICES | {"threshold": "much"}, "The threshold must be a number"),
+        ("audit", CHOICES | {"group": ["--html=/tmp/stolen.html"]}, "--html=/tmp/stolen.html"),
+        ("train", {"minutes": "0", "families": ["linear"]}, "The time budget must be a number above 0."),
+        ("train", {"minutes": "1", "families": []}, "Choose at least one model family."),
+        ("choose", {"max_unfairness": "0.1"}, "Train first."),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_cannot_be_done_is_a_sentence(studio: Studio, step: str, choices: dict[str, Any], sentence: str) -> None:
+    studio.idle()
+    studio.run("roles", **ROLES)
+    failed = studio.run(step, **choices)["failed"][step]
+    assert sentence in failed
+    assert "Traceback" not in failed
+    assert not Path("/tmp/stolen.html").exists()
+
+
+HOSTILE = {
+    "empty.csv": b"",
+    "ragged.csv": b'a,b\n1,2\n3\n4,5,6\n"7,8\n',
+    "markup.csv": b"<script>alert(1)</script>,'\"\n1,<img src=x onerror=alert(1)>\n",
+    "broken.parquet": b"PAR1" + bytes(range(256)) * 8,
+    "bomb.xlsx": b"PK\x03\x04" + b"\xff" * 2_000,
+    "../../--help": b"a\n1\n",
+}
+MORE_HOSTILE = {
+    "header.csv": b"a,b\n",
+    "zeros.csv": b"\x00" * 4_096,
+    "utf16.csv": "a,b\n1,2\n".encode("utf-16"),
+    "twice.csv": b"a,a\n1,2\n",
+    "formula.csv": b"=1+1,@x\n=cmd|' /C calc'!A0,1\n",
+    "long.csv": b"a" * 1_000_000 + b"\n" + b"1" * 1_000_000 + b"\n",
+    "deep.ndjson": b'{"a":' * 10_000,
+    "lists.ndjson": b'{"a":[1,2],"b":{"c":1}}\n' * 3,
+}
+
+
+def check_hostile(studio: Studio, name: str, content: bytes) -> None:
+    """A file is read, or refused in a sentence; either way the page is alive."""
+    state = studio.upload(content, name)
+    said = state["failed"].get("look", "")
+    assert (state["columns"] is None) == bool(said)
+    assert "Traceback" not in said
+    assert "\n" not in said
+    assert "error in metrifair" not in said
+    assert studio.ask("GET", "/")[0] == 200
+
+
+def test_hostile_files_are_refused_in_a_sentence(loans: Path, tmp_path: Path) -> None:
+    studio = Studio(cwd=tmp_path, kept=tmp_path / "kept")
+    for name, content in HOSTILE.items():
+        check_hostile(studio, name, content)
+    assert "Traceback" not in studio.stop()
+
+
+@pytest.mark.slow
+def test_a_hundred_damaged_files_are_refused_in_a_sentence(loans: Path, tmp_path: Path) -> None:
+    studio, rng = Studio(cwd=tmp_path, kept=tmp_path / "kept"), np.random.default_rng(0)
+    for name, content in MORE_HOSTILE.items():
+        check_hostile(studio, name, content)
+    whole = np.frombuffer(loans.read_bytes(), np.uint8)
+    for number in range(100):
+        damaged = whole[: rng.integers(1, len(whole))].copy()
+        places = rng.integers(len(damaged), size=rng.integers(1, 200))
+        damaged[places] = rng.integers(256, size=len(places))
+        ending = ["csv", "tsv", "parquet", "xlsx", "ndjson", "arrow"][number % 6]
+        check_hostile(studio, f"damaged-{number}.{ending}", damaged.tobytes())
+    assert "Traceback" not in studio.stop()
+
+
+async def _finished(session: Session) -> None:
+    while session.running is not None:
+        await asyncio.sleep(0.05)
+
+
+async def _parts(*parts: bytes) -> Any:
+    for part in parts:
+        yield part
+
+
+def looked(session: Session, table: Table) -> str:
+    """What the session says after it looked at a file; empty: nothing."""
+
+    async def look() -> None:
+        session.look(table, {})
+        await _finished(session)
+
+    asyncio.run(look())
+    return session.failed.get("look", "")
+
+
+def test_uploads_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(studio_session, "MOST_BYTES", 1_000)
+    session = Session(tmp_path, tmp_path / "ledger")
+    with pytest.raises(Refused, match="larger than"):
+        asyncio.run(session.receive(_parts(b"x" * 600, b"x" * 600), "a.csv", second=False))
+    assert list(tmp_path.iterdir()) == []
+    assert session.table is None
+
+
+def test_the_number_of_columns_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(studio_session, "MOST_COLUMNS", 2)
+    (tmp_path / "wide.csv").write_text("a,b,c\n1,2,3\n")
+    said = looked(Session(tmp_path, tmp_path / "ledger"), Table(tmp_path / "wide.csv", "wide.csv"))
+    assert said == "The file has 3 columns; the studio takes up to 2."
+
+
+def test_a_step_ends_at_its_time_limit(loans: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(studio_session, "_SECONDS", 0.01)
+    said = looked(Session(tmp_path, tmp_path / "ledger"), Table(loans, "loans.csv"))
+    assert said.startswith("The step took longer than its limit")
+
+
+def test_a_step_can_be_canceled_and_only_one_runs(loans: Path, tmp_path: Path) -> None:
+    session = Session(tmp_path, tmp_path / "ledger")
+
+    async def cancel() -> None:
+        session.look(Table(loans, "loans.csv"), {})
+        with pytest.raises(Refused, match="Another step is running"):
+            session.look(Table(loans, "loans.csv"), {})
+        await asyncio.sleep(0.2)
+        session.cancel()
+        await _finished(session)
+
+    asyncio.run(cancel())
+    assert session.failed == {"look": "Canceled."}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce the limit")
+def test_a_command_has_a_memory_limit() -> None:
+    """Memory above the limit is refused to the child, in the way that the session recognizes."""
+    script = "from metrifair.studio import child; child._limit_memory(2**28); bytearray(2**29)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    limit = 4 * 2**30
+    assert studio_session._sentence(1, done.stderr, limit) == "This step needs more memory than its limit of 4 GB."
+
+
+def test_a_child_ends_when_its_studio_does() -> None:
+    """Its standard input is closed, as the end of any process closes it."""
+    script = (
+        "import threading, time\nfrom metrifair.studio import child\n"
+        "threading.Thread(target=child._end_with_studio, daemon=True).start()\ntime.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(60) == 1
+
+
+def test_without_the_extra_the_command_names_it(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.modules['uvicorn'] = None; sys.argv = ['metrifair', 'studio']\n"
+        "from metrifair.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'pip install "metrifair[studio]"' in done.stderr
