@@ -21,7 +21,7 @@ from metrifair.auditing.files import opened
 from metrifair.auditing.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditOptions, Criteria, Request, range_ends
-from metrifair.auditing.source import audit_source
+from metrifair.auditing.source import AuditedRows, ColumnSource, MemorySource, audit_source
 from metrifair.auditing.state_file import (
     Shape,
     StateParts,
@@ -160,8 +160,15 @@ class AuditState(StateParts):
         >>> AuditState(score_range=(0, 10)).add(["no", "yes"], [3, 7], sensitive_features={"sex": ["f", "m"]})
         AuditState: 2 rows in 2 cells, scores from 0 to 10
         """
+        self._add_source(MemorySource(y_pred, sensitive_features, y_true, control_features, sample_weight))
+        return self
+
+    def _add_source(self, source: MemorySource) -> None:
+        """Count rows in memory."""
+        y_true, y_pred, sensitive_features = source.y_true, source.y_pred, source.sensitive_features
+        control_features = source.control_features
         rows = {"y_pred": y_pred, "y_true": y_true}
-        given = Given(y_true, sensitive_features, control_features, sample_weight, rows, "y_true")
+        given = Given(y_true, sensitive_features, control_features, source.sample_weight, rows, "y_true")
         problem = problem_of(given, continuous=False, compared=False)
         score, _, precision = predictions_of(y_pred, problem)
         if score.ndim > 1:
@@ -180,8 +187,9 @@ class AuditState(StateParts):
         for name, column in keys.items():
             known = levels(name, column)
             coded.append(([plain(value) for value in known], problem.of_kept(codes(name, column, known))))
-        self._add_coded(shape, coded, score, problem.weight, precision=precision)
-        return self
+        left_out = sum(source.left_out.values())
+        precision = source.precision or precision
+        self._add_coded(shape, coded, score, problem.weight, precision=precision, left_out=left_out)
 
     def _add_coded(
         self,
@@ -329,10 +337,39 @@ class AuditState(StateParts):
     @classmethod
     def of_content(cls, content: Content) -> AuditState:
         """The state that a file holds."""
-        parts = parts_of(content)
+        return cls.of_parts(parts_of(content))
+
+    @classmethod
+    def of_parts(cls, parts: StateParts) -> AuditState:
+        """The state of these counts."""
         found = cls(parts.criteria, score_range=parts.score_range, threshold=parts.threshold)
         vars(found).update(vars(parts))
         return found
+
+    @classmethod
+    def of_rows(cls, rows: AuditedRows) -> AuditState:
+        """The counts of the rows of an audit."""
+        source, request = rows.source, rows.request
+        if isinstance(source, StateRows):
+            return cls.of_parts(source.parts)
+        if isinstance(source, ColumnSource):
+            source = source.in_memory()
+        if not isinstance(source, MemorySource):
+            raise DataError(
+                "the rows of this audit are not in memory",
+                remedy="count them with AuditState or metrifair count, or use metrifair evidence, which counts files",
+            )
+        if request.threshold is None or request.threshold == "median":
+            raise DataError(
+                "does not apply to counts",
+                argument="threshold",
+                received=request.threshold,
+                remedy=Remedy("threshold", detail=", a number; a standard such as 'll144' uses the median itself"),
+            )
+        low, high = request.score_range or rows.sample.ends
+        state = cls(score_range=(low, high if low < high else low + 1.0), threshold=request.threshold)
+        state._add_source(source)
+        return state
 
     @as_in(audit)
     def audit(

@@ -1,0 +1,120 @@
+"""Planned rows against simulated tests of SciPy, which share nothing with the closed forms."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy import stats
+
+from metrifair.errors import DataError
+from metrifair.figures.power import _Plan, detectable_gap, rows_needed
+
+RATES = [
+    # gap, mean rate, ratio, comparisons
+    (0.1, 0.5, 1.0, 1),
+    (0.2, 0.5, 1.0, 1),
+    (0.1, 0.2, 1.0, 1),
+    (0.15, 0.4, 2.0, 1),
+    (0.1, 0.3, 1.0, 6),
+    (0.3, 0.5, 2.0, 3),
+]
+SCORES = [
+    # gap, ratio, comparisons
+    (0.1, 1.0, 1),
+    (0.2, 1.0, 1),
+    (0.3, 1.0, 1),
+    (0.15, 3.0, 1),
+    (0.2, 1.0, 6),
+    (0.1, 2.0, 3),
+]
+
+
+def fisher_power(draws: int, rows: tuple[int, int], rates: tuple[float, float], level: float, rng: Generator) -> float:
+    """The share of samples whose rates differ significantly by Fisher's exact test."""
+    chosen, times = np.unique(
+        np.stack([rng.binomial(n, p, draws) for n, p in zip(rows, rates, strict=True)], 1), axis=0, return_counts=True
+    )
+    tables = ([[a, rows[0] - a], [b, rows[1] - b]] for a, b in chosen.tolist())
+    significant = np.array([stats.fisher_exact(table)[1] <= level for table in tables])
+    return float(times[significant].sum() / draws)
+
+
+def peaked(rows: int, gap: float, rng: Generator) -> NDArray[np.float64]:
+    """Scores whose distribution function is off the diagonal by half the gap at 1/2, and by less on both sides."""
+    height, share = 0.5 + gap / 2, rng.random(rows)
+    return np.where(share < height, share / (2 * height), 1 - (1 - share) / (2 * (1 - height)))
+
+
+def kolmogorov_power(draws: int, rows: tuple[int, int], gap: float, level: float, rng: Generator) -> float:
+    """The share of samples whose distance is beyond the critical value of the Kolmogorov test."""
+    critical = stats.kstwo.isf(level, round(rows[0] * rows[1] / sum(rows)))
+    samples = ((peaked(rows[0], gap, rng), peaked(rows[1], -gap, rng)) for _ in range(draws))
+    return float(np.mean([stats.ks_2samp(*pair, method="asymp").statistic >= critical for pair in samples]))
+
+
+def simulated(setting: tuple[float, ...], draws: int) -> float:
+    """The power with the planned rows, which should be 0.8."""
+    gap, *rate, ratio, comparisons = setting
+    level, rng = 0.05 / comparisons, np.random.default_rng(0)
+    if rate:
+        rows = rows_needed(gap, rate=rate[0], ratio=ratio, comparisons=int(comparisons))
+        return fisher_power(draws, rows, (rate[0] - gap / 2, rate[0] + gap / 2), level, rng)
+    rows = rows_needed(gap, metric="kolmogorov", ratio=ratio, comparisons=int(comparisons))
+    return kolmogorov_power(draws, rows, gap, level, rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", [*RATES, *SCORES])
+def test_planned_rows_have_the_power_asked_for(setting: tuple[float, ...]) -> None:
+    assert simulated(setting, 4_000) == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize("setting", [RATES[1], RATES[5], SCORES[1], SCORES[4]])
+def test_planned_rows_have_about_the_power_asked_for(setting: tuple[float, ...]) -> None:
+    assert simulated(setting, 1_000) == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize("metric", ["rate", "kolmogorov"])
+def test_the_detectable_gap_is_the_one_the_rows_were_planned_for(metric: Literal["rate", "kolmogorov"]) -> None:
+    for gap in (0.03, 0.1, 0.4):
+        rows, others = rows_needed(gap, metric=metric, power=0.9, comparisons=4)
+        found = detectable_gap(rows, others, metric=metric, power=0.9, comparisons=4)
+        fewer = detectable_gap(rows - 1, others - 1, metric=metric, power=0.9, comparisons=4)
+        assert found is not None and fewer is not None
+        assert found <= gap < fewer
+
+
+@pytest.mark.parametrize("metric", ["rate", "kolmogorov"])
+def test_without_a_gap_power_is_the_level(metric: Literal["rate", "kolmogorov"]) -> None:
+    one_sided = _Plan(metric, 0.5, 0.05).power_at(0.0, 10**8, 10**8)
+    assert one_sided == pytest.approx(0.025, abs=1e-4)
+
+
+@pytest.mark.parametrize("metric", ["rate", "kolmogorov"])
+def test_any_number_of_rows_can_be_planned_with(metric: Literal["rate", "kolmogorov"]) -> None:
+    gaps = [detectable_gap(rows, 10 * rows, metric=metric) for rows in (1, 2, 10, 1_000, 10**6, 10**9)]
+    assert gaps[0] is None
+    known = [gap for gap in gaps if gap is not None]
+    assert len(known) >= 4
+    assert known == sorted(known, reverse=True)
+    assert known[-1] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"gap": 0.5, "rate": 0.1}, "gap must be at most 0.2 at rate 0.1"),
+        ({"gap": 0.0}, "gap is too small"),
+        ({"gap": 0.1, "power": 80}, "80 percent is 0.8"),
+        ({"gap": 0.1, "metric": "energy"}, "metric must be one of 'rate', 'kolmogorov'"),
+        ({"gap": 0.1, "ratio": 0.5}, "ratio must be a finite number, at least 1"),
+        ({"gap": 0.1, "comparisons": 0}, "comparisons must be"),
+    ],
+)
+def test_arguments_that_plan_nothing_are_refused(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        rows_needed(**arguments)
