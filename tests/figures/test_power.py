@@ -9,9 +9,12 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.integrate import quad
 
+from metrifair import AuditOptions, audit
 from metrifair.errors import DataError
 from metrifair.figures.power import _Plan, detectable_gap, rows_needed
+from metrifair.wording.findings import describe
 
 RATES = [
     # gap, mean rate, ratio, comparisons
@@ -118,3 +121,43 @@ def test_any_number_of_rows_can_be_planned_with(metric: Literal["rate", "kolmogo
 def test_arguments_that_plan_nothing_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(DataError, match=words):
         rows_needed(**arguments)
+
+
+def bridge_power(gap: float, rows: tuple[int, int], level: float) -> float:
+    """By an integral over the height of the bridge in the middle, on either side of which it crosses or not."""
+    drift = gap * np.sqrt(rows[0] * rows[1] / sum(rows))
+    critical = np.sqrt(-np.log(level / 2) / 2)
+
+    def stays(height: float) -> float:
+        crosses = np.exp(-2 * critical * (critical - drift - height) / 0.5)
+        return float(stats.norm.pdf(height, scale=0.5) * (1 - crosses) ** 2)
+
+    return 1 - float(quad(stays, -6, critical - drift)[0])
+
+
+def test_an_audit_that_finds_nothing_says_what_it_could_have_found() -> None:
+    rng = np.random.default_rng(5)
+    groups = rng.choice(["a", "b", "c"], 600)
+    for scores, power in ((rng.random(600), bridge_power), (rng.integers(0, 2, 600), None)):
+        options = AuditOptions(resamples=50, permutations=0)
+        findings = audit(None, scores, sensitive_features=groups, options=options, random_state=0).findings
+        shown = [finding for finding in findings if finding.metric == "kolmogorov"]
+        assert [finding.significant for finding in shown] == [False] * 3
+        for finding in shown:
+            assert finding.detectable is not None
+            if power is not None:
+                assert power(finding.detectable, finding.sizes, 0.05 / 3) == pytest.approx(0.8, abs=1e-6)
+            else:
+                assert finding.shares is not None
+                rate = 1 - sum(finding.shares) / 2
+                rates = (rate - finding.detectable / 2, rate + finding.detectable / 2)
+                assert fisher_power(1_000, finding.sizes, rates, 0.05 / 3, rng) == pytest.approx(0.8, abs=0.05)
+            assert "is found with a probability of 80%" in describe(finding).meaning
+    assert all(finding.detectable is None for finding in findings if finding.metric != "kolmogorov")
+
+
+def test_where_a_gap_is_found_nothing_else_could_have_been() -> None:
+    scores = np.linspace(0, 1, 200)
+    findings = audit(None, scores, sensitive_features=scores > 0.5, random_state=0).findings
+    assert [finding.significant for finding in findings] == [True] * 3
+    assert [finding.detectable for finding in findings] == [None] * 3
