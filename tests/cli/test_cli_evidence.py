@@ -33,8 +33,8 @@ def test_evidence_has_the_figures_of_an_audit_and_is_verified(call: Call, scores
     ours, theirs = (json.loads(path.read_text()) for path in (folder / "audit.json", tmp_path / "audit.json"))
     assert [one["value"] for one in ours["findings"]] == pytest.approx([one["value"] for one in theirs["findings"]])
     assert ours["provenance"]["call"] == (
-        "metrifair evidence scores.csv --score p --group sex --label y --metric kolmogorov --about who=me --out evidence "
-        "--no-pdf"
+        "metrifair evidence scores.csv --score p --group sex --label y --metric kolmogorov --about who=me "
+        "--out evidence --no-pdf"
     )
     done = call("verify", folder, "--data", scores, "--json", tmp_path / "checks.json")
     assert done.exit_code == 0, done.output
