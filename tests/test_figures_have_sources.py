@@ -28,6 +28,7 @@ _FIGURE = re.compile(rf"(?<![\w.,/-])(\d[\d,]*\.\d+(?:e-?\d+)?|\d[\d,]*(?=(?:{_U
 RECORDED = {
     "README.md": [f"{RESULTS}boosting/boosting.md"],
     "docs/boosting.md": [f"{RESULTS}boosting-notes.md"],
+    "docs/evidence.md": [f"{RESULTS}power.md"],
     "docs/choosing.md": [f"{RESULTS}README.md", f"{RESULTS}choice/choice.md"],
     "docs/comparing.md": [f"{RESULTS}differences.md"],
     "docs/defaults.md": [f"{RESULTS}defaults.md"],
@@ -125,6 +126,7 @@ CHECKED = {
     "choice/choice.md": "tests/experiments/test_experiment_choice.py::test_the_page_follows_from_the_points",
     "continuous/continuous.md": "tests/experiments/test_experiment_pages.py::test_attributes_that_are_numbers",
     "convergence-corrected.md": "tests/experiments/test_experiment_pages.py::test_short_runs_of_the_convergence",
+    "power.md": "tests/figures/test_power.py::test_the_page_has_every_setting_within_3_points",
     "numeric-audits.md": "tests/test_number_audits.py::test_the_committed_tables_keep_the_promise",
     "theory-corrected.md": "tests/experiments/test_experiment_pages.py::test_theory_is_computed_anew",
 } | {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -77,10 +79,26 @@ def simulated(setting: tuple[float, ...], draws: int) -> float:
     return kolmogorov_power(draws, rows, gap, level, rng)
 
 
+@cache
+def recorded() -> dict[tuple[float, ...], float]:
+    """The power of each setting on the page of results."""
+    text = (Path(__file__).parents[2] / "docs" / "results" / "power.md").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.startswith(("| rates", "| scores"))]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {tuple(float(cell) for cell in row[1:5] if cell): float(row[6].rstrip("%")) / 100 for row in rows}
+
+
+def test_the_page_has_every_setting_within_3_points() -> None:
+    assert list(recorded()) == [*RATES, *SCORES]
+    assert all(power == pytest.approx(0.8, abs=0.03) for power in recorded().values())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", [*RATES, *SCORES])
 def test_planned_rows_have_the_power_asked_for(setting: tuple[float, ...]) -> None:
-    assert simulated(setting, 4_000) == pytest.approx(0.8, abs=0.03)
+    power = simulated(setting, 4_000)
+    assert power == pytest.approx(0.8, abs=0.03)
+    assert power == pytest.approx(recorded()[setting], abs=0.005)
 
 
 @pytest.mark.parametrize("setting", [RATES[1], RATES[5], SCORES[1], SCORES[4]])

@@ -45,8 +45,8 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
     },
     "unusable": {"differs": "The figures cannot be recomputed from these files: {problem}"},
     "page": {
-        "agrees": "{name} shows the figures of audit.json.",
-        "differs": "{name} does not show the figures of audit.json. The first difference is in line {line}: {text}",
+        "agrees": "{name} is the same, written again from audit.json and the manifest.",
+        "differs": "{name} is not what audit.json and the manifest give. It first differs in line {line}: {text}",
         "unchecked": "{name} was written by metrifair {theirs}. Verify it with that version; this one is {ours}.",
     },
     "print": {
