@@ -49,6 +49,7 @@ SETTINGS = {
     "docs/cli.md": "95 10,000 4.4",
     "docs/comparing.md": "1.0 0.5 95 5",
     "docs/defaults.md": "0.005 0.03",
+    "docs/evidence.md": "8.2 2.11 15.4",
     "docs/numbers.md": "5 95 0.05",
     "docs/stability.md": "1.0 3.11 3.14",
     "docs/standards.md": "1607.4 1.1 2",

@@ -331,7 +331,7 @@ def test_a_print_is_compared_with_the_page(data: Path, tmp_path: Path, monkeypat
     print_file = tmp_path / "evidence" / "report.pdf"
     assert outcomes(tmp_path / "evidence")["print"] == "agrees"
     content = print_file.read_bytes()
-    monkeypatch.setattr("metrifair.api.evidence._printed", lambda _: content)  # as the browser just printed it
+    monkeypatch.setattr("metrifair.api.evidence.printed_page", lambda _: content)  # as the browser just printed it
     for old, new, agrees in ((b"/Pages", b"/Paged", False), (b"/Producer (Skia", b"/Producer (Skib", None)):
         assert old in content
         print_file.write_bytes(content.replace(old, new, 1))

@@ -55,7 +55,7 @@ def interval_columns(name: str, field: str) -> FrameColumns:
     }
 
 
-FINDING_COLUMNS: FrameColumns = {
+_COLUMNS: FrameColumns = {
     **field_columns("String", "attribute", "criterion", "within"),
     "group": ("String", lambda one: one.groups[0]),
     "other_group": ("String", lambda one: one.groups[1]),
@@ -277,7 +277,17 @@ compute them.
         >>> found.to_frame("pandas")[["metric", "value"]].to_dict("list")["metric"]
         ['kolmogorov', 'wasserstein', 'energy']
         """
-        return frame_of(self.findings, FINDING_COLUMNS, backend or self.library)
+        return frame_of(*self.rows_and_columns(), backend or self.library)
+
+    def rows_and_columns(self) -> tuple[Sequence[Any], FrameColumns]:
+        """The findings as a table, without a library of data frames.
+
+        Returns
+        -------
+        tuple
+            The findings, and of each column its type and the function that gives its value.
+        """
+        return self.findings, _COLUMNS
 
     def rates(
         self,
@@ -496,11 +506,11 @@ compute them.
         Parameters
         ----------
         path : str or path-like
-            A new folder, or a .zip file.
+            The folder of evidence: a new one, or a .zip file.
         title : str, default=None
             Title of the report.
         about : dict of str, default=None
-            Metadata shown in the report and the manifest, such as who made the audit and why.
+            Metadata shown in the report, such as who made the audit and why. The manifest has it too.
         min_cell : int, default=1
             Minimum number of rows in a cell: a combination of groups, stratum and label. Groups with a smaller cell
             count as missing, and so do further groups where a total would reveal the cell.
@@ -531,7 +541,7 @@ compute them.
         ...     sorted(path.name for path in pathlib.Path(folder, "evidence").iterdir())
         ['MANIFEST.json', 'README.txt', 'audit.json', 'counts.state', 'report.html', 'tables']
         """
-        from metrifair.api.evidence import write_evidence  # noqa: PLC0415  (an audit needs none)
+        from metrifair.api.evidence_writer import write_evidence  # noqa: PLC0415  (an audit needs none)
 
         described = replace(self.record, provenance=self.provenance.described(title, about))
         audit = replace(self, record=described)
@@ -676,7 +686,7 @@ class RateTable(PrintedPage):
         Parameters
         ----------
         path : str or path-like
-            A new folder, or a .zip file.
+            The folder of evidence: a new one, or a .zip file.
         **options : object
             Further options, as in ``Audit.to_evidence``.
         """

@@ -1,4 +1,4 @@
-"""Evidence of an audit: write it as one folder or archive, and verify one that somebody else wrote."""
+"""Verify evidence of an audit: recompute every figure from its counts, and compare every file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import json
 import os
 import platform
 import re
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -17,177 +15,40 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from metrifair import __version__, report
-from metrifair.api.audit_result import FINDING_COLUMNS, Audit, FrameColumns
-from metrifair.api.compare import read_audit
-from metrifair.api.state import AuditState, count_file
+from metrifair import __version__
+from metrifair.api.audit_result import Audit
+from metrifair.api.evidence_writer import derived_files, printed_page, recomputed_record, record_in, released_counts
 from metrifair.auditing.columns import Roles
 from metrifair.auditing.evidence import (
     AUDIT,
     COUNTS,
-    KIND,
     MANIFEST,
-    PAGE,
     PRINT,
-    README,
     SIGNATURE,
-    VERSION,
     Check,
     Files,
     Manifest,
     count_figures,
     different_values,
     hashes_of,
-    manifest_bytes,
     manifest_in,
     read_files,
-    write_files,
 )
 from metrifair.auditing.files import matching
 from metrifair.auditing.formats import ReadOptions
-from metrifair.auditing.notes import release_notes
-from metrifair.auditing.record import record_of_rates
-from metrifair.auditing.request import AuditOptions, Request
-from metrifair.auditing.state_file import Value, content_of, plain
-from metrifair.auditing.suppression import with_rounded_scores, without_small_cells
+from metrifair.auditing.state_file import StateParts, Value, parts_of
+from metrifair.auditing.state_rows import count_file
 from metrifair.errors import DataError, MissingBrowser
 from metrifair.problem.values import canonical
-from metrifair.saving.modelfile import from_bytes, to_bytes
-from metrifair.support.checks import check_integer, names_of
-from metrifair.support.files import csv_bytes
+from metrifair.saving.modelfile import from_bytes
 from metrifair.support.provenance import source_files
-from metrifair.support.ssh_signatures import is_signed_by, sign
-from metrifair.wording.crosswalks import crosswalk_named
-from metrifair.wording.evidence import check_text, readme_text, suppression_checks, verdict_text
+from metrifair.support.ssh_signatures import is_signed_by
+from metrifair.wording.evidence import check_text, suppression_checks, verdict_text
 
 PathLike = str | os.PathLike[str]
 
-_OF_ROWS = ("cuts", "loss", "score_range", "in_memory_rows")  # what counting rows takes, not auditing counts
-_OF_COUNTS = ("criteria", "metrics", "pos_label", "favorable", "intersectional")
-_OF_RATES = ("standard", "reference", "min_group_share")
 _DATES = rb"/(?:Creation|Mod)Date \([^)]*\)"  # in a PDF file
 _PRINTED_BY = rb"/(?:Creator|Producer) \([^)]*\)"
-
-
-def write_evidence(
-    audit: Audit,
-    path: PathLike,
-    *,
-    min_cell: int = 1,
-    score_digits: int | None = None,
-    crosswalks: str | Sequence[str] = (),
-    sign_with: PathLike | None = None,
-    pdf: bool = True,
-) -> Audit:
-    """Write the counts of an audit, their audit, and all that is derived from both; return the audit of the counts."""
-    if audit.rows is None:
-        raise DataError("this audit was copied or read from a file, without its rows; write evidence where it is made")
-    check_integer("min_cell", min_cell, least=1)
-    if score_digits is not None:
-        check_integer("score_digits", score_digits, least=0)
-    names = names_of("crosswalks", crosswalks)
-    for name in names:
-        crosswalk_named(name)
-    state, suppressed = _released(AuditState.of_rows(audit.rows), min_cell, score_digits)
-    manifest = Manifest(
-        kind=KIND,
-        version=VERSION,
-        files={},
-        parameters=_parameters(audit.rows.request, state),
-        provenance=audit.provenance,
-        platform=platform.platform(),
-        crosswalks=list(names),
-        min_cell=min_cell,
-        score_digits=score_digits,
-        suppressed=suppressed,
-    )
-    counted = _audit_counts(state, manifest)
-    manifest = msgspec.structs.replace(manifest, provenance=counted.provenance)
-    files = {COUNTS: to_bytes(content_of(state)), AUDIT: f"{counted.to_json()}\n".encode()}
-    if pdf:
-        with suppress(MissingBrowser):
-            files[PRINT] = _printed(_read(files[AUDIT]))
-    files |= _derived(_read(files[AUDIT]), state, manifest, printed=PRINT in files)
-    files[MANIFEST] = manifest_bytes(msgspec.structs.replace(manifest, files=hashes_of(files)))
-    if sign_with is not None:
-        files[SIGNATURE] = sign(files[MANIFEST], sign_with)
-    write_files(Path(path), files)
-    return counted
-
-
-def _released(state: AuditState, min_cell: int, score_digits: int | None) -> tuple[AuditState, dict[str, list[Value]]]:
-    """The counts that are handed out, and the groups and strata that were suppressed for it, by column."""
-    return without_small_cells(state if score_digits is None else with_rounded_scores(state, score_digits), min_cell)
-
-
-def _parameters(request: Request, state: AuditState) -> dict[str, Any]:
-    """All parameters of an audit as JSON values."""
-    given = {one.name: getattr(request, one.name) for one in fields(Request) if one.name != "in_memory_rows"}
-    given |= {"score_range": state.score_range, "threshold": state.threshold}
-    given["criteria"] = [criterion.name for criterion in request.named_criteria()]
-    given["pos_label"], given["favorable_decision"] = map(canonical, (request.pos_label, request.favorable_decision))
-    if isinstance(request.reference, Mapping):
-        given["reference"] = {name: plain(value) for name, value in request.reference.items()}
-    found: dict[str, Any] = json.loads(json.dumps(given))
-    return found
-
-
-def _audit_counts(state: AuditState, manifest: Manifest) -> Audit:
-    """The audit of the counts, with the parameters and the provenance of the manifest."""
-    parameters, provenance = manifest.parameters, manifest.provenance
-    names = {one.name for one in fields(AuditOptions)}.difference(_OF_ROWS)
-    options = AuditOptions(**{name: parameters[name] for name in names})
-    audit = state.audit(
-        **{name: parameters[name] for name in _OF_COUNTS}, random_state=provenance.seed, options=options
-    )
-    if audit.rows is None:  # never: it was audited just now
-        return audit
-    request = replace(audit.rows.request, **{name: parameters[name] for name in ("cuts", "favorable_decision")})
-    request = request.by_standard(**{name: parameters[name] for name in _OF_RATES})
-    record = record_of_rates(audit.record, audit.rows.sample, request)
-    rows = {name: getattr(record.provenance, name) for name in ("rows_read", "left_out")}
-    notes = [*release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits), *record.notes]
-    return Audit(replace(record, notes=notes, provenance=replace(provenance, **rows)))
-
-
-def _read(content: bytes) -> Audit:
-    """The audit that an audit.json holds."""
-    with tempfile.TemporaryDirectory(prefix="metrifair-") as folder:
-        file = Path(folder, AUDIT)
-        file.write_bytes(content)
-        return read_audit(file)
-
-
-def _derived(audit: Audit, state: AuditState, manifest: Manifest, *, printed: bool) -> dict[str, bytes]:
-    """The files that state the figures of audit.json in other forms."""
-    rates, columns = audit.rates().rows_and_columns()
-    files = {
-        PAGE: _page(audit).encode(),
-        "tables/findings.csv": csv_bytes(_columns(audit.findings, FINDING_COLUMNS)),
-        "tables/rates.csv": csv_bytes(_columns(rates, columns)),
-        "tables/by_group.csv": csv_bytes(audit.by_group().columns()),
-    }
-    for name in manifest.crosswalks:
-        items = crosswalk_named(name).items
-        table = {column: [item[column] for item in items] for column in ("item", "figure", "place")}
-        files[f"tables/crosswalk-{name}.csv"] = csv_bytes(table)
-    names = [*files, AUDIT, COUNTS, *([PRINT] if printed else [])]
-    entries = np.zeros(0) if state.counts is None else state.counts.rows
-    single = int((entries == 1).sum()), len(entries)
-    return files | {README: readme_text(audit.record, manifest, names, single).encode()}
-
-
-def _columns(rows: Sequence[Any], columns: FrameColumns) -> dict[str, list[object]]:
-    return {name: [value(row) for row in rows] for name, (_, value) in columns.items()}
-
-
-def _page(audit: Audit) -> str:
-    return report.audit_html(audit.record, title=audit.provenance.title or "Fairness audit")
-
-
-def _printed(audit: Audit) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="metrifair-") as folder:
-        return report.print_pdf(audit.to_html, Path(folder, PRINT)).read_bytes()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -198,6 +59,14 @@ class Verification:
     ----------
     checks : sequence of Check
         Each thing that was verified, with its outcome.
+
+    Examples
+    --------
+    >>> from metrifair.auditing.evidence import Check
+    >>> Verification([Check("files", "agrees", {"files": 7}), Check("missing_file", "differs", {"name": "audit.json"})])
+    1 of 2 checks found a difference.
+    agrees: 7 files have the sha256 of the manifest.
+    DIFFERS: audit.json is missing.
     """
 
     checks: Sequence[Check]
@@ -228,7 +97,7 @@ def verify(path: PathLike, *, data: PathLike | None = None, key: PathLike | None
     Parameters
     ----------
     path : str or path-like
-        The folder or .zip file.
+        The folder of evidence, or a .zip file.
     data : str or path-like, default=None
         The audited file. Its sha256 is compared with the manifest, and its rows are counted again.
     key : str or path-like, default=None
@@ -282,11 +151,11 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
     """The figures against the counts, and all other files against the figures."""
     try:
         published = json.loads(files[AUDIT])
-        audit = _read(files[AUDIT])
-        state = AuditState.of_content(from_bytes(files[COUNTS]))
-        recomputed = _audit_counts(state, manifest)
-        derived = _derived(audit, state, manifest, printed=PRINT in files)
-    except (DataError, KeyError, TypeError, ValueError) as error:
+        audit = Audit(record_in(files[AUDIT]))
+        parts = parts_of(from_bytes(files[COUNTS]))
+        recomputed = Audit(recomputed_record(parts, manifest))
+        derived = derived_files(audit, parts, manifest, printed=PRINT in files)
+    except (KeyError, TypeError, ValueError) as error:  # DataError and msgspec's errors are ValueErrors
         yield Check("unusable", "differs", {"problem": str(error)})
         return
     stated = msgspec.to_builtins(manifest.provenance)
@@ -319,7 +188,7 @@ def _check_text(name: str, published: bytes, derived: bytes, manifest: Manifest)
 def _check_print(published: bytes, audit: Audit, manifest: Manifest) -> Check:
     """Print the page again: but for the dates, the same browser gives the same file."""
     try:
-        again = _printed(audit)
+        again = printed_page(audit)
     except MissingBrowser:
         return Check("browser", "unchecked")
     if re.sub(_DATES, b"", published) == re.sub(_DATES, b"", again):
@@ -344,8 +213,8 @@ def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Ch
     for file in source_files(matching(os.fspath(data)) or [data]):
         known = "agrees" if file.sha256 in inputs else "differs"
         yield Check("data", known, {"name": file.name, "sha256": file.sha256})  # type: ignore[arg-type]
-    published = AuditState.of_content(from_bytes(files[COUNTS]))
-    recounted, suppressed = _released(_recounted(manifest, data), manifest.min_cell, manifest.score_digits)
+    published = parts_of(from_bytes(files[COUNTS]))
+    recounted, suppressed = released_counts(_recounted(manifest, data), manifest.min_cell, manifest.score_digits)
     ours, theirs = _counts_by_cell(recounted), _counts_by_cell(published)
     cells = sum(ours.get(cell) != theirs.get(cell) for cell in ours.keys() | theirs.keys())
     same = not cells and recounted.left_out == published.left_out and suppressed == manifest.suppressed
@@ -354,7 +223,7 @@ def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Ch
     yield Check("recount", "agrees" if same else "differs", facts)
 
 
-def _recounted(manifest: Manifest, data: PathLike) -> AuditState:
+def _recounted(manifest: Manifest, data: PathLike) -> StateParts:
     """The counts of a file, by the columns and parameters of the manifest."""
     columns, parameters = manifest.provenance.columns, manifest.parameters
     if not columns.get("score"):
@@ -367,12 +236,13 @@ def _recounted(manifest: Manifest, data: PathLike) -> AuditState:
         **alone,
         **{name: parameters[name] for name in ("cuts", "favorable_decision")},
     )
-    state = AuditState(score_range=parameters["score_range"], threshold=parameters["threshold"])
+    low, high = parameters["score_range"]
+    state = StateParts(None, (low, high), parameters["threshold"])
     count_file(state, data, roles, ReadOptions(**manifest.provenance.reading))
     return state
 
 
-def _counts_by_cell(state: AuditState) -> dict[tuple[Value, ...], list[tuple[float, ...]]]:
+def _counts_by_cell(state: StateParts) -> dict[tuple[Value, ...], list[tuple[float, ...]]]:
     """The counts of each cell, by the canonical values of its groups, strata and label."""
     counts, found = state.counts, dict[tuple[Value, ...], list[tuple[float, ...]]]()
     if counts is None:

@@ -58,9 +58,10 @@ def evidence_command(
         raise DataError("evidence names its input by sha256, so FILE must be a file or a pattern of files")
     named = {name: asked.pop(name) for name in ("score", "group", "label", "control", "weight")}
     check_columns(file, reading, **named)
-    from metrifair.api.evidence import write_evidence
-    from metrifair.api.state import AuditState, count_file
+    from metrifair.api.evidence_writer import write_evidence
+    from metrifair.api.state import AuditState
     from metrifair.auditing.columns import Roles
+    from metrifair.auditing.state_rows import count_file
     from metrifair.cli.console import command_text, console, say, working_with_notes
     from metrifair.cli.show import show_audit
 

@@ -42,7 +42,7 @@ def rows_needed(
     metric : {"rate", "kolmogorov"}, default="rate"
         What is compared: rates of decisions, or scores.
     rate : float, default=0.5
-        The mean of both rates; 0.5 needs the most rows. Scores do not use it.
+        Mean of both rates; 0.5 needs the most rows. Scores do not use it.
     ratio : float, default=1.0
         Rows of the larger group for each row of the smaller one.
     power : float, default=0.8
@@ -102,7 +102,16 @@ def detectable_gap(
         Rows of one group.
     other_rows : int
         Rows of the other group.
-    metric, rate, power, confidence, comparisons : as in rows_needed
+    metric : {"rate", "kolmogorov"}, default="rate"
+        What is compared: rates of decisions, or scores.
+    rate : float, default=0.5
+        Mean of both rates; 0.5 needs the most rows. Scores do not use it.
+    power : float, default=0.8
+        Probability that the gap is found statistically significant.
+    confidence : float, default=0.95
+        Confidence level of the audit.
+    comparisons : int, default=1
+        Number of comparisons for which the audit adjusts its level (Bonferroni).
 
     Returns
     -------
