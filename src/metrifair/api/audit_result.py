@@ -545,7 +545,7 @@ compute them.
 
         described = replace(self.record, provenance=self.provenance.described(title, about))
         audit = replace(self, record=described)
-        released = {"min_cell": min_cell, "score_digits": score_digits}
+        released: dict[str, Any] = {"min_cell": min_cell, "score_digits": score_digits}
         write_evidence(audit, path, **released, crosswalks=crosswalks, sign_with=sign, pdf=pdf)
 
     def __repr__(self) -> str:

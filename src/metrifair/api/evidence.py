@@ -36,7 +36,7 @@ from metrifair.auditing.evidence import (
 )
 from metrifair.auditing.files import matching
 from metrifair.auditing.formats import ReadOptions
-from metrifair.auditing.state_file import StateParts, Value, parts_of
+from metrifair.auditing.state_file import StateParts, parts_of
 from metrifair.auditing.state_rows import count_file
 from metrifair.errors import DataError, MissingBrowser
 from metrifair.problem.values import canonical
@@ -211,8 +211,8 @@ def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Ch
     """The sha256 of the data, and whether its rows give the counts."""
     inputs = {file.sha256 for file in manifest.provenance.files}
     for file in source_files(matching(os.fspath(data)) or [data]):
-        known = "agrees" if file.sha256 in inputs else "differs"
-        yield Check("data", known, {"name": file.name, "sha256": file.sha256})  # type: ignore[arg-type]
+        named = {"name": file.name, "sha256": file.sha256}
+        yield Check("data", "agrees" if file.sha256 in inputs else "differs", named)
     published = parts_of(from_bytes(files[COUNTS]))
     recounted, suppressed = released_counts(_recounted(manifest, data), manifest.min_cell, manifest.score_digits)
     ours, theirs = _counts_by_cell(recounted), _counts_by_cell(published)
@@ -227,8 +227,8 @@ def _recounted(manifest: Manifest, data: PathLike) -> StateParts:
     """The counts of a file, by the columns and parameters of the manifest."""
     columns, parameters = manifest.provenance.columns, manifest.parameters
     if not columns.get("score"):
-        raise DataError("this evidence is of rows in memory, so it names no columns to count", argument="data")
-    alone = {role: next(iter(columns.get(role, ())), None) for role in ("label", "weight")}
+        raise DataError("cannot be counted: this evidence is of rows in memory, and names no columns", argument="data")
+    alone: dict[str, Any] = {role: next(iter(columns.get(role, ())), None) for role in ("label", "weight")}
     roles = Roles.named(
         score=columns["score"][0],
         group=columns["group"],
@@ -242,9 +242,9 @@ def _recounted(manifest: Manifest, data: PathLike) -> StateParts:
     return state
 
 
-def _counts_by_cell(state: StateParts) -> dict[tuple[Value, ...], list[tuple[float, ...]]]:
+def _counts_by_cell(state: StateParts) -> dict[tuple[object, ...], list[tuple[float, ...]]]:
     """The counts of each cell, by the canonical values of its groups, strata and label."""
-    counts, found = state.counts, dict[tuple[Value, ...], list[tuple[float, ...]]]()
+    counts, found = state.counts, dict[tuple[object, ...], list[tuple[float, ...]]]()
     if counts is None:
         return found
     parts = [counts.bin, counts.low, counts.high, counts.rows, *([counts.weight] if len(counts.weight) else [])]

@@ -19,13 +19,11 @@ from metrifair import report
 from metrifair.auditing.evidence import (
     AUDIT,
     COUNTS,
-    KIND,
     MANIFEST,
     PAGE,
     PRINT,
     README,
     SIGNATURE,
-    VERSION,
     Manifest,
     hashes_of,
     manifest_bytes,
@@ -60,8 +58,12 @@ def write_evidence(
     crosswalks: str | Sequence[str] = (),
     sign_with: str | os.PathLike[str] | None = None,
     pdf: bool = True,
+    counted_by: Mapping[str, Any] | None = None,
 ) -> Audit:
-    """Write the counts of an audit, their audit, and all that is derived from both; return the audit of the counts."""
+    """Write the counts of an audit, their audit, and all that is derived from both; return the audit of the counts.
+
+    ``counted_by`` are the parameters with which a file was counted, which an audit of counts does not know.
+    """
     if audit.rows is None:
         raise DataError("this audit was copied or read from a file, without its rows; write evidence where it is made")
     check_integer("min_cell", min_cell, least=1)
@@ -72,10 +74,10 @@ def write_evidence(
         crosswalk_named(name)
     parts, suppressed = released_counts(parts_of_rows(audit.rows), min_cell, score_digits)
     manifest = Manifest(
-        kind=KIND,
-        version=VERSION,
+        kind="metrifair evidence",
+        version=1,
         files={},
-        parameters=_parameters(audit.rows.request, parts),
+        parameters=_parameters(replace(audit.rows.request, **counted_by or {}), parts),
         provenance=audit.provenance,
         platform=platform.platform(),
         crosswalks=list(names),

@@ -20,7 +20,6 @@ from metrifair.saving.records import Record
 from metrifair.support.files import reason_of, write_file
 from metrifair.support.provenance import Provenance
 
-KIND, VERSION = "metrifair evidence", 1
 MANIFEST, SIGNATURE = "MANIFEST.json", "MANIFEST.json.sig"
 AUDIT, COUNTS, PAGE, PRINT, README = "audit.json", "counts.state", "report.html", "report.pdf", "README.txt"
 
@@ -87,9 +86,9 @@ def write_files(path: Path, files: Files) -> None:
     """Write the files as a new folder, or as one archive where the path ends in .zip."""
     if path.suffix.lower() == ".zip":
         archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
+        with zipfile.ZipFile(archive, "w") as packed:
             for name in sorted(files):
-                content.writestr(zipfile.ZipInfo(name, _DATE), files[name], zipfile.ZIP_DEFLATED)
+                packed.writestr(zipfile.ZipInfo(name, _DATE), files[name], zipfile.ZIP_DEFLATED)
         write_file(path, archive.getvalue())
         return
     try:

@@ -39,7 +39,7 @@ def without_small_cells(parts: State, min_cell: int) -> tuple[State, dict[str, l
     kept, found = number >= 0, copy(parts)
     withheld = int(rows[~kept].sum())
     found.left_out, found.withheld = parts.left_out + withheld, parts.withheld + withheld
-    found.selected = np.bincount(number[kept], parts.selected[kept], len(cells))
+    found.selected = np.bincount(number[kept], parts.selected[kept], len(cells)).astype(np.float64)
     found.cells, found.counts = cells, counts.renumbered(number)
     return found, {column: sorted(values, key=rank_of) for column, values in suppressed.items() if values}
 

@@ -66,18 +66,23 @@ def evidence_command(
     from metrifair.cli.show import show_audit
 
     released = {name: asked.pop(name) for name in ("min_cell", "score_digits", "crosswalks")}
-    screen, of_rows = console(), {"cuts": options.cuts_asked(cuts), "favorable_decision": favorable_decision}
+    of_rows: dict[str, Any] = {"cuts": options.cuts_asked(cuts), "favorable_decision": favorable_decision}
+    screen = console()
     with working_with_notes(screen, f"Auditing {file}"):
         state = AuditState(score_range=score_range, threshold="auto" if threshold is None else threshold)
         roles = Roles.named(**named, **of_rows)
         count_file(state, file, roles, reading)
-        rates = rules.Rates(standard, references, min_group_share, details=True)
-        found = rules.by_standard(state.audit(**audit_arguments(ctx, asked, named["group"])), rates, named["group"])
-        known = {"files": source_files(matching(file)), "columns": roles.by_role, "reading": reading.changed}
+        found = state.audit(**audit_arguments(ctx, asked, named["group"]))
+        reference = rules.reference_asked(references, named["group"])
+        found = found.rates(standard, reference=reference, min_group_share=min_group_share).audit
+        known: dict[str, Any] = {
+            "files": source_files(matching(file)),
+            "columns": roles.by_role,
+            "reading": reading.changed,
+        }
         origin = replace(found.provenance, call=command_text(ctx), **known).described(*about)
-        rows = found.rows._replace(request=replace(found.rows.request, **of_rows))
-        found = replace(found, record=replace(found.record, provenance=origin), rows=rows)
-        published = write_evidence(found, out, **released, sign_with=sign, pdf=not no_pdf)
+        found = replace(found, record=replace(found.record, provenance=origin))
+        published = write_evidence(found, out, **released, sign_with=sign, pdf=not no_pdf, counted_by=of_rows)
     show_audit(screen, published.record, details=True)
     say(screen, f"Evidence: {out}")
 
