@@ -13,7 +13,8 @@ from numpy.random import Generator
 
 from metrifair import AuditOptions, AuditState, audit
 from metrifair.api.evidence import verify
-from metrifair.auditing.suppression import with_rounded_scores, without_small_cells
+from metrifair.auditing.state_file import Shape
+from metrifair.auditing.suppression import suppressed_values, with_rounded_scores, without_small_cells
 from metrifair.errors import DataError
 
 KEYS = ("sex", "race", "region", "y")
@@ -82,6 +83,13 @@ def test_no_suppressed_cell_can_be_derived(seed: int, strata: bool, missing: boo
     assert (amounts < 10).any()
     assert not found[hidden | (amounts < 10)].any()
     assert found[~hidden & ~np.array([None in cell for cell in cells])].all()  # the others are as they were
+
+
+def test_a_suppressed_cell_is_not_released_alone_under_another_name() -> None:
+    """Rows of a missing group hide the small cell of x, with label 1, but not its large one, with label 0."""
+    sizes = {("x", 1): 3, (None, 1): 50, ("x", 0): 40, ("d", 0): 60, ("d", 1): 60, ("f", 0): 90, ("m", 0): 80}
+    shape = Shape(groups=("sex",), label="y")
+    assert suppressed_values({**sizes, ("f", 1): 70, ("m", 1): 75}, shape, 10) == {"sex": {"x", "d"}}
 
 
 def test_a_cell_that_stands_alone_would_be_derived() -> None:
