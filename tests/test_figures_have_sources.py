@@ -28,6 +28,7 @@ _FIGURE = re.compile(rf"(?<![\w.,/-])(\d[\d,]*\.\d+(?:e-?\d+)?|\d[\d,]*(?=(?:{_U
 RECORDED = {
     "README.md": [f"{RESULTS}boosting/boosting.md"],
     "docs/boosting.md": [f"{RESULTS}boosting-notes.md"],
+    "docs/evidence.md": [f"{RESULTS}power.md"],
     "docs/choosing.md": [f"{RESULTS}README.md", f"{RESULTS}choice/choice.md"],
     "docs/comparing.md": [f"{RESULTS}differences.md"],
     "docs/defaults.md": [f"{RESULTS}defaults.md"],
@@ -48,6 +49,7 @@ SETTINGS = {
     "docs/cli.md": "95 10,000 4.4",
     "docs/comparing.md": "1.0 0.5 95 5",
     "docs/defaults.md": "0.005 0.03",
+    "docs/evidence.md": "8.2 2.11 15.4",
     "docs/numbers.md": "5 95 0.05",
     "docs/stability.md": "1.0 3.11 3.14",
     "docs/standards.md": "1607.4 1.1 2",
@@ -125,6 +127,7 @@ CHECKED = {
     "choice/choice.md": "tests/experiments/test_experiment_choice.py::test_the_page_follows_from_the_points",
     "continuous/continuous.md": "tests/experiments/test_experiment_pages.py::test_attributes_that_are_numbers",
     "convergence-corrected.md": "tests/experiments/test_experiment_pages.py::test_short_runs_of_the_convergence",
+    "power.md": "tests/figures/test_power.py::test_the_page_has_every_setting_within_3_points",
     "numeric-audits.md": "tests/test_number_audits.py::test_the_committed_tables_keep_the_promise",
     "theory-corrected.md": "tests/experiments/test_experiment_pages.py::test_theory_is_computed_anew",
 } | {

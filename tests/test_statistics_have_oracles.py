@@ -90,6 +90,7 @@ ORACLES = {
     "Finding.means": DESCRIBED,
     "Finding.span": DESCRIBED,
     "Finding.cut": "auditing/test_audit_numbers.py::test_the_worst_cut_and_the_dependence_are_found_and_said",
+    "Finding.detectable": "figures/test_power.py::test_an_audit_that_finds_nothing_says_what_it_could_have_found",
     "Finding.correlation": "auditing/test_audit_numbers.py::test_the_table_gives_the_dependence_itself",
     "WitnessCurve.grid": WITNESS,
     "WitnessCurve.utility": "metrics/test_witness.py::test_the_witness_attains_the_metric",

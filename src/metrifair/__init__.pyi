@@ -1,6 +1,6 @@
 __version__: str
 
-from . import baselines, criteria, datasets, nn
+from . import baselines, criteria, datasets, evidence, nn
 from .api.audit import audit
 from .api.audit_columns import audit_file, audit_table
 from .api.audit_result import Audit
@@ -66,6 +66,7 @@ __all__ = [
     "distances",
     "energy_dependence",
     "energy_distance",
+    "evidence",
     "frontier",
     "kolmogorov_distance",
     "load",

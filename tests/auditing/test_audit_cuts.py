@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, audit, audit_file, audit_table, energy_dependence, kolmogorov_distance
-from metrifair.api.state import count_file
 from metrifair.auditing.columns import Roles
+from metrifair.auditing.state_rows import count_file
 from metrifair.errors import DataError
 from metrifair.problem.attributes import in_groups
 from tests.flat_options import flat

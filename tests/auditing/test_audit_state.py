@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from test_audit_file import same, table
 
 from metrifair import AuditState, DataError, audit, load
-from metrifair.api.state import count_file
 from metrifair.auditing import bins, state_file
 from metrifair.auditing.bins import StateGrid
 from metrifair.auditing.columns import Roles
+from metrifair.auditing.state_rows import count_file
 from metrifair.errors import ModelFileError
 from metrifair.saving.modelfile import from_bytes, to_bytes
 from tests.flat_options import flat, flat_audit

@@ -18,12 +18,12 @@ from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memo
 
 from metrifair import AuditState, DataError, audit_file, audit_table, compare
 from metrifair.api import state as counting_tables
-from metrifair.api.state import count_file, count_table
 from metrifair.auditing import bins, tables
 from metrifair.auditing.brackets import CellSides, bracket_distances
 from metrifair.auditing.columns import Roles
 from metrifair.auditing.connections import Connected
 from metrifair.auditing.formats import ReadOptions
+from metrifair.auditing.state_rows import count_file, count_table
 from metrifair.auditing.tables import TableRows
 from tests.flat_options import flat
 

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, audit_file, audit_table
-from metrifair.api.state import count_file, count_table
 from metrifair.auditing import bins
 from metrifair.auditing.columns import Roles
 from metrifair.auditing.connections import Connected
+from metrifair.auditing.state_rows import count_file, count_table
 from metrifair.auditing.tables import TableRows
 
 ROLES = Roles.named(score="p", group="g", label="y", weight="w")

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditState, DataError, audit, audit_file
-from metrifair.api.state import count_file
 from metrifair.auditing.columns import Roles
 from metrifair.auditing.files import opened
 from metrifair.auditing.formats import ReadOptions, rewritten
+from metrifair.auditing.state_rows import count_file
 from metrifair.errors import MetrifairWarning, MissingExtra
 from tests.flat_options import flat
 

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, DataError, audit, audit_file, audit_table
-from metrifair.api.state import count_file
 from metrifair.auditing.columns import Roles
+from metrifair.auditing.state_rows import count_file
 
 ASKED: dict[str, Any] = {"score": "p", "group": "g"}
 

@@ -19,7 +19,8 @@ KEYS = {
     *("required", "default", "metavar", "spelling", "parameter", "help", "otherwise"),
 }
 TYPES = {
-    *("flag", "switch", "integer", "number", "number or median", "output", "pdf", "table", "folder"),
+    *("flag", "switch", "integer", "number", "number or median", "output", "pdf", "table"),
+    *("folder", "folder or archive"),
     *("costs", "criterion", "cuts", "fact", "families", "metric", "replacement", "strengths"),
 }
 LISTS = {"commands", "bundles", "main options"}

@@ -99,6 +99,14 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         ),
     ),
     "left_out_rows": ({"rows": 1}, "Excluded: 1 row with a missing value that the audit needs, such as the score."),
+    "suppressed_groups": (
+        {"column": "race", "groups": ["Native", "Other"], "min_cell": 10},
+        "Suppressed: race “Native”, “Other”, as a cell of a group, stratum and label has fewer than 10 rows, or a total would reveal one. Rows of suppressed groups count as rows with a missing group. Rows of suppressed strata are withheld.",
+    ),
+    "rounded_scores": (
+        {"digits": 2},
+        "All figures but decisions at a threshold are those of scores rounded to 2 digits.",
+    ),
     "withheld_rows": (
         {"rows": 2},
         "Withheld: 2 rows in cells (group, stratum and label) below the minimum group size when the counts were saved.",

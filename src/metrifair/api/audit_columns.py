@@ -142,6 +142,7 @@ def audit_file(
         files = source_files(source.paths, source.name if source.is_copy else None)
         origin = None if reading.replace else read_score_origin(path, files)
         facts = {"call": call_text(audit_file, arguments), "seed": seed, "files": files, "score_origin": origin}
+        facts["reading"] = reading.changed
         return _audit_columns(sources, roles_by_name, request, **facts)
 
 

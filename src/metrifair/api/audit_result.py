@@ -71,6 +71,7 @@ _COLUMNS: FrameColumns = {
     **interval_columns("joint", "joint_interval"),
     "significance": ("String", lambda one: significance_text(one) or None),
     "tested_by": ("String", lambda one: TESTS[one.tested_by] or None),
+    **field_columns("Float64", "detectable"),
     "sentence": ("String", lambda one: describe(one).sentence),
     "meaning": ("String", lambda one: describe(one).meaning),
 }
@@ -276,7 +277,17 @@ compute them.
         >>> found.to_frame("pandas")[["metric", "value"]].to_dict("list")["metric"]
         ['kolmogorov', 'wasserstein', 'energy']
         """
-        return frame_of(self.findings, _COLUMNS, backend or self.library)
+        return frame_of(*self.rows_and_columns(), backend or self.library)
+
+    def rows_and_columns(self) -> tuple[Sequence[Any], FrameColumns]:
+        """The findings as a table, without a library of data frames.
+
+        Returns
+        -------
+        tuple
+            The findings, and of each column its type and the function that gives its value.
+        """
+        return self.findings, _COLUMNS
 
     def rates(
         self,
@@ -475,6 +486,68 @@ compute them.
         tables = () if by_group is None else by_group.record
         report.write_html(path, report.audit_html(record, title=title, frontier=view, group_metrics=tables))
 
+    def to_evidence(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
+        min_cell: int = 1,
+        score_digits: int | None = None,
+        crosswalks: str | Sequence[str] = (),
+        sign: str | os.PathLike[str] | None = None,
+        pdf: bool = True,
+    ) -> None:
+        """Write evidence that others can verify: report, tables, figures, counts and a manifest.
+
+        The rows are counted by group, stratum, label and score, and the figures are those of the counts, so that
+        ``metrifair.evidence.verify`` can recompute them. Distances have brackets beyond 4,096 distinct scores.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The folder of evidence: a new one, or a .zip file.
+        title : str, default=None
+            Title of the report.
+        about : dict of str, default=None
+            Metadata shown in the report, such as who made the audit and why. The manifest has it too.
+        min_cell : int, default=1
+            Minimum number of rows in a cell: a combination of groups, stratum and label. Groups with a smaller cell
+            count as missing, and so do further groups where a total would reveal the cell.
+        score_digits : int, default=None
+            Number of digits to which scores are rounded before they are counted. By default every distinct score is
+            counted, up to 4,096 of them, so that a score of its own has a count of one row.
+        crosswalks : str or sequence of str, default=()
+            Public schemes whose items are listed with the figures that answer them: "dpia", "ll144", "naic",
+            "nist-ai-rmf" or "pren-18283". They are no legal advice.
+        sign : str or path-like, default=None
+            Private SSH key with which ``ssh-keygen`` signs the manifest.
+        pdf : bool, default=True
+            Whether to print the report as PDF too, where Chromium or Google Chrome is installed.
+
+        Raises
+        ------
+        DataError
+            If the rows of the audit are no longer in memory, counts cannot give the figures, or nothing can be written
+            there.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> import tempfile, pathlib
+        >>> found = audit(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found.to_evidence(pathlib.Path(folder, "evidence"), pdf=False)
+        ...     sorted(path.name for path in pathlib.Path(folder, "evidence").iterdir())
+        ['MANIFEST.json', 'README.txt', 'audit.json', 'counts.state', 'report.html', 'tables']
+        """
+        from metrifair.api.evidence_writer import write_evidence  # noqa: PLC0415  (an audit needs none)
+
+        described = replace(self.record, provenance=self.provenance.described(title, about))
+        audit = replace(self, record=described)
+        released: dict[str, Any] = {"min_cell": min_cell, "score_digits": score_digits}
+        write_evidence(audit, path, **released, crosswalks=crosswalks, sign_with=sign, pdf=pdf)
+
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
         tables = f"{count_text(len(self.decisions), 'table')} of decisions"
@@ -569,20 +642,26 @@ class RateTable(PrintedPage):
         >>> result.rates().to_frame("pandas")[["group", "ratio"]].values.tolist()
         [['a', 0.5], ['b', 1.0]]
         """
+        rows, columns = self.rows_and_columns()
+        library = backend or self.audit.library
+        if library not in ("polars", "pyarrow"):  # whose integers can be missing
+            for name in ("selected", "shortfall"):
+                if any(getattr(row, name) is None for row in rows):
+                    columns |= field_columns("Float64", name)
+        return frame_of(rows, columns, library)
+
+    def rows_and_columns(self) -> tuple[Sequence[Any], FrameColumns]:
+        """One row for each group of each table, and the columns of a data frame of them."""
         rows = [
             SimpleNamespace(**vars(table), **vars(rate))
             for table in self.tables
             for rate in (*table.rates, table.unknown)
             if rate is not None
         ]
-        columns, library = dict(_RATE_COLUMNS), backend or self.audit.library
-        if library not in ("polars", "pyarrow"):  # whose integers can be missing
-            for name in ("selected", "shortfall"):
-                if any(getattr(row, name) is None for row in rows):
-                    columns |= field_columns("Float64", name)
+        columns = dict(_RATE_COLUMNS)
         for at in range(9) if any(row.decile_ratios for row in rows) else ():
             columns[f"ratio_at_{10 * (at + 1)}"] = "Float64", partial(_decile_ratio, at)
-        return frame_of(rows, columns, library)
+        return rows, columns
 
     def to_json(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
         """The audit with these tables as JSON text, as ``Audit.to_json`` writes it.
@@ -600,6 +679,18 @@ class RateTable(PrintedPage):
             The text.
         """
         return self.audit.to_json(path, **options)
+
+    def to_evidence(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the audit with these tables as evidence, as ``Audit.to_evidence`` does.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The folder of evidence: a new one, or a .zip file.
+        **options : object
+            Further options, as in ``Audit.to_evidence``.
+        """
+        self.audit.to_evidence(path, **options)
 
     def to_html(
         self,

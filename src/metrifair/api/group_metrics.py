@@ -55,6 +55,10 @@ class GroupMetrics:
             The columns are attribute, within (the stratum), metric, group, rows, value, interval_low, interval_high,
             and the difference and ratio of all groups. Undefined values are missing.
         """
+        return frame(self.columns(), _COLUMNS, backend or self.library)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The values of each column of the data frame."""
         rows = []
         for table in self.record:
             for metric, difference in table.differences.items():
@@ -65,8 +69,7 @@ class GroupMetrics:
                     value = None if measure is None else measure.value
                     ends = (None, None) if interval is None else (interval.low, interval.high)
                     rows.append((*names, value, *ends, difference, table.ratios[metric]))
-        columns = {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}
-        return frame(columns, _COLUMNS, backend or self.library)
+        return {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}
 
     def __repr__(self) -> str:
         lines = []

@@ -4,55 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from metrifair.api.audit import audit
 from metrifair.api.audit_result import Audit
-from metrifair.auditing.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
-from metrifair.auditing.columns import ColumnLevels, Roles, check_some
-from metrifair.auditing.connections import Connected
-from metrifair.auditing.counting import FileRows
-from metrifair.auditing.decisions import at_or_above, number_or_default
-from metrifair.auditing.files import opened
-from metrifair.auditing.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditOptions, Criteria, Request, range_ends
-from metrifair.auditing.source import audit_source
+from metrifair.auditing.source import MemorySource
 from metrifair.auditing.state_file import (
-    Shape,
     StateParts,
-    StateRows,
     Threshold,
-    Value,
-    added,
-    check_few,
-    check_last,
-    check_within,
     content_of,
     parts_of,
-    plain,
     warn_of_the_same,
 )
+from metrifair.auditing.state_rows import add_rows, audit_counts, take_counts
 from metrifair.errors import DataError, ModelFileError, Remedy
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.predictions import predictions_of
-from metrifair.problem.problem import Given, problem_of
-from metrifair.problem.tables import Table, codes, columns, levels
-from metrifair.problem.values import band_names
+from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import Content, PathLike, read, write
-from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, is_number, seed_of
 from metrifair.support.provenance import call_text
 from metrifair.support.signatures import as_in
 from metrifair.wording.numbers import listed
-
-if TYPE_CHECKING:
-    from metrifair.auditing.tables import TableRows
 
 
 class AuditState(StateParts):
@@ -106,11 +84,6 @@ class AuditState(StateParts):
         )
 
     @property
-    def rows(self) -> int:
-        """How many rows were counted."""
-        return 0 if self.counts is None else int(self.counts.rows.sum())
-
-    @property
     def exact(self) -> bool:
         """True while each distinct score is counted by itself."""
         return self.counts is None or self.counts.exact
@@ -160,54 +133,8 @@ class AuditState(StateParts):
         >>> AuditState(score_range=(0, 10)).add(["no", "yes"], [3, 7], sensitive_features={"sex": ["f", "m"]})
         AuditState: 2 rows in 2 cells, scores from 0 to 10
         """
-        rows = {"y_pred": y_pred, "y_true": y_true}
-        given = Given(y_true, sensitive_features, control_features, sample_weight, rows, "y_true")
-        problem = problem_of(given, continuous=False, compared=False)
-        score, _, precision = predictions_of(y_pred, problem)
-        if score.ndim > 1:
-            raise DataError(
-                f"y_pred must be one score for each row, got {score.shape[1]} columns; count one class at a time"
-            )
-        groups = columns("sensitive_features", sensitive_features)
-        controls = {} if control_features is None else columns("control_features", control_features)
-        labels = {} if y_true is None else columns("y_true", y_true)
-        keys = {**groups, **controls, **labels}
-        if len(keys) < len(groups) + len(controls) + len(labels):
-            raise DataError("y_true, sensitive_features and control_features must name different columns")
-        names = tuple(groups), tuple(controls), next(iter(labels), None)
-        shape = Shape(*names, problem.weight is not None, of_last=len(columns("y_pred", y_pred)) == 2)
-        coded = []
-        for name, column in keys.items():
-            known = levels(name, column)
-            coded.append(([plain(value) for value in known], problem.of_kept(codes(name, column, known))))
-        self._add_coded(shape, coded, score, problem.weight, precision=precision)
+        add_rows(self, MemorySource(y_pred, sensitive_features, y_true, control_features, sample_weight))
         return self
-
-    def _add_coded(
-        self,
-        shape: Shape,
-        coded: Sequence[tuple[Sequence[Value], Integers]],
-        scores: Floats,
-        weight: Floats | None,
-        *,
-        precision: np.dtype[Any],
-        left_out: int = 0,
-    ) -> None:
-        """Count rows whose groups, controls and labels are levels and codes (-1: missing); some could not be used."""
-        check_within(scores, self.score_range)
-        if len(scores) == 0:
-            self.left_out += left_out
-            return
-        distinct, cell = np.unique(np.array([code for _, code in coded]).T, axis=0, return_inverse=True)
-        check_few(len(distinct))
-        cells = [
-            tuple(None if code < 0 else values[code] for (values, _), code in zip(coded, row, strict=True))
-            for row in distinct.tolist()
-        ]
-        chosen = at_or_above(scores, number_or_default(self.threshold), precision) * (1.0 if weight is None else weight)
-        counts = StateCounts.of_rows(StateGrid.between(*self.score_range), scores + 0.0, cell.ravel(), weight)
-        self._take(shape, cells, np.bincount(cell.ravel(), chosen, len(cells)).astype(np.float64), counts)
-        self.left_out += left_out
 
     def merge(self, *others: AuditState) -> AuditState:
         """A state that counts the rows of this one and of others.
@@ -244,16 +171,11 @@ class AuditState(StateParts):
                         remedy="count the rows of both with one value",
                     )
             if one.shape is not None and one.counts is not None:
-                found._take(one.shape, one.cells, one.selected, one.counts)
+                take_counts(found, one.shape, one.cells, one.selected, one.counts)
             found.left_out += one.left_out
             found.withheld += one.withheld
             found.names = tuple(sorted({*found.names, *one.names}))
         return found
-
-    def _take(self, shape: Shape, cells: Sequence[tuple[Value, ...]], selected: Floats, counts: StateCounts) -> None:
-        self.shape = shape if self.shape is None else shape.together(self.shape)
-        ours = [] if self.counts is None else [(self.cells, self.selected, self.counts)]
-        self.cells, self.selected, self.counts = added([*ours, (cells, selected, counts)])
 
     def without(self, min_group_size: int) -> AuditState:
         """The same without small cells.
@@ -376,84 +298,6 @@ class AuditState(StateParts):
             if value is not None:
                 remedy = Remedy(name, leave_out=True)
                 raise DataError("does not apply to counts", argument=name, received=value, remedy=remedy)
-        request = replace(request, score_range=self.score_range)
-        seed = seed_of(random_state)
-        if self.shape is None or self.counts is None or not self.cells:
-            raise DataError("this state holds no rows; add some, or merge it with others")
-        check_last(self, request)
-        rows = StateRows(self, self.shape, self.counts)
-        groups, controls, label = self.shape.groups, self.shape.controls, filter(None, [self.shape.label])
-        columns = {"group": list(groups), "control": list(controls), "label": list(label)}
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
-        facts: dict[str, Any] = {"call": call_text(AuditState.audit, arguments), "columns": columns, "source": source}
-        return Audit(*audit_source(rows, request, np.random.default_rng(seed), seed=seed, **facts))
-
-
-def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, options: ReadOptions = AS_USUAL) -> None:
-    """Add the rows of a file of any size to a state, in one pass; rows that miss something are left out and counted."""
-    with opened(path, options) as source:
-        source.check(roles.by_role)
-        shape = Shape.of(roles, is_text=source.is_text)
-        rows, before, precision = FileRows(source, roles), state.rows, source.precision(roles.score)
-        for used in rows.batches():
-            codes_of = [code.astype(np.int64) - 1 for code in used.codes]
-            coded = list(zip(map(_values, rows.levels), codes_of, strict=True))
-            left_out = used.left_out.total()
-            state._add_coded(shape, coded, used.scores, used.weight, precision=precision, left_out=left_out)
-        check_some(source.name, roles, state.rows - before)
-
-
-def count_table(state: AuditState, place: Connected, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
-    """Add the rows of a table to a state, counted by the engine that has them: what a file of these rows would add."""
-    from metrifair.auditing.tables import TableRows  # noqa: PLC0415 (files need no narwhals)
-
-    rows = TableRows.of(place, roles, missing=missing)
-    cells = rows.survey(number_or_default(state.threshold))
-    check_within(np.array(cells.ends), state.score_range)
-    grid = StateGrid.between(*state.score_range)
-    for level in rows.levels:
-        if level.cuts is not None and level.name not in roles.cuts:
-            raise DataError(
-                f"the column {level.name!r} has more values than a state holds",
-                remedy=Remedy("cuts", {level.name: ...}, ", the ends of the bands in which it is counted"),
-            )
-    values = [[None, *_values(level)] for level in rows.levels]
-    named = [tuple(own[code] for own, code in zip(values, codes, strict=True)) for codes in rows.cells]
-    state._take(Shape.of(roles), named, cells.selected, _counts(rows, grid))
-    state.left_out += sum(cells.left_out.values())
-
-
-def _values(level: ColumnLevels) -> list[Value]:
-    return [plain(value) for value in (level.values if level.cuts is None else band_names(level.cuts))]
-
-
-def _counts(rows: TableRows, grid: StateGrid) -> StateCounts:
-    """Entries by distinct score, or by bin of the state's grid where there are many."""
-    import narwhals.stable.v2 as nw  # noqa: PLC0415 (as above)
-
-    frame, sums = rows.counting, {"rows": nw.len()}
-    scaled = (nw.col("score") * grid.scale.inverse - grid.scale.low * grid.scale.inverse) * float(2.0**grid.power)
-    few = len(rows.answer(frame.select("score").unique().head(MOST_ATOMS + 1))) <= MOST_ATOMS
-    if rows.weighted:
-        sums["total"] = nw.col("weight").sum()
-    if few:
-        found, cell = rows.by_cell(frame, ["score"], sums)
-        low = high = found["score"].to_numpy() + 0.0
-        number, within = grid.places(low)
-        within = within * found["rows"].to_numpy()
-    else:
-        fine = ((scaled - scaled.floor()) * float(2**FINE) + 0.5).floor()
-        frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), fine=fine.cast(nw.Int64))
-        sums |= {"low": nw.col("score").min(), "high": nw.col("score").max(), "within": nw.col("fine").sum()}
-        if rows.weighted:
-            frame = frame.with_columns(moment=scaled * nw.col("weight"))
-            sums["moment"] = nw.col("moment").sum()
-        found, cell = rows.by_cell(frame, ["number"], sums)
-        low, high = (found[name].to_numpy() + 0.0 for name in ("low", "high"))
-        number, within = (found[name].to_numpy().astype(np.int64) for name in ("number", "within"))
-    weight = moment = np.zeros(0)
-    if rows.weighted:
-        weight = found["total"].to_numpy().astype(np.float64)
-        moment = weight * grid.scale.positions(low) if few else np.ldexp(found["moment"].to_numpy(), -grid.power)
-    counted: Integers = found["rows"].to_numpy().astype(np.int64)
-    return StateCounts(cell, number, low, high, counted, within.astype(np.int64), weight, moment, few).grouped()
+        facts = {"call": call_text(AuditState.audit, arguments), "source": source}
+        return Audit(*audit_counts(self, request, seed_of(random_state), **facts))

@@ -12,7 +12,7 @@ import io
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -178,6 +178,11 @@ class ReadOptions:
                     argument="encoding",
                     received=self.encoding,
                 ) from None
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The options that are not at their defaults."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
 
 
 def is_utf8(options: ReadOptions) -> bool:

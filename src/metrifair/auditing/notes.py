@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from metrifair.figures.certificates import generalization_bounds
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.problem import attributes_equal_to_label, is_evident_positive
-from metrifair.problem.values import canonical, letters
+from metrifair.problem.values import Value, canonical, letters
 from metrifair.support.arrays import Floats
 
 _NEARLY_ALL = 0.99  # selected
@@ -281,3 +281,12 @@ def training_note(decisions: Sequence[Decisions], dimension: int, confidence: fl
             "unfairness": bounds.unfairness,
         },
     )
+
+
+def release_notes(suppressed: Mapping[str, Sequence[Value]], min_cell: int, score_digits: int | None) -> list[Note]:
+    """How counts that are handed out differ from those of the rows."""
+    found = [
+        Note("suppressed_groups", {"column": column, "groups": list(values), "min_cell": min_cell})
+        for column, values in suppressed.items()
+    ]
+    return found if score_digits is None else [*found, Note("rounded_scores", {"digits": score_digits})]

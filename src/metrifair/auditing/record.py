@@ -40,6 +40,7 @@ from metrifair.auditing.sample import (
 from metrifair.figures.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.figures.curves import curves_of
 from metrifair.figures.intervals import Interval
+from metrifair.figures.power import detectable_gap
 from metrifair.figures.selection_rates import HIGHEST
 from metrifair.metrics.registry import facts
 from metrifair.problem.values import Value, canonical, canonical_values
@@ -191,10 +192,25 @@ def tested(findings: Sequence[Finding], confidence: float, permutations: int) ->
         else:
             found.append(one)
     independent = {_scope(one) for one in found if one.cuts and one.metric == "energy" and one.significant is False}
+    compared = Counter(one.metric for one in findings if one.enough)
     return [
         replace(one, significant=False) if one.tested_by == "bonferroni" and _scope(one) in independent else one
-        for one in found
+        for one in (_with_detectable(one, confidence, compared[one.metric]) for one in found)
     ]
+
+
+def _with_detectable(finding: Finding, confidence: float, comparisons: int) -> Finding:
+    """With the smallest gap that could have been found, where none was; of pairs of groups without weights."""
+    if finding.significant is not False or finding.metric != "kolmogorov" or finding.cuts or finding.certified is None:
+        return finding
+    rate = 0.5 if finding.shares is None else 1 - sum(finding.shares) / 2
+    if not finding.decided:
+        gap = detectable_gap(*finding.sizes, metric="kolmogorov", confidence=confidence, comparisons=comparisons)
+    elif 0 < rate < 1:
+        gap = detectable_gap(*finding.sizes, rate=rate, confidence=confidence, comparisons=comparisons)
+    else:
+        return finding
+    return replace(finding, detectable=gap)
 
 
 def _scope(finding: Finding) -> tuple[str, str, str]:

@@ -69,6 +69,7 @@ class Finding:
     decided: bool = False  # the scores are decisions, 0 or 1
     cut: float | None = None  # of a numeric attribute: the groups lie up to it, and above
     correlation: float | None = None  # distance correlation of scores and attribute
+    detectable: float | None = None  # where a gap is not significant: one that such rows show with a power of 80 %
 
     @property
     def certain(self) -> bool:

@@ -61,6 +61,7 @@ class AuditedRows(NamedTuple):
     request: Request
     origin: object = None  # the call they were passed to: audits of one call share their rows
     ordered: bool = True  # whether rows are in memory, in the order in which they were passed
+    source: AuditSource | None = None  # where they were read from, for evidence
 
 
 class AuditWithRows(Protocol):
@@ -90,7 +91,7 @@ def audit_source(
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
     record = audit_record(sample, request, generator, selection_of(sample, request))
     record = replace(record, provenance=replace(record.provenance, **provenance, **made_now()))
-    return record, AuditedRows(sample, request, origin, ordered=ordered and sample.binned is None)
+    return record, AuditedRows(sample, request, origin, ordered and sample.binned is None, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +161,10 @@ class ColumnSource:
 
     def counts(self, request: Request) -> AuditSample:
         """Those of the rows that can be used."""
+        return self.in_memory().counts(request)
+
+    def in_memory(self) -> MemorySource:
+        """The rows that can be used, as arrays."""
         roles, table = self.roles, self.table
         if len(self.scores) > 1:
             missing = [np.isnan(scores_in(roles, table[one])) for one in self.scores]
@@ -176,14 +181,13 @@ class ColumnSource:
                 many.level.cut_at(values[:-1], float(values[-1]))
         check_some(self.name, roles, len(rows.scores))
         check_favorable(roles, rows.scores.max(), table[roles.score])
-        source = MemorySource(
+        return MemorySource(
             rows.scores,
             **decoded(roles, levels, rows.codes, is_text=self.is_text),
             sample_weight=rows.weight,
             precision=precision_of([table[roles.score].dtype]),
             left_out=rows.left_out + Counter({"missing_other_score": len(self.table) - len(table)}),
         )
-        return source.counts(request)
 
 
 class CellTable(NamedTuple):

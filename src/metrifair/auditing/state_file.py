@@ -93,6 +93,11 @@ class StateParts:
     selected: Floats = field(default_factory=lambda: np.zeros(0))  # rows, or weight, of each cell from the threshold on
     counts: StateCounts | None = None
 
+    @property
+    def rows(self) -> int:
+        """How many rows were counted."""
+        return 0 if self.counts is None else int(self.counts.rows.sum())
+
 
 def warn_of_the_same(states: Sequence[StateParts]) -> None:
     """Warn where two states hold the same counts, so many that they are the same rows rather than chance."""

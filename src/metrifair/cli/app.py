@@ -20,6 +20,9 @@ _COMMANDS = {  # and the module of each
     "count": "counts",
     "merge": "counts",
     "monitor": "compare",
+    "evidence": "evidence",
+    "verify": "evidence",
+    "plan": "evidence",
     "train": "train",
     "frontier": "train",
     "predict": "models",
@@ -86,5 +89,5 @@ def _discard_output() -> None:
 def main() -> None:
     """Train and audit predictors whose score distributions are close across demographic groups.
 
-    Exit codes: 0 success, 1 a limit such as --fail-above is broken, 2 invalid input.
+    Exit codes: 0 success, 1 a limit such as --fail-above is broken or evidence differs, 2 invalid input.
     """

@@ -222,7 +222,7 @@ def table_at(
             "--replace rewrites cells of files, not of a database; rewrite them with --query SQL, or name the "
             "favorable value of a decision with --favorable-decision VALUE"
         )
-    changed = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
+    changed = reading.changed.keys() - {"missing"}
     if changed:
         names = sorted(OPTION_NAMES.argument(name) for name in changed)
         raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")

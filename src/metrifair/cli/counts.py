@@ -51,8 +51,9 @@ def count_command(
     """
     place = table_at(file, table, query, reading, [output])
     check_columns(file, reading, **columns)
-    from metrifair.api.state import AuditState, count_file, count_table
+    from metrifair.api.state import AuditState
     from metrifair.auditing.columns import Roles
+    from metrifair.auditing.state_rows import count_file, count_table
     from metrifair.cli.console import console, say, working_with_notes
 
     state = AuditState(

@@ -130,6 +130,7 @@ _LISTS = {
     "criteria": f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)",
     "families": ", ".join(FAMILIES),
     "tables": "csv, tsv, parquet, arrow or ndjson",
+    "crosswalks": "dpia, ll144, naic, nist-ai-rmf or pren-18283",
 }
 """Names that help texts list."""
 
@@ -340,8 +341,8 @@ def _type(entry: Mapping[str, str]) -> Any:
     if kind in ("output", "pdf", "table"):
         endings = TABLES if kind == "table" else entry.get("endings", "").split()
         return Output(*endings, stdout="stdout" in entry)
-    if kind == "folder":
-        return click.Path(file_okay=False, path_type=Path)
+    if kind in ("folder", "folder or archive"):
+        return click.Path(file_okay=kind != "folder", path_type=Path)
     return _PARSERS.get(kind)
 
 

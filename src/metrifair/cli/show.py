@@ -103,7 +103,8 @@ def show_rates(out: Console, record: AuditRecord) -> None:
     if len(rows) > _MOST_ROWS:
         out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
     if standard:
-        say(out, *filter(None, (exclusions_sentence(table, record.settings) for table in asked)), NO_VERDICT)
+        about = record.provenance.about
+        say(out, *filter(None, (exclusions_sentence(table, record.settings, about) for table in asked)), NO_VERDICT)
         return
     for table in (one for one in asked[:_SHOWN] if one.selection_ratio is None):
         say(out, f"{table.attribute}, {table.within}: {ratio_text(table, record.settings)}")

@@ -23,7 +23,7 @@ from metrifair.auditing.files import opened
 from metrifair.auditing.formats import AS_USUAL, COMMA, MISSING, ReadOptions
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError, Remedy
-from metrifair.support.files import write_file
+from metrifair.support.files import FORMULA, write_file
 from metrifair.support.provenance import SourceFile, source_files, write_score_origin
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ _CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
 _DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 _COMMA_OR_WHOLE = rf"{COMMA}|^\s*[+-]?\d+\s*$"
 _NO_THOUSANDS = r"^\s*[+-]?(0?,|\d*,(\d{1,2}|\d{4,})\D*$)"
-_FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that a spreadsheet would run
 
 
 def read(
@@ -158,7 +157,7 @@ def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     Numbers stay as they are. Column names are text too.
     """
     texts = frame.select(pl.selectors.string()).columns
-    risky = [pl.col(name).str.contains(_FORMULA) for name in texts]
+    risky = [pl.col(name).str.contains(FORMULA) for name in texts]
     count = sum(frame.select(column.sum()).item() or 0 for column in risky) if risky else 0
     names = _harmless(frame.columns)
     if total := count + len(names):
@@ -178,7 +177,7 @@ def _harmless(names: Sequence[str]) -> dict[str, str]:
     """New names for columns whose name begins like a formula, unlike all others."""
     taken, found = set(names), {}
     for name in names:
-        if re.match(_FORMULA, name):
+        if re.match(FORMULA, name):
             new = f"'{name}"
             while new in taken:
                 new = f"'{new}"

@@ -124,11 +124,11 @@ def generalization_bounds(
     return GeneralizationBounds(max(0.0, accuracy - everyone), min(root, furthest) ** power)
 
 
-def check_confidence(confidence: float) -> None:
+def check_confidence(confidence: float, argument: str = "confidence") -> None:
     """Raise a DataError unless this is a probability strictly between 0 and 1."""
     if not (is_number(confidence) and 0 < confidence < 1):
         raise DataError(
-            "must lie between 0 and 1", argument="confidence", received=confidence, remedy=share_hint(confidence)
+            "must lie between 0 and 1", argument=argument, received=confidence, remedy=share_hint(confidence)
         )
 
 

@@ -70,6 +70,7 @@ class Provenance:
     rows_read: int | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)  # rows, by a code of ``wording.provenance``
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by what they are
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how the files were read, where not by default
     call: str = ""
     seed: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)

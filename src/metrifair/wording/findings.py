@@ -27,7 +27,19 @@ class Description(NamedTuple):
 
 def describe(finding: Finding) -> Description:
     """The sentence and the meaning of a finding; each is empty where its facts are missing."""
-    return Description(finding_sentence(finding), finding_meaning(finding))
+    return Description(finding_sentence(finding), f"{finding_meaning(finding)} {detectable_text(finding)}".strip())
+
+
+def detectable_text(finding: Finding) -> str:
+    """The gap that could have been found where none was; empty where it is not known.
+
+    >>> names = ("sex", "statistical_parity", "everyone", ("f", "m"))
+    >>> detectable_text(Finding(*names, (90, 90), "kolmogorov", 0.1, detectable=0.24))
+    'With so many rows, a gap of 24.0 points is found with a probability of 80%.'
+    """
+    if finding.detectable is None:
+        return ""
+    return f"With so many rows, a gap of {points_text(finding.detectable)} is found with a probability of 80%."
 
 
 def group_texts(finding: Finding) -> tuple[str, str]:

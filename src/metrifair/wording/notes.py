@@ -164,6 +164,18 @@ def _left_out_rows(rows: int) -> str:
     return f"Excluded: {count_text(rows, 'row')} with a missing value that the audit needs, such as the score."
 
 
+def _suppressed_groups(column: str, groups: Sequence[object], min_cell: int) -> str:
+    return (
+        f"Suppressed: {column} {listed([quoted(str(group)) for group in groups])}, as a cell of a group, stratum and "
+        f"label has fewer than {min_cell} rows, or a total would reveal one. Rows of suppressed groups count as rows "
+        "with a missing group. Rows of suppressed strata are withheld."
+    )
+
+
+def _rounded_scores(digits: int) -> str:
+    return f"All figures but decisions at a threshold are those of scores rounded to {count_text(digits, 'digit')}."
+
+
 def _withheld_rows(rows: int) -> str:
     cells = "cells (group, stratum and label) below the minimum group size when the counts were saved"
     return f"Withheld: {count_text(rows, 'row')} in {cells}."
@@ -300,6 +312,8 @@ NOTES = {
     "undetectable_gaps": Template("small", _undetectable_gaps),
     "left_out_rows": Template("missing", _left_out_rows),
     "withheld_rows": Template("missing", _withheld_rows),
+    "suppressed_groups": Template("missing", _suppressed_groups),
+    "rounded_scores": Template("exactness", _rounded_scores),
     "missing_groups": Template("missing", _missing_groups),
     "missing_all_groups": Template("missing", _missing_all_groups),
     "name_like_missing": Template("missing", _name_like_missing, "missing"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from metrifair.auditing.ranking import compares_few, is_inconclusive, lowest_rate, worst_ratio
@@ -17,6 +18,9 @@ from metrifair.wording.numbers import (
 )
 
 NO_VERDICT = "These figures do not decide whether a law or a rule is met."
+
+JUSTIFICATION = "justification"
+"""The fact that says why categories with a small share of the rows are left out."""
 
 RATE_HEADINGS = {
     "group": "Category",
@@ -63,7 +67,10 @@ STANDARD_WORDS = {
         "For each category of each attribute, and of their intersection: the selection rate, or the scoring rate (the "
         "share with a score above the median of the full sample), and the impact ratio, that rate divided by the "
         "highest one. The rule sets no threshold for the ratio, so the table shows none.",
-        fields=("date of the data", "source of the data", "explanation of the data", "distribution date of the tool"),
+        fields=(
+            *("date of the data", "source of the data", "explanation of the data", "distribution date of the tool"),
+            JUSTIFICATION,
+        ),
     ),
     "four-fifths": StandardWords(
         "Selection rates relative to the highest (Uniform Guidelines, 29 CFR 1607.4 D)",
@@ -142,15 +149,31 @@ def rates_sentence(table: Decisions, settings: AuditSettings) -> str:
     return f"{where}, {low} and {high} {verb}. {ratio_text(table, settings)}"
 
 
-def exclusions_sentence(table: Decisions, settings: AuditSettings) -> str:
-    """The categories of a table without an impact ratio, by the reason for it; empty where all have one."""
+def facts_given(about: Mapping[str, str]) -> dict[str, str]:
+    """What the user states about the data, by keys without capitals.
+
+    >>> facts_given({" Justification": "too few applicants"})
+    {'justification': 'too few applicants'}
+    """
+    return {key.strip().lower(): value for key, value in about.items()}
+
+
+def exclusions_sentence(table: Decisions, settings: AuditSettings, about: Mapping[str, str] | None = None) -> str:
+    """The categories of a table without an impact ratio, by the reason for it; empty where all have one.
+
+    A standard that asks for a justification of small categories prints the one in ``about``, or that there is none.
+    """
     reasons: dict[str, list[str]] = {}
     for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
         if rate.left_out:
             size = f"{count_text(rate.size, 'row')}, {percent_text(rate.share)}"
             reasons.setdefault(exclusion_text(rate, table, settings), []).append(f"{quoted(rate.group)} ({size})")
     listed = "; ".join(f"{why}: {', '.join(groups)}" for why, groups in reasons.items())
-    return f"Excluded from impact ratios by {table.attribute}, {listed}." if listed else ""
+    given = facts_given(about or {}).get(JUSTIFICATION, "")
+    asked = JUSTIFICATION in STANDARD_WORDS[table.standard].fields
+    small = any(rate.left_out == "small_share" for rate in table.rates)
+    justified = f" Justification: {given or 'not given'}." if small and (asked or given) else ""
+    return f"Excluded from impact ratios by {table.attribute}, {listed}.{justified}" if listed else ""
 
 
 def ratio_text(table: Decisions, settings: AuditSettings) -> str:

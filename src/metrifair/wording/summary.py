@@ -9,7 +9,7 @@ from metrifair.auditing.ranking import headline_finding, main_metric, most_certa
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS
-from metrifair.wording.findings import finding_sentence, group_texts
+from metrifair.wording.findings import detectable_text, finding_sentence, group_texts
 from metrifair.wording.notes import constant_text, note_topic
 from metrifair.wording.numbers import confidence_text, count_text, percent_text, points_text, quoted, score_text
 from metrifair.wording.rates import four_fifths_text, rates_sentence, table_selected_text
@@ -86,10 +86,8 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     most = "The comparison with the most rows shows a gap of" if several > 1 else "The gap is"
     bounds = shown.joint_interval
     interval = "" if bounds is None else f" {confident}, {_true_gap(shown, bounds)}."
-    return [
-        f"No gap is established: {why}.",
-        f"{most} {_size(shown)} {_between_groups(shown)}. {finding_sentence(shown)}".rstrip() + interval,
-    ]
+    gap = f"{most} {_size(shown)} {_between_groups(shown)}. {finding_sentence(shown)}".rstrip() + interval
+    return [f"No gap is established: {why}.", f"{gap} {detectable_text(shown)}".rstrip()]
 
 
 def _between_groups(finding: Finding) -> str:

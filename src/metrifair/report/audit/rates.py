@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from metrifair.auditing.ranking import tables_asked
 from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions
@@ -44,6 +44,7 @@ from metrifair.wording.rates import (
     RATE_HEADINGS,
     STANDARD_WORDS,
     exclusions_sentence,
+    facts_given,
     ratio_text,
     table_selected_text,
 )
@@ -82,7 +83,13 @@ def _rows(rates: Sequence[GroupRates], table: Decisions, columns: Sequence[str])
     return [table_row(rate.group, _cells(rate, table, columns)) for rate in rates]
 
 
-def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSettings, number: int = 0) -> Markup:
+def rates_table(
+    table: Decisions,
+    rates: Sequence[GroupRates],
+    settings: AuditSettings,
+    number: int = 0,
+    about: Mapping[str, str] | None = None,
+) -> Markup:
     """One table of rates with its heading, small groups separately, and the reasons for exclusions.
 
     >>> found = Decisions("sex", "everyone", 0.5, [GroupRates("f", 9, 0.5, few=True)], 0.0, None)
@@ -104,7 +111,7 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], settings: AuditSe
     if table.unknown is not None:
         bodies.append(element("tbody", *_rows([table.unknown], table, columns), class_="apart"))
     head = table_head(names[name] for name in columns)
-    excluded = exclusions_sentence(table, settings)
+    excluded = exclusions_sentence(table, settings, about)
     who = noun(table_selected_text(table))
     low = " Low scores are favorable." if table.favorable == "low" else ""
     hints = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="hint")]
@@ -182,12 +189,13 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
         f" Small figures are {confidence_text(record.confidence)} confidence intervals of single figures. The interval "
         "below a table is adjusted for the choice of the smallest ratio."
     )
+    about = record.provenance.about
     for number, table in enumerate(asked):
         if room > 0:
-            parts.append(rates_table(table, table.rates[:room], record.settings, number))
+            parts.append(rates_table(table, table.rates[:room], record.settings, number, about))
         room -= len(table.rates)
     if words.fields:
-        known = {key.strip().lower(): value for key, value in record.provenance.about.items()}
+        known = facts_given(about)
         parts.append(fact_list((name.capitalize(), known.get(name, "not given")) for name in words.fields))
     if standard.named and frontier is not None:
         parts.append(alternatives_table(frontier))

@@ -1,0 +1,255 @@
+"""Verify evidence of an audit: recompute every figure from its counts, and compare every file."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from metrifair import __version__
+from metrifair.api.audit_result import Audit
+from metrifair.api.evidence_writer import derived_files, printed_page, recomputed_record, record_in, released_counts
+from metrifair.auditing.columns import Roles
+from metrifair.auditing.evidence import (
+    AUDIT,
+    COUNTS,
+    MANIFEST,
+    PRINT,
+    SIGNATURE,
+    Check,
+    Files,
+    Manifest,
+    count_figures,
+    different_values,
+    hashes_of,
+    manifest_in,
+    read_files,
+)
+from metrifair.auditing.files import matching
+from metrifair.auditing.formats import ReadOptions
+from metrifair.auditing.state_file import StateParts, parts_of
+from metrifair.auditing.state_rows import count_file
+from metrifair.errors import DataError, MissingBrowser
+from metrifair.problem.values import canonical
+from metrifair.saving.modelfile import from_bytes
+from metrifair.support.provenance import source_files
+from metrifair.support.ssh_signatures import is_signed_by
+from metrifair.wording.evidence import check_text, suppression_checks, verdict_text
+
+PathLike = str | os.PathLike[str]
+
+_DATES = rb"/(?:Creation|Mod)Date \([^)]*\)"  # in a PDF file
+_PRINTED_BY = rb"/(?:Creator|Producer) \([^)]*\)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Verification:
+    """What a verification of evidence found; ``verify`` returns it.
+
+    Parameters
+    ----------
+    checks : sequence of Check
+        Each thing that was verified, with its outcome.
+
+    Examples
+    --------
+    >>> from metrifair.auditing.evidence import Check
+    >>> Verification([Check("files", "agrees", {"files": 7}), Check("missing_file", "differs", {"name": "audit.json"})])
+    1 of 2 checks found a difference.
+    agrees: 7 files have the sha256 of the manifest.
+    DIFFERS: audit.json is missing.
+    """
+
+    checks: Sequence[Check]
+
+    @property
+    def agrees(self) -> bool | None:
+        """True if every check was made and agrees, False if one found a difference, None if one could not be made."""
+        outcomes = {check.outcome for check in self.checks}
+        return False if "differs" in outcomes else None if "unchecked" in outcomes else True
+
+    @property
+    def summary(self) -> Sequence[str]:
+        """The result in one sentence, then one line for each check."""
+        return [verdict_text(self.checks), *map(check_text, self.checks)]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.summary)
+
+
+def verify(path: PathLike, *, data: PathLike | None = None, key: PathLike | None = None) -> Verification:
+    """Verify evidence that ``Audit.to_evidence`` or ``metrifair evidence`` wrote.
+
+    Every file is compared with the manifest. Every figure is recomputed from the counts, with a relative tolerance of
+    1e-9, and the report, the tables and the README are compared with the figures. Without a signature this finds
+    accidents and careless changes: counts and files that were rewritten consistently are found only with ``data`` or
+    ``key``.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The folder of evidence, or a .zip file.
+    data : str or path-like, default=None
+        The audited file. Its sha256 is compared with the manifest, and its rows are counted again.
+    key : str or path-like, default=None
+        The public key (.pub) of whoever should have signed the manifest.
+
+    Returns
+    -------
+    Verification
+        The checks; ``agrees`` is True, False, or None if a check could not be made.
+
+    Raises
+    ------
+    DataError
+        If the evidence, the data or the key cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from metrifair import audit
+    >>> result = audit(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "evidence.zip")
+    ...     result.to_evidence(path, pdf=False)
+    ...     verify(path).agrees
+    True
+    """
+    files = read_files(path)
+    manifest = manifest_in(files)
+    checks = [*_check_hashes(files, manifest), *_check_figures(files, manifest)]
+    checks += _check_signature(files, key)
+    if data is not None:
+        checks += _check_data(files, manifest, data)
+    return Verification([*checks, *suppression_checks(manifest)])
+
+
+def _check_hashes(files: Files, manifest: Manifest) -> Iterator[Check]:
+    found, stated = hashes_of(files), manifest.files
+    problems = {
+        "missing_file": sorted(stated.keys() - found.keys()),
+        "unlisted_file": sorted(found.keys() - stated.keys()),
+        "changed_file": [name for name in found if name in stated and found[name] != stated[name]],
+    }
+    for kind, names in problems.items():
+        for name in names:
+            yield Check(kind, "differs", {"name": name})
+    if found == stated:
+        yield Check("files", "agrees", {"files": len(found)})
+
+
+def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
+    """The figures against the counts, and all other files against the figures."""
+    try:
+        published = json.loads(files[AUDIT])
+        audit = Audit(record_in(files[AUDIT]))
+        parts = parts_of(from_bytes(files[COUNTS]))
+        recomputed = Audit(recomputed_record(parts, manifest))
+        derived = derived_files(audit, parts, manifest, printed=PRINT in files)
+    except (KeyError, TypeError, ValueError) as error:  # DataError and msgspec's errors are ValueErrors
+        yield Check("unusable", "differs", {"problem": str(error)})
+        return
+    stated = msgspec.to_builtins(manifest.provenance)
+    places = sorted(different_values(published.get("provenance"), json.loads(json.dumps(stated))))
+    yield _compared("provenance", places)
+    places = sorted(different_values(published, json.loads(recomputed.to_json())))
+    yield _compared("figures", places, figures=f"{count_figures(published):,}")
+    for name, content in derived.items():
+        if name in files:
+            yield _check_text(name, files[name], content, manifest)
+    if PRINT in files:
+        yield _check_print(files[PRINT], audit, manifest)
+
+
+def _compared(kind: str, places: Sequence[str], **facts: Any) -> Check:
+    return Check(kind, "differs" if places else "agrees", {"places": places, **facts})
+
+
+def _check_text(name: str, published: bytes, derived: bytes, manifest: Manifest) -> Check:
+    if published == derived:
+        return Check("page", "agrees", {"name": name})
+    theirs = manifest.provenance.versions.get("metrifair", "")
+    if theirs != __version__:
+        return Check("page", "unchecked", {"name": name, "theirs": theirs, "ours": __version__})
+    lines = zip_longest(published.splitlines(), derived.splitlines(), fillvalue=b"")
+    at, text = next((at, one) for at, (one, other) in enumerate(lines, 1) if one != other)
+    return Check("page", "differs", {"name": name, "line": at, "text": text[:80].decode(errors="replace")})
+
+
+def _check_print(published: bytes, audit: Audit, manifest: Manifest) -> Check:
+    """Print the page again: but for the dates, the same browser gives the same file."""
+    try:
+        again = printed_page(audit)
+    except MissingBrowser:
+        return Check("browser", "unchecked")
+    if re.sub(_DATES, b"", published) == re.sub(_DATES, b"", again):
+        return Check("print", "agrees")
+    same_browser = re.findall(_PRINTED_BY, published) == re.findall(_PRINTED_BY, again)
+    if same_browser and manifest.platform == platform.platform():
+        return Check("print", "differs")
+    return Check("print", "unchecked")
+
+
+def _check_signature(files: Files, key: PathLike | None) -> Iterator[Check]:
+    if key is not None:
+        signed = SIGNATURE in files and is_signed_by(files[MANIFEST], files[SIGNATURE], key)
+        yield Check("signature", "agrees" if signed else "differs", {"name": Path(key).name})
+    elif SIGNATURE in files:
+        yield Check("signature", "unchecked")
+
+
+def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Check]:
+    """The sha256 of the data, and whether its rows give the counts."""
+    inputs = {file.sha256 for file in manifest.provenance.files}
+    for file in source_files(matching(os.fspath(data)) or [data]):
+        named = {"name": file.name, "sha256": file.sha256}
+        yield Check("data", "agrees" if file.sha256 in inputs else "differs", named)
+    published = parts_of(from_bytes(files[COUNTS]))
+    recounted, suppressed = released_counts(_recounted(manifest, data), manifest.min_cell, manifest.score_digits)
+    ours, theirs = _counts_by_cell(recounted), _counts_by_cell(published)
+    cells = sum(ours.get(cell) != theirs.get(cell) for cell in ours.keys() | theirs.keys())
+    same = not cells and recounted.left_out == published.left_out and suppressed == manifest.suppressed
+    facts = {"name": Path(data).name, "rows": recounted.rows, "left_out": recounted.left_out, "cells": cells}
+    facts |= {"their_rows": published.rows, "their_left_out": published.left_out, "their_cells": len(theirs)}
+    yield Check("recount", "agrees" if same else "differs", facts)
+
+
+def _recounted(manifest: Manifest, data: PathLike) -> StateParts:
+    """The counts of a file, by the columns and parameters of the manifest."""
+    columns, parameters = manifest.provenance.columns, manifest.parameters
+    if not columns.get("score"):
+        raise DataError("cannot be counted: this evidence is of rows in memory, and names no columns", argument="data")
+    alone: dict[str, Any] = {role: next(iter(columns.get(role, ())), None) for role in ("label", "weight")}
+    roles = Roles.named(
+        score=columns["score"][0],
+        group=columns["group"],
+        control=columns.get("control") or None,
+        **alone,
+        **{name: parameters[name] for name in ("cuts", "favorable_decision")},
+    )
+    low, high = parameters["score_range"]
+    state = StateParts(None, (low, high), parameters["threshold"])
+    count_file(state, data, roles, ReadOptions(**manifest.provenance.reading))
+    return state
+
+
+def _counts_by_cell(state: StateParts) -> dict[tuple[object, ...], list[tuple[float, ...]]]:
+    """The counts of each cell, by the canonical values of its groups, strata and label."""
+    counts, found = state.counts, dict[tuple[object, ...], list[tuple[float, ...]]]()
+    if counts is None:
+        return found
+    parts = [counts.bin, counts.low, counts.high, counts.rows, *([counts.weight] if len(counts.weight) else [])]
+    for number, (cell, selected) in enumerate(zip(state.cells, state.selected.tolist(), strict=True)):
+        inside = np.flatnonzero(counts.cell == number)
+        entries = zip(*(np.round(part[inside], 12).tolist() for part in parts), strict=True)
+        found[tuple(map(canonical, cell))] = [(selected,), *entries]
+    return found

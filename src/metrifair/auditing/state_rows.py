@@ -1,0 +1,213 @@
+"""Rows that are counted into a state, from memory, files and tables; and the audit of the counts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metrifair.auditing.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
+from metrifair.auditing.columns import ColumnLevels, Roles, check_some
+from metrifair.auditing.connections import Connected
+from metrifair.auditing.counting import FileRows
+from metrifair.auditing.decisions import at_or_above, number_or_default
+from metrifair.auditing.files import opened
+from metrifair.auditing.formats import AS_USUAL, ReadOptions
+from metrifair.auditing.records import AuditRecord
+from metrifair.auditing.request import Request
+from metrifair.auditing.source import AuditedRows, ColumnSource, MemorySource, audit_source
+from metrifair.auditing.state_file import (
+    Shape,
+    StateParts,
+    StateRows,
+    Value,
+    added,
+    check_few,
+    check_last,
+    check_within,
+    plain,
+)
+from metrifair.errors import DataError, Remedy
+from metrifair.problem.predictions import predictions_of
+from metrifair.problem.problem import Given, problem_of
+from metrifair.problem.tables import codes, columns, levels
+from metrifair.problem.values import band_names
+from metrifair.support.arrays import Floats, Integers
+
+if TYPE_CHECKING:
+    from metrifair.auditing.tables import TableRows
+
+
+def add_rows(parts: StateParts, source: MemorySource) -> None:
+    """Count rows in memory."""
+    y_true, y_pred, sensitive_features = source.y_true, source.y_pred, source.sensitive_features
+    control_features = source.control_features
+    rows = {"y_pred": y_pred, "y_true": y_true}
+    given = Given(y_true, sensitive_features, control_features, source.sample_weight, rows, "y_true")
+    problem = problem_of(given, continuous=False, compared=False)
+    score, _, precision = predictions_of(y_pred, problem)
+    if score.ndim > 1:
+        raise DataError(
+            f"y_pred must be one score for each row, got {score.shape[1]} columns; count one class at a time"
+        )
+    groups = columns("sensitive_features", sensitive_features)
+    controls = {} if control_features is None else columns("control_features", control_features)
+    labels = {} if y_true is None else columns("y_true", y_true)
+    keys = {**groups, **controls, **labels}
+    if len(keys) < len(groups) + len(controls) + len(labels):
+        raise DataError("y_true, sensitive_features and control_features must name different columns")
+    names = tuple(groups), tuple(controls), next(iter(labels), None)
+    shape = Shape(*names, problem.weight is not None, of_last=len(columns("y_pred", y_pred)) == 2)
+    coded = []
+    for name, column in keys.items():
+        known = levels(name, column)
+        coded.append(([plain(value) for value in known], problem.of_kept(codes(name, column, known))))
+    left_out = sum(source.left_out.values())
+    precision = source.precision or precision
+    _add_coded(parts, shape, coded, score, problem.weight, precision=precision, left_out=left_out)
+
+
+def _add_coded(
+    parts: StateParts,
+    shape: Shape,
+    coded: Sequence[tuple[Sequence[Value], Integers]],
+    scores: Floats,
+    weight: Floats | None,
+    *,
+    precision: np.dtype[Any],
+    left_out: int = 0,
+) -> None:
+    """Count rows whose groups, controls and labels are levels and codes (-1: missing); some could not be used."""
+    check_within(scores, parts.score_range)
+    if len(scores) == 0:
+        parts.left_out += left_out
+        return
+    distinct, cell = np.unique(np.array([code for _, code in coded]).T, axis=0, return_inverse=True)
+    check_few(len(distinct))
+    cells = [
+        tuple(None if code < 0 else values[code] for (values, _), code in zip(coded, row, strict=True))
+        for row in distinct.tolist()
+    ]
+    chosen = at_or_above(scores, number_or_default(parts.threshold), precision) * (1.0 if weight is None else weight)
+    counts = StateCounts.of_rows(StateGrid.between(*parts.score_range), scores + 0.0, cell.ravel(), weight)
+    take_counts(parts, shape, cells, np.bincount(cell.ravel(), chosen, len(cells)).astype(np.float64), counts)
+    parts.left_out += left_out
+
+
+def take_counts(
+    parts: StateParts, shape: Shape, cells: Sequence[tuple[Value, ...]], selected: Floats, counts: StateCounts
+) -> None:
+    """Add counts of cells."""
+    parts.shape = shape if parts.shape is None else shape.together(parts.shape)
+    ours = [] if parts.counts is None else [(parts.cells, parts.selected, parts.counts)]
+    parts.cells, parts.selected, parts.counts = added([*ours, (cells, selected, counts)])
+
+
+def parts_of_rows(rows: AuditedRows) -> StateParts:
+    """The counts of the rows of an audit."""
+    source, request = rows.source, rows.request
+    if isinstance(source, StateRows):
+        return source.parts
+    if isinstance(source, ColumnSource):
+        source = source.in_memory()
+    if not isinstance(source, MemorySource):
+        raise DataError(
+            "the rows of this audit are not in memory",
+            remedy="count them with AuditState or metrifair count, or use metrifair evidence, which counts files",
+        )
+    if request.threshold is None or request.threshold == "median":
+        raise DataError(
+            "does not apply to counts",
+            argument="threshold",
+            received=request.threshold,
+            remedy=Remedy("threshold", detail=", a number; a standard such as 'll144' uses the median itself"),
+        )
+    low, high = request.score_range or rows.sample.ends
+    parts = StateParts(None, (low, high if low < high else low + 1.0), request.threshold)
+    add_rows(parts, source)
+    return parts
+
+
+def audit_counts(parts: StateParts, request: Request, seed: int, **facts: Any) -> tuple[AuditRecord, AuditedRows]:
+    """The audit of all rows that were counted, with facts of its provenance."""
+    shape, counts = parts.shape, parts.counts
+    if shape is None or counts is None or not parts.cells:
+        raise DataError("this state holds no rows; add some, or merge it with others")
+    check_last(parts, request)
+    label = [] if shape.label is None else [shape.label]
+    facts = {"columns": {"group": list(shape.groups), "control": list(shape.controls), "label": label}, **facts}
+    request = replace(request, score_range=parts.score_range)
+    return audit_source(StateRows(parts, shape, counts), request, np.random.default_rng(seed), seed=seed, **facts)
+
+
+def count_file(state: StateParts, path: str | os.PathLike[str], roles: Roles, options: ReadOptions = AS_USUAL) -> None:
+    """Add the rows of a file of any size to a state, in one pass; rows that miss something are left out and counted."""
+    with opened(path, options) as source:
+        source.check(roles.by_role)
+        shape = Shape.of(roles, is_text=source.is_text)
+        rows, before, precision = FileRows(source, roles), state.rows, source.precision(roles.score)
+        for used in rows.batches():
+            codes_of = [code.astype(np.int64) - 1 for code in used.codes]
+            coded = list(zip(map(_values, rows.levels), codes_of, strict=True))
+            left_out = used.left_out.total()
+            _add_coded(state, shape, coded, used.scores, used.weight, precision=precision, left_out=left_out)
+        check_some(source.name, roles, state.rows - before)
+
+
+def count_table(state: StateParts, place: Connected, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
+    """Add the rows of a table to a state, counted by the engine that has them: what a file of these rows would add."""
+    from metrifair.auditing.tables import TableRows  # noqa: PLC0415 (files need no narwhals)
+
+    rows = TableRows.of(place, roles, missing=missing)
+    cells = rows.survey(number_or_default(state.threshold))
+    check_within(np.array(cells.ends), state.score_range)
+    grid = StateGrid.between(*state.score_range)
+    for level in rows.levels:
+        if level.cuts is not None and level.name not in roles.cuts:
+            raise DataError(
+                f"the column {level.name!r} has more values than a state holds",
+                remedy=Remedy("cuts", {level.name: ...}, ", the ends of the bands in which it is counted"),
+            )
+    values = [[None, *_values(level)] for level in rows.levels]
+    named = [tuple(own[code] for own, code in zip(values, codes, strict=True)) for codes in rows.cells]
+    take_counts(state, Shape.of(roles), named, cells.selected, _counts(rows, grid))
+    state.left_out += sum(cells.left_out.values())
+
+
+def _values(level: ColumnLevels) -> list[Value]:
+    return [plain(value) for value in (level.values if level.cuts is None else band_names(level.cuts))]
+
+
+def _counts(rows: TableRows, grid: StateGrid) -> StateCounts:
+    """Entries by distinct score, or by bin of the state's grid where there are many."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 (as above)
+
+    frame, sums = rows.counting, {"rows": nw.len()}
+    scaled = (nw.col("score") * grid.scale.inverse - grid.scale.low * grid.scale.inverse) * float(2.0**grid.power)
+    few = len(rows.answer(frame.select("score").unique().head(MOST_ATOMS + 1))) <= MOST_ATOMS
+    if rows.weighted:
+        sums["total"] = nw.col("weight").sum()
+    if few:
+        found, cell = rows.by_cell(frame, ["score"], sums)
+        low = high = found["score"].to_numpy() + 0.0
+        number, within = grid.places(low)
+        within = within * found["rows"].to_numpy()
+    else:
+        fine = ((scaled - scaled.floor()) * float(2**FINE) + 0.5).floor()
+        frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), fine=fine.cast(nw.Int64))
+        sums |= {"low": nw.col("score").min(), "high": nw.col("score").max(), "within": nw.col("fine").sum()}
+        if rows.weighted:
+            frame = frame.with_columns(moment=scaled * nw.col("weight"))
+            sums["moment"] = nw.col("moment").sum()
+        found, cell = rows.by_cell(frame, ["number"], sums)
+        low, high = (found[name].to_numpy() + 0.0 for name in ("low", "high"))
+        number, within = (found[name].to_numpy().astype(np.int64) for name in ("number", "within"))
+    weight = moment = np.zeros(0)
+    if rows.weighted:
+        weight = found["total"].to_numpy().astype(np.float64)
+        moment = weight * grid.scale.positions(low) if few else np.ldexp(found["moment"].to_numpy(), -grid.power)
+    counted: Integers = found["rows"].to_numpy().astype(np.int64)
+    return StateCounts(cell, number, low, high, counted, within.astype(np.int64), weight, moment, few).grouped()

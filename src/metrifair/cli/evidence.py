@@ -1,0 +1,143 @@
+"""`metrifair evidence`, `verify` and `plan`: audits that others can check, and the rows that an audit needs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metrifair.auditing.files import matching
+from metrifair.auditing.formats import ReadOptions
+from metrifair.cli import options, rules
+from metrifair.cli.audit import audit_arguments, check_columns
+from metrifair.cli.help_sections import SectionedCommand
+from metrifair.errors import DataError
+from metrifair.support.provenance import source_files
+
+_DIFFERS, _NOT_CHECKED = 1, 2  # exit codes
+
+
+@click.command(cls=SectionedCommand, short_help="Write an audit as evidence that others can verify.")
+@click.argument("file")
+@options.command_options("evidence")
+@options.REPORT_ABOUT
+@options.READING
+@click.pass_context
+def evidence_command(
+    ctx: click.Context,
+    /,
+    *,
+    file: str,
+    cuts: tuple[tuple[str, list[float]], ...],
+    score_range: tuple[float, float],
+    threshold: float | None,
+    favorable_decision: str | None,
+    standard: Any,
+    references: tuple[str, ...],
+    min_group_share: float,
+    about: options.About,
+    reading: ReadOptions,
+    out: Path,
+    sign: str | None,
+    no_pdf: bool,
+    **asked: Any,
+) -> None:
+    """Audit the scores in FILE and write evidence: report, tables, all figures, counts and a manifest.
+
+    FILE is a file as for audit, of any size. It is counted by group, stratum, label and score. The figures are those of
+    the counts, so that metrifair verify can recompute them. No other column of FILE is in the evidence.
+
+    \b
+    Example:
+      metrifair evidence scores.csv --score p --group sex --label y --about who=me --about why=review --out evidence/
+    """
+    options.check_paths([file], [out])
+    if not matching(file):
+        raise DataError("evidence names its input by sha256, so FILE must be a file or a pattern of files")
+    named = {name: asked.pop(name) for name in ("score", "group", "label", "control", "weight")}
+    check_columns(file, reading, **named)
+    from metrifair.api.evidence_writer import write_evidence
+    from metrifair.api.state import AuditState
+    from metrifair.auditing.columns import Roles
+    from metrifair.auditing.state_rows import count_file
+    from metrifair.cli.console import command_text, console, say, working_with_notes
+    from metrifair.cli.show import show_audit
+
+    released = {name: asked.pop(name) for name in ("min_cell", "score_digits", "crosswalks")}
+    of_rows: dict[str, Any] = {"cuts": options.cuts_asked(cuts), "favorable_decision": favorable_decision}
+    screen = console()
+    with working_with_notes(screen, f"Auditing {file}"):
+        state = AuditState(score_range=score_range, threshold="auto" if threshold is None else threshold)
+        roles = Roles.named(**named, **of_rows)
+        count_file(state, file, roles, reading)
+        found = state.audit(**audit_arguments(ctx, asked, named["group"]))
+        reference = rules.reference_asked(references, named["group"])
+        found = found.rates(standard, reference=reference, min_group_share=min_group_share).audit
+        known: dict[str, Any] = {
+            "files": source_files(matching(file)),
+            "columns": roles.by_role,
+            "reading": reading.changed,
+        }
+        origin = replace(found.provenance, call=command_text(ctx), **known).described(*about)
+        found = replace(found, record=replace(found.record, provenance=origin))
+        published = write_evidence(found, out, **released, sign_with=sign, pdf=not no_pdf, counted_by=of_rows)
+    show_audit(screen, published.record, details=True)
+    say(screen, f"Evidence: {out}")
+
+
+@click.command(short_help="Verify evidence that somebody wrote.")
+@click.argument("evidence")
+@options.command_options("verify")
+@click.pass_context
+def verify_command(
+    ctx: click.Context, /, *, evidence: str, data: str | None, verify_key: str | None, json_to: Path | None
+) -> None:
+    """Verify EVIDENCE, a folder or .zip file of metrifair evidence: recompute every figure and compare every file.
+
+    Without a signature, this finds accidents and careless changes. Counts and files that were rewritten consistently
+    are found only with --data or --verify-key.
+
+    The exit code is 0 if everything agrees, 1 if something differs, and 2 if something could not be checked.
+
+    \b
+    Example:
+      metrifair verify evidence/ --data scores.csv
+    """
+    from metrifair.api.evidence import verify
+    from metrifair.cli.console import console, say, working_with_notes, write_json
+
+    screen = console(stderr=json_to == options.STANDARD_OUTPUT)
+    with working_with_notes(screen, f"Verifying {evidence}"):
+        found = verify(evidence, data=data, key=verify_key)
+    say(screen, *found.summary)
+    if json_to is not None:
+        write_json({"agrees": found.agrees, "checks": [asdict(check) for check in found.checks]}, json_to)
+    if not found.agrees:
+        ctx.exit(_DIFFERS if found.agrees is False else _NOT_CHECKED)
+
+
+@click.command(short_help="Plan how many rows an audit needs.")
+@options.command_options("plan")
+def plan_command(*, gap: float | None, rows: tuple[int, ...], ratio: float, json_to: Path | None, **asked: Any) -> None:
+    """Print the rows of two groups that show a gap of --gap, or the smallest gap that --rows of two groups show.
+
+    \b
+    Examples:
+      metrifair plan --gap 0.1 --comparisons 3
+      metrifair plan --rows 200 --rows 1500 --metric kolmogorov
+    """
+    from metrifair.cli.console import console, say, write_json
+    from metrifair.figures.power import detectable_gap, rows_needed
+    from metrifair.wording.evidence import plan_text
+
+    if (gap is None) == (len(rows) == 0) or len(rows) not in (0, 2):
+        raise click.UsageError("plan takes either --gap, or --rows twice, once for each group")
+    if gap is None:
+        gap = detectable_gap(*rows, **asked)
+    else:
+        rows = rows_needed(gap, ratio=ratio, **asked)
+    say(console(stderr=json_to == options.STANDARD_OUTPUT), plan_text(gap, rows, asked["power"]))
+    if json_to is not None:
+        write_json({"gap": gap, "rows": rows, **asked}, json_to)

@@ -1,0 +1,201 @@
+"""How many rows an audit needs: the power of its tests, in closed form, and what follows from it.
+
+Rates: the two-sided test of equal rates, by the normal approximation. Scores: the two-sided Kolmogorov test, where the
+gap between the distribution functions is largest at the median and falls to 0 on both sides in straight lines. The
+difference of the empirical distribution functions is then a Brownian bridge with a drift, whose probability to cross a
+level is known.
+"""
+
+from __future__ import annotations
+
+from math import ceil, erfc, exp, log, sqrt
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from metrifair.errors import DataError
+from metrifair.figures.certificates import check_confidence
+from metrifair.support.checks import check_integer, check_known, check_number
+from metrifair.support.special import normal_quantile
+
+PlannedMetric: TypeAlias = Literal["rate", "kolmogorov"]
+
+_MOST_ROWS = 2**40
+_HALVINGS = 50  # of an interval: what is left is rounding
+_FAR = 8.0  # a drift with which every sample crosses
+
+
+def rows_needed(
+    gap: float,
+    *,
+    metric: PlannedMetric = "rate",
+    rate: float = 0.5,
+    ratio: float = 1.0,
+    power: float = 0.8,
+    confidence: float = 0.95,
+    comparisons: int = 1,
+) -> tuple[int, int]:
+    """How many rows of each of two groups show a gap with a given probability.
+
+    Parameters
+    ----------
+    gap : float
+        The gap in the population: between two rates, or the Kolmogorov distance between two score distributions.
+    metric : {"rate", "kolmogorov"}, default="rate"
+        What is compared: rates of decisions, or scores.
+    rate : float, default=0.5
+        Mean of both rates; 0.5 needs the most rows. Scores do not use it.
+    ratio : float, default=1.0
+        Rows of the larger group for each row of the smaller one.
+    power : float, default=0.8
+        Probability that the gap is found statistically significant.
+    confidence : float, default=0.95
+        Confidence level of the audit.
+    comparisons : int, default=1
+        Number of comparisons for which the audit adjusts its level (Bonferroni).
+
+    Returns
+    -------
+    tuple of int
+        Rows of the smaller and of the larger group.
+
+    Raises
+    ------
+    DataError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> rows_needed(0.1), rows_needed(0.1, metric="kolmogorov", ratio=2)
+    ((412, 412), (355, 710))
+    """
+    check_number("gap", gap, low=0, high=1)
+    check_number("ratio", ratio, low=1)
+    plan = _Plan.of(metric, rate, power, confidence, comparisons)
+    if gap > plan.largest_gap:
+        raise DataError(f"must be at most {plan.largest_gap:g} at rate {rate:g}", argument="gap", received=gap)
+    low, high = 1, 2
+    while plan.power_at(gap, high, ratio * high) < power:
+        low, high = high, 2 * high
+        if high > _MOST_ROWS:
+            raise DataError("is too small for any number of rows", argument="gap", received=gap)
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = plan.power_at(gap, middle, ratio * middle) >= power
+        low, high = (low, middle) if enough else (middle, high)
+    return high, ceil(ratio * high)
+
+
+def detectable_gap(
+    rows: int,
+    other_rows: int,
+    *,
+    metric: PlannedMetric = "rate",
+    rate: float = 0.5,
+    power: float = 0.8,
+    confidence: float = 0.95,
+    comparisons: int = 1,
+) -> float | None:
+    """The smallest gap that rows of two groups show with a given probability.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of one group.
+    other_rows : int
+        Rows of the other group.
+    metric : {"rate", "kolmogorov"}, default="rate"
+        What is compared: rates of decisions, or scores.
+    rate : float, default=0.5
+        Mean of both rates; 0.5 needs the most rows. Scores do not use it.
+    power : float, default=0.8
+        Probability that the gap is found statistically significant.
+    confidence : float, default=0.95
+        Confidence level of the audit.
+    comparisons : int, default=1
+        Number of comparisons for which the audit adjusts its level (Bonferroni).
+
+    Returns
+    -------
+    float or None
+        The gap; None where no gap is found with this probability.
+
+    Raises
+    ------
+    DataError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> round(detectable_gap(200, 200), 3), round(detectable_gap(200, 200, metric="kolmogorov"), 3)
+    (0.145, 0.154)
+    """
+    for name, value in (("rows", rows), ("other_rows", other_rows)):
+        check_integer(name, value, least=1)
+    plan = _Plan.of(metric, rate, power, confidence, comparisons)
+    low, high = 0.0, plan.largest_gap
+    if plan.power_at(high, rows, other_rows) < power:
+        return None
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        enough = plan.power_at(middle, rows, other_rows) >= power
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+class _Plan(NamedTuple):
+    """The test whose power is computed."""
+
+    metric: PlannedMetric
+    rate: float
+    level: float
+
+    @classmethod
+    def of(cls, metric: PlannedMetric, rate: float, power: float, confidence: float, comparisons: int) -> _Plan:
+        check_known("metric", metric, get_args(PlannedMetric))
+        for name, value in (("rate", rate), ("power", power), ("confidence", confidence)):
+            check_confidence(value, name)
+        check_integer("comparisons", comparisons, least=1)
+        return cls(metric, rate, (1 - confidence) / comparisons)
+
+    @property
+    def largest_gap(self) -> float:
+        """That rates with this mean can have."""
+        return 2 * min(self.rate, 1 - self.rate) if self.metric == "rate" else 1.0
+
+    def power_at(self, gap: float, rows: float, other_rows: float) -> float:
+        """The probability that the test is significant."""
+        if self.metric == "rate":
+            return _rate_power(gap, rows, other_rows, self.rate, self.level)
+        return _kolmogorov_power(gap, rows, other_rows, self.level)
+
+
+def _rate_power(gap: float, rows: float, other_rows: float, rate: float, level: float) -> float:
+    """By the normal approximation, less half a row of either group, as exact tests of whole rows lose it."""
+    low, high = rate - gap / 2, rate + gap / 2
+    pooled = (rows * low + other_rows * high) / (rows + other_rows)
+    equal = sqrt(pooled * (1 - pooled) * (1 / rows + 1 / other_rows))
+    apart = sqrt(low * (1 - low) / rows + high * (1 - high) / other_rows)
+    beyond = gap - (1 / rows + 1 / other_rows) / 2 - normal_quantile(1 - level / 2) * equal
+    return float(beyond > 0) if apart == 0 else _normal(beyond / apart)
+
+
+def _kolmogorov_power(gap: float, rows: float, other_rows: float, level: float) -> float:
+    """That a Brownian bridge with a drift up to the middle and down again crosses the critical value.
+
+    Between its ends and a given value in the middle, the bridge stays below a straight line with a probability that is
+    an exponential function of the distances; its mean over the value in the middle is one of normal integrals.
+    """
+    drift = gap * sqrt(rows * other_rows / (rows + other_rows))  # in the middle
+    if drift > _FAR:
+        return 1.0
+    critical = sqrt(-log(level / 2) / 2)
+    below = critical - drift
+    stays = (
+        _normal(2 * below)
+        - 2 * exp(2 * critical * (critical - 2 * below)) * _normal(2 * (below - critical))
+        + exp(8 * critical * (critical - below)) * _normal(2 * (below - 2 * critical))
+    )
+    return 1 - stays
+
+
+def _normal(x: float) -> float:
+    return erfc(-x / sqrt(2)) / 2

@@ -1,0 +1,179 @@
+"""The words of an evidence folder: its README, and what a verification found."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from metrifair.auditing.evidence import AUDIT, COUNTS, MANIFEST, PAGE, PRINT, SIGNATURE, TOLERANCE, Check, Manifest
+from metrifair.auditing.notes import release_notes
+from metrifair.auditing.records import AuditRecord
+from metrifair.wording.crosswalks import crosswalk_named
+from metrifair.wording.notes import note_text
+from metrifair.wording.numbers import listed, points_text
+from metrifair.wording.provenance import provenance_lines
+from metrifair.wording.rates import NO_VERDICT
+from metrifair.wording.summary import audit_summary
+
+_WIDTH = 100
+_MOST_LISTED = 5  # figures of a check
+
+_CONTENT = {
+    PAGE: "The report. Open it in any browser; it needs no network.",
+    PRINT: "The same report, printed.",
+    "tables/": "Findings, rates and figures by group as csv files.",
+    AUDIT: "All figures, as JSON.",
+    COUNTS: "Counts by group, stratum, label and score, from which all figures were computed.",
+    MANIFEST: "The sha256 of every file and of the inputs, the command, all parameters, versions and time.",
+    SIGNATURE: "Who signed the manifest, if anyone did: a signature by ssh-keygen.",
+}
+
+_TEMPLATES: Mapping[str, Mapping[str, str]] = {
+    "files": {"agrees": "{files} files have the sha256 of the manifest."},
+    "missing_file": {"differs": "{name} is missing."},
+    "unlisted_file": {"differs": "{name} is not in the manifest."},
+    "changed_file": {"differs": "{name} does not have the sha256 of the manifest."},
+    "provenance": {
+        "agrees": "The manifest and audit.json name the same inputs, command, seed, versions and time.",
+        "differs": "The manifest and audit.json differ in {places}.",
+    },
+    "figures": {
+        "agrees": "{figures} figures of audit.json were recomputed from counts.state (relative tolerance {tolerance}).",
+        "differs": "audit.json differs from what counts.state gives in {count} places: {places}.",
+    },
+    "unusable": {"differs": "The figures cannot be recomputed from these files: {problem}"},
+    "page": {
+        "agrees": "{name} is the same, written again from audit.json and the manifest.",
+        "differs": "{name} is not what audit.json and the manifest give. It first differs in line {line}: {text}",
+        "unchecked": "{name} was written by metrifair {theirs}. Verify it with that version; this one is {ours}.",
+    },
+    "print": {
+        "agrees": "report.pdf is a print of report.html.",
+        "differs": "report.pdf is not a print of report.html.",
+        "unchecked": "report.pdf was printed by another browser or system, so it cannot be compared.",
+    },
+    "browser": {"unchecked": "report.pdf cannot be compared without Chromium or Google Chrome."},
+    "data": {
+        "agrees": "{name} has the sha256 of the manifest.",
+        "differs": "{name} is not an input of the manifest. Its sha256 is {sha256}.",
+    },
+    "recount": {
+        "agrees": "The {rows:,} rows of {name} give the counts of counts.state.",
+        "differs": "{name} has {rows:,} rows and {left_out:,} excluded, in place of {their_rows:,} and "
+        "{their_left_out:,}. {cells} of {their_cells} cells (groups, strata and label) have other counts.",
+    },
+    "signature": {
+        "agrees": "The manifest is signed by the key in {name}.",
+        "differs": "The manifest is not signed by the key in {name}.",
+        "unchecked": "The manifest is signed; pass the public key of the signer to check by whom.",
+    },
+    "suppressed": {"withheld": "Cannot be recomputed: figures of {column} {values}."},
+}
+
+_WORDS = {"agrees": "agrees", "differs": "DIFFERS", "unchecked": "not checked", "withheld": "withheld"}
+
+
+def check_text(check: Check) -> str:
+    """What one check found, as a line.
+
+    >>> check_text(Check("recount", "agrees", {"rows": 120, "name": "scores.csv"}))
+    'agrees: The 120 rows of scores.csv give the counts of counts.state.'
+    """
+    facts = dict(check.facts)
+    if "places" in facts:
+        more = len(facts["places"]) - _MOST_LISTED
+        facts["count"] = len(facts["places"])
+        facts["places"] = ", ".join(facts["places"][:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+    text = _TEMPLATES[check.kind][check.outcome].format(tolerance=f"{TOLERANCE:g}", **facts)
+    return f"{_WORDS[check.outcome]}: {text}"
+
+
+def verdict_text(checks: Sequence[Check]) -> str:
+    """The result of all checks in one sentence.
+
+    >>> verdict_text([Check("print", "unchecked"), Check("provenance", "agrees")])
+    'Nothing differs, but 1 of 2 checks could not be made.'
+    """
+    made = [check for check in checks if check.outcome != "withheld"]
+    differs, unchecked = (sum(check.outcome == one for check in made) for one in ("differs", "unchecked"))
+    if differs:
+        return f"{differs} of {len(made)} checks found a difference."
+    if unchecked:
+        return f"Nothing differs, but {unchecked} of {len(made)} checks could not be made."
+    return f"The evidence agrees in all {len(made)} checks."
+
+
+def plan_text(gap: float | None, rows: Sequence[int], power: float) -> str:
+    """How many rows show which gap.
+
+    >>> plan_text(0.1, (412, 824), 0.8)
+    'With 412 and 824 rows, a gap of 10.0 points is found with a probability of 80%.'
+    """
+    groups = " and ".join(f"{one:,}" for one in rows)
+    if gap is None:
+        return f"With {groups} rows, no gap is found with a probability of {100 * power:g}%."
+    return f"With {groups} rows, a gap of {points_text(gap)} is found with a probability of {100 * power:g}%."
+
+
+def readme_text(record: AuditRecord, manifest: Manifest, names: Iterable[str], single: tuple[int, int]) -> str:
+    """The README of an evidence folder with files of these names; ``single``: counts of one row, and all counts."""
+    present = {name.partition("/")[0] for name in names} | {MANIFEST, SIGNATURE}
+    files = [f"{name:18} {text}" for name, text in _CONTENT.items() if name.rstrip("/") in present]
+    released = {"min_cell": manifest.min_cell, "score_digits": manifest.score_digits}
+    parts = [
+        ("WHAT WAS MEASURED", [*audit_summary(record), NO_VERDICT]),
+        ("ON WHAT", [f"{name}: {text}" for name, text in provenance_lines(manifest.provenance)]),
+        ("WHAT IS NOT HERE", _absent(manifest, single)),
+        ("FILES", files),
+        (
+            "PARAMETERS",
+            [f"{name} = {json.dumps(value)}" for name, value in {**manifest.parameters, **released}.items()],
+        ),
+        ("PLATFORM", [manifest.platform]),
+        *(_crosswalk_part(name) for name in manifest.crosswalks),
+        (
+            "HOW TO VERIFY",
+            [
+                "pip install 'metrifair[cli]', then: metrifair verify FOLDER [--data FILE] [--verify-key KEY.pub]",
+                "It checks every sha256, recomputes every figure from counts.state, and compares report and tables.",
+                "Without a signature, verification finds accidents and careless changes.",
+                "Counts and files that were rewritten consistently are found only with --data or a signature.",
+            ],
+        ),
+    ]
+    title = manifest.provenance.title or "Fairness audit: evidence"
+    lines = [title, "=" * len(title)]
+    for heading, sentences in parts:
+        lines += ["", heading, *(line for sentence in sentences for line in _wrapped(sentence))]
+    return "\n".join(lines) + "\n"
+
+
+def _absent(manifest: Manifest, single: tuple[int, int]) -> list[str]:
+    sentences = [
+        "Neither the inputs, which are named by their sha256, nor any column beyond groups, strata, label and score.",
+        f"{single[0]:,} of the {single[1]:,} counts in counts.state are of a single row.",
+    ]
+    if manifest.score_digits is None:
+        sentences[-1] += " Rounded scores (--score-digits) have fewer such counts."
+    sentences += map(note_text, release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits))
+    return [*sentences, "No statement about causes of a gap, and none about rows that were not audited."]
+
+
+def suppression_checks(manifest: Manifest) -> list[Check]:
+    """The figures that nobody can recompute from what was released, by column."""
+    return [
+        Check("suppressed", "withheld", {"column": column, "values": listed(list(map(str, values)))})
+        for column, values in manifest.suppressed.items()
+    ]
+
+
+def _crosswalk_part(name: str) -> tuple[str, list[str]]:
+    table = crosswalk_named(name)
+    items = [f"{one['item']}: {one['figure']} ({one['place']})" for one in table.items]
+    return f"CROSSWALK: {table.title}", [f"{table.note} Source: {table.source} ({table.date}).", *items]
+
+
+def _wrapped(sentence: Any) -> list[str]:
+    return textwrap.wrap(str(sentence), _WIDTH, initial_indent="  ", subsequent_indent="    ") or [""]

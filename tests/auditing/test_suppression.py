@@ -1,0 +1,151 @@
+"""Suppressed cells: none is small, and no linear combination of what is released gives one."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.random import Generator
+
+from metrifair import AuditOptions, AuditState, audit
+from metrifair.api.evidence import verify
+from metrifair.auditing.state_file import Shape
+from metrifair.auditing.suppression import suppressed_values, with_rounded_scores, without_small_cells
+from metrifair.errors import DataError
+
+KEYS = ("sex", "race", "region", "y")
+
+
+def table_of(rng: Generator, rows: int, *, strata: bool, missing: bool) -> pl.DataFrame:
+    """People of common and of rare groups, some of no known race."""
+    race = rng.choice(["a", "b", "c", "d", "e", "f"], rows, p=[0.5, 0.3, 0.1, 0.05, 0.03, 0.02]).astype(object)
+    race[rng.random(rows) < (0.05 if missing else 0.0)] = None
+    columns = {
+        "p": rng.random(rows).round(3),
+        "sex": rng.choice(["f", "m"], rows),
+        "race": race.tolist(),
+        "region": rng.choice(["north", "south", "isle"], rows, p=[0.5, 0.47, 0.03]) if strata else ["all"] * rows,
+        "y": rng.integers(0, 2, rows),
+    }
+    return pl.DataFrame(columns)
+
+
+def counted(table: pl.DataFrame) -> AuditState:
+    return AuditState().add(
+        table["y"], table["p"], sensitive_features=table[["sex", "race"]], control_features=table[["region"]]
+    )
+
+
+def sizes(state: Any) -> dict[tuple[Any, ...], int]:
+    rows = np.bincount(state.counts.cell, state.counts.rows, len(state.cells))
+    return dict(zip(state.cells, rows.astype(int).tolist(), strict=True))
+
+
+def derivable(known: np.ndarray) -> np.ndarray:
+    """Which unknowns every solution of the equations with these coefficients has in common."""
+    _, values, directions = np.linalg.svd(known, full_matrices=True)
+    free = directions[int((values > 1e-9).sum()) :]  # along which solutions differ
+    return np.abs(free).max(axis=0, initial=0.0) < 1e-9
+
+
+SETTINGS = list(product(range(8), [False, True], [False, True]))
+
+
+@pytest.mark.parametrize(("seed", "strata", "missing"), SETTINGS)
+def test_no_suppressed_cell_can_be_derived(seed: int, strata: bool, missing: bool) -> None:
+    table = table_of(np.random.default_rng(seed), 1500, strata=strata, missing=missing)
+    before = counted(table)
+    after, suppressed = without_small_cells(before, 10)
+    cells, released = list(sizes(before)), sizes(after)
+    assert min(released.values()) >= 10
+    assert sum(released.values()) + after.withheld == len(table)
+
+    # Everything that is released: each cell of the counts, any sum of them, and the number of rows that are withheld.
+    def inside(cell: tuple[Any, ...], into: tuple[Any, ...]) -> bool:
+        hidden = [value in suppressed.get(name, ()) for name, value in zip(KEYS, cell, strict=True)]
+        return not hidden[2] and into == tuple(
+            None if gone else value for gone, value in zip(hidden, cell, strict=True)
+        )
+
+    equations = [[float(inside(cell, into)) for cell in cells] for into in released]
+    withheld = [float(cell[2] in suppressed.get("region", ())) for cell in cells]
+    known = np.array([*equations, withheld, [1.0] * len(cells)])
+    amounts = np.array([sizes(before)[cell] for cell in cells])
+    totals = [*released.values(), after.withheld, len(table)]
+    assert (known @ amounts == totals).all()
+    found = derivable(known)
+    hidden = np.array([any(cell[at] in suppressed.get(name, ()) for at, name in enumerate(KEYS)) for cell in cells])
+    assert hidden.any()
+    assert (amounts < 10).any()
+    assert not found[hidden | (amounts < 10)].any()
+    assert found[~hidden & ~np.array([None in cell for cell in cells])].all()  # the others are as they were
+
+
+def test_a_suppressed_cell_is_not_released_alone_under_another_name() -> None:
+    """Rows of a missing group hide the small cell of x, with label 1, but not its large one, with label 0."""
+    sizes = {("x", 1): 3, (None, 1): 50, ("x", 0): 40, ("d", 0): 60, ("d", 1): 60, ("f", 0): 90, ("m", 0): 80}
+    shape = Shape(groups=("sex",), label="y")
+    assert suppressed_values({**sizes, ("f", 1): 70, ("m", 1): 75}, shape, 10) == {"sex": {"x", "d"}}
+
+
+def test_a_cell_that_stands_alone_would_be_derived() -> None:
+    """The oracle above sees what the suppression of single cells would give away."""
+    assert derivable(np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])).tolist() == [True, False, False]
+    assert derivable(np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])).tolist() == [False, False, True]
+
+
+def test_figures_of_other_attributes_stay_those_of_all_rows() -> None:
+    table = table_of(np.random.default_rng(0), 1500, strata=False, missing=False)
+    after, suppressed = without_small_cells(counted(table), 10)
+    assert set(suppressed) == {"race"}
+    options = AuditOptions(resamples=0, permutations=0)
+    found = after.audit(options=options, random_state=0)
+    whole = counted(table).audit(options=options, random_state=0)
+
+    def by_sex(one: Any) -> dict[Any, float]:
+        return {(f.criterion, f.within, f.metric): f.value for f in one.findings if f.attribute == "sex"}
+
+    assert by_sex(found) == by_sex(whole)
+    shown = {group for finding in found.findings if finding.attribute == "race" for group in finding.groups}
+    assert shown == {"a", "b", "c", "d", "e", "f"} - set(suppressed["race"])
+
+
+def test_where_no_two_groups_would_be_left_the_number_is_refused() -> None:
+    state = AuditState().add([0, 1] * 8, np.linspace(0, 1, 16), sensitive_features=["f"] * 13 + ["m"] * 3)
+    with pytest.raises(DataError, match="min_cell 5 leaves too few groups or strata of 'sensitive_features'"):
+        without_small_cells(state, 5)
+
+
+@pytest.mark.parametrize("digits", [0, 1, 2, 9])
+def test_rounded_scores_are_counted_as_rounded_rows_are(digits: int) -> None:
+    rng = np.random.default_rng(0)
+    scores, sex, weight = rng.random(500), rng.choice(["f", "m"], 500), rng.random(500)
+    for weights in (None, weight):
+        state = AuditState().add(None, scores, sensitive_features=sex, sample_weight=weights)
+        rounded = with_rounded_scores(state, digits)
+        same = AuditState().add(None, scores.round(digits), sensitive_features=sex, sample_weight=weights)
+        assert rounded.selected.tolist() == state.selected.tolist()
+        for name in ("cell", "bin", "low", "high", "rows", "within", "weight", "moment"):
+            np.testing.assert_allclose(getattr(rounded.counts, name), getattr(same.counts, name), rtol=1e-12)
+
+
+def test_what_is_suppressed_is_said_on_every_page_and_by_verify(tmp_path: Path) -> None:
+    table = table_of(np.random.default_rng(1), 1500, strata=False, missing=False)
+    options = AuditOptions(resamples=20, permutations=0)
+    made = audit(table["y"], table["p"], sensitive_features=table[["sex", "race"]], options=options, random_state=0)
+    made.to_evidence(tmp_path / "evidence", min_cell=10, score_digits=2, pdf=False)
+    found = verify(tmp_path / "evidence")
+    assert found.agrees is True
+    withheld = [check for check in found.checks if check.outcome == "withheld"]
+    assert [check.facts["column"] for check in withheld] == ["race"]
+    for name in ("README.txt", "report.html"):
+        text = (tmp_path / "evidence" / name).read_text()
+        assert "Suppressed: race" in " ".join(text.split())
+        assert "scores rounded to 2 digits" in " ".join(text.split())
+    state = AuditState.load(tmp_path / "evidence" / "counts.state")
+    assert min(sizes(state).values()) >= 10
+    assert set(state.counts.low.tolist()) <= {round(number / 100, 2) for number in range(101)}
