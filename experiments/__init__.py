@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from pathlib import Path
 
 NAMES = (
@@ -24,18 +25,26 @@ NAMES = (
     "continuous",
 )
 ALONE = ("choice", "duel")
-"""Not part of ``"all"``: one has splits of its own, one installs other libraries in an environment of their own."""
+"""Not part of ``"all"``: one has splits of its own, one compares us with other libraries, from wheels."""
 
 
 def reproduce(
-    name: str, *, protocol: str = "corrected", seeds: int = 10, quick: bool = False, out: Path, n_jobs: int = 1
+    name: str,
+    *,
+    protocol: str = "corrected",
+    seeds: int = 10,
+    quick: bool = False,
+    out: Path,
+    n_jobs: int = 1,
+    parts: tuple[str, str, float, Path | None] = ("", "", inf, None),
 ) -> None:
     """Run an experiment, or ``"all"``, and write its points, table, figure and page into the folder ``out``.
 
     ``protocol`` is ``"published"`` (what the authors' code did) or ``"corrected"`` (what the text means). ``quick``
     runs two seeds, few strengths and few epochs. Finished work is noted in ``out`` and never done again,
     unless the sources of the library or of the experiment have changed.
-    Tables of several methods are filled by ``n_jobs`` processes at once.
+    Tables of several methods are filled by ``n_jobs`` processes at once. ``parts`` are the sets, splits, minutes and
+    wheels of the duel, as the command line writes them.
 
     >>> reproduce("clasification", out=Path("results"))
     Traceback (most recent call last):
@@ -60,7 +69,7 @@ def reproduce(
         "boosting": partial(boosting.run, n_jobs=n_jobs),
         "continuous": partial(continuous.run, n_jobs=n_jobs),
         "choice": partial(choice.run, n_jobs=n_jobs),
-        "duel": partial(duel.run, n_jobs=n_jobs),
+        "duel": partial(duel.run, n_jobs=n_jobs, parts=duel.Parts.of(*parts)),
     }
     for one in NAMES if name == "all" else (name,):
         run = alone[one] if one in alone else partial(comparisons.run, one, n_jobs=n_jobs)

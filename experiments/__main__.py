@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 from experiments import ALONE, NAMES, reproduce
@@ -34,11 +35,22 @@ def main(arguments: Sequence[str]) -> None:
         help="folder for points, tables, figures and pages (default: results); finished work in it is not done again, "
         "unless the library's sources have changed",
     )
+    duel = parser.add_argument_group("duel", "parts of the duel, which goes on where it was stopped")
+    duel.add_argument("--sets", default="", help="data sets, such as drug,compas (default: all)")
+    duel.add_argument("--splits", default="", help="splits, such as 0-4 or 0,3 (default: all)")
+    duel.add_argument("--minutes", type=float, default=inf, help="begin no task after so many minutes")
+    duel.add_argument("--wheels", type=Path, help="folder with the wheels of the other libraries")
     asked = parser.parse_args(arguments)
     begun = time.time()
     try:
         reproduce(
-            asked.name, protocol=asked.protocol, seeds=asked.seeds, quick=asked.quick, n_jobs=asked.jobs, out=asked.out
+            asked.name,
+            protocol=asked.protocol,
+            seeds=asked.seeds,
+            quick=asked.quick,
+            n_jobs=asked.jobs,
+            out=asked.out,
+            parts=(asked.sets, asked.splits, asked.minutes, asked.wheels),
         )
     except (DataError, MissingExtra) as error:
         parser.error(" ".join([str(error), *getattr(error, "__notes__", [])]))

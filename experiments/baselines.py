@@ -249,7 +249,7 @@ def _sinkhorn(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     return _stack(case, splits, effort, method="sinkhorn", model=model, strengths=strengths)
 
 
-def _without_a_knob(method: str, model: Callable[..., Any]) -> Baseline:
+def _without_a_strength(method: str, model: Callable[..., Any]) -> Baseline:
     """A method that is ``model`` of the base network's parameters, and has no strength."""
 
     def work(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
@@ -292,10 +292,10 @@ BASELINES: dict[str, tuple[Baseline, ...]] = {
     "classification": _AGAINST_CLASSIFIERS,
     "equal-opportunity": _AGAINST_CLASSIFIERS,
     "preprocessing": (
-        _without_a_knob("label-bias", lambda **network: LabelBiasClassifier(FairClassifier(0.0, **network))),
-        _without_a_knob("fairbatch", FairBatchClassifier),
-        _without_a_knob("massaging", lambda **network: MassagingClassifier(FairClassifier(0.0, **network))),
-        _without_a_knob("reweighing", lambda **network: ReweighingClassifier(FairClassifier(0.0, **network))),
+        _without_a_strength("label-bias", lambda **network: LabelBiasClassifier(FairClassifier(0.0, **network))),
+        _without_a_strength("fairbatch", FairBatchClassifier),
+        _without_a_strength("massaging", lambda **network: MassagingClassifier(FairClassifier(0.0, **network))),
+        _without_a_strength("reweighing", lambda **network: ReweighingClassifier(FairClassifier(0.0, **network))),
     ),
     "postprocessing": (Baseline("xian", _xian, either=True),),
 }

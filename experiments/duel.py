@@ -1,401 +1,344 @@
-"""Our families against other libraries' methods: same splits, same base models, strengths chosen on validation rows.
+"""One call of ours against other libraries' methods, by a protocol that is fixed before it is run.
 
-Peers run in an environment of their own (``build/peers``), which the first call makes: their pins do not touch ours.
-What is done is kept split by split, so that a call that was stopped goes on where it was.
+``duel_protocol.toml`` is the protocol. Every task (a method on some rows of a split) is kept in a file when it is done,
+so that a command that was stopped goes on where it was, and parts of the duel can be run one after the other::
+
+    python -m experiments duel --sets drug,compas --splits 0-4 --jobs 16 --minutes 9 --wheels WHEELS
+
+Data files are read from METRIFAIR_DATA, and the other libraries are installed from wheels: no network is needed.
 """
 
 from __future__ import annotations
 
-import inspect
+import hashlib
 import json
+import multiprocessing
+import os
 import subprocess
 import sys
 import time
+import tomllib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+import torch
+from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from experiments import peers
-from experiments.comparisons import sampling_floor
-from experiments.data import Source, source
-from experiments.page import Page, TextTable, circumstances, write_page
+from experiments.data import load
+from experiments.duel_tables import CONSTANT, OURS, OURS_BLIND, PROTOCOL_FILE, Entry, duel_page, entries_of
+from experiments.page import circumstances, write_page
 from experiments.runs import sources
 from experiments.settings import Effort, Protocol
-from metrifair import BarycenterPostprocessor, FairClassifier, ThresholdPostprocessor, kolmogorov_distance
-from metrifair.estimators import fit_stack
+from metrifair import DataError, Frontier, frontier
+from metrifair.support.checks import check_known, groups_if_asked
 from metrifair.support.files import write_file
-from metrifair.support.parallel import spread
 
-SETS = ("compas", "drug", "communities", "mortgage", "adult")
-PACKAGES = ("torch", "scikit-learn", "pandas", "fairlearn", "fairret", "equipy", "error-parity")
-STRENGTHS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1_000.0)
-ASIDE = 0.25  # of the training rows, to choose by
-NEEDS_GROUP = frozenset(
-    {"fairlearn ThresholdOptimizer", "error-parity", "equipy", "ours, barycenter", "ours, thresholds"}
-)
-PLAIN = "logistic regression"
-OURS = ("ours, linear", "ours, network", "ours, barycenter, blind", "ours, thresholds, blind")
+ALL_ROWS = -1  # the part of a task that trains on all training rows and predicts the test rows
 
 
-_RULES = (
-    "Our families and other libraries' methods on the same splits. A quarter of the training rows is set aside; every "
-    "method's knob is the one with the best utility there, among those that keep the bound there, on top of which "
-    "comes what two samples of one distribution are apart on average. The model that is the same for everyone is "
-    "granted to all. Figures are of test rows. Features do not hold the group and are standardized. Base models: a "
-    "logistic regression (linear), or a network of 16 units."
-)
-_PEERS = (
-    "Penalties of fairret and of FFB (DiffDP, HSIC: by its formulas, its package is not on PyPI) are trained by a "
-    "plain PyTorch loop with as many steps of Adam, as large batches (HSIC, which looks at all pairs: of at most 512 "
-    "rows) and the same learning rate as our networks have. "
-    "Reductions, thresholds and equipy stand around scikit-learn's logistic regression. Nothing but the knob was "
-    "tuned, ours or theirs."
-)
-_ENTRIES = (
-    "Entries: utility / gap, mean over splits, in brackets the standard error in units of the last digit. Adult has "
-    "one prescribed test set, of which only the validation rows are drawn anew. Who won: the best of ours and the best "
-    "of the others by their test figures, among those that keep to the bound there on average; a difference, paired by "
-    "split, counts from one standard error on, and is no victory where there is one split."
-)
-_CHOICE = (
-    "Which knob is chosen depends on few validation rows (52 to 70 of mortgage's smaller group), and who misses the "
-    "bound by a hair counts for nothing. The last table leaves the choice out: each method has the knob with the "
-    "best mean utility on test rows, among those whose mean gap keeps to the bound there. It was added after the "
-    "others had been seen, and explains them; it is no second verdict. Whoever has many knobs has "
-    "more to pick from (GridSearch 21, our models 10, penalties 7, post-processors 5, ExponentiatedGradient 4)."
-)
+class Parts(NamedTuple):
+    """Which parts of the duel are run, for how long tasks are begun, and where the other libraries' wheels are."""
+
+    sets: tuple[str, ...] = ()  # none: all
+    splits: tuple[int, ...] = ()  # none: all
+    minutes: float = float("inf")
+    wheels: Path | None = None
+
+    @classmethod
+    def of(cls, sets: str, splits: str, minutes: float, wheels: Path | None) -> Parts:
+        """The parts as the command line writes them: "drug,compas" and "0-4,7".
+
+        >>> Parts.of("drug,compas", "0-2,7", 9.0, None)[:2]
+        (('drug', 'compas'), (0, 1, 2, 7))
+        """
+        ends = [[int(end) for end in part.split("-")] for part in splits.split(",") if part]
+        listed = tuple(split for first, *last in ends for split in range(first, (last or [first])[0] + 1))
+        return cls(tuple(filter(None, sets.split(","))), listed, minutes, wheels)
 
 
-class Contest(NamedTuple):
-    """What is asked for: the best utility with a gap of at most so much."""
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The protocol, and whether only a sketch of it is run."""
 
-    title: str
-    utility: str
-    gap: str
-    bound: float
+    text: str
+    quick: bool = False
 
-
-CONTESTS = (
-    Contest("Decisions: accuracy, where the groups' rates differ by at most 0.05", "accuracy", "rates", 0.05),
-    Contest("Scores: AUC, where the Kolmogorov distance is at most 0.1", "auc", "kolmogorov", 0.1),
-)
-
-
-def allowed(contest: Contest, a: Any) -> float:
-    """The bound, and on top of it what two samples of one distribution as large as these are apart on average."""
-    left, right = (int((a == group).sum()) for group in (0, 1))
-    if contest.gap == "kolmogorov":
-        return contest.bound + sampling_floor(left, right)
-    return contest.bound + float(np.sqrt(2 / np.pi * 0.25 * (1 / left + 1 / right)))
-
-
-class Judged(NamedTuple):
-    """Figures of one model on one part of the rows."""
-
-    accuracy: float
-    auc: float
-    rates: float
-    kolmogorov: float
-
-
-class Entry(NamedTuple):
-    """What a method reached in a contest on the test rows of one split, chosen on its validation rows."""
-
-    data: str
-    seed: int
-    method: str
-    contest: Contest
-    test: Judged
-    most: float  # that the gap may be on these rows
-
-
-Knobs = dict[tuple[str, str], dict[str, dict[int, Judged]]]
-"""What is reached on test rows: by set and method, by knob, by split."""
-
-
-def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1, python: Path | None = None) -> None:
-    """Write the page; ``python`` is that of the peers, in an environment that is made where none is given."""
-    folder = out / "duel"
-    folder.mkdir(parents=True, exist_ok=True)
-    arrays = folder / "arrays.npz"
-    write_splits(arrays, source(effort), effort)
-    python, missing = (python, []) if python is not None else peers_environment(Path("build/peers"))
-    command = [str(python), str(Path(peers.__file__)), str(arrays), str(folder / "peers.npz"), str(n_jobs)]
-    subprocess.run(command, check=True)
-    write_ours(arrays, folder / "ours.npz", n_jobs=n_jobs)
-    write_entries(folder, folder / "entries.json")
-    notes = [*missing, *circumstances(effort, processes=n_jobs)]
-    write_page(duel_page(folder / "entries.json", notes=notes), out, "duel")
-
-
-def write_splits(path: Path, known: Source, effort: Effort) -> None:
-    """Features without the group, in units of the training rows, labels, groups, and what is each row's part."""
-    arrays: dict[str, Any] = {}
-    for name in SETS[:2] if effort.quick else SETS:
-        splits = known(name, "standard")
-        for seed in effort.seeds[: 3 if splits.prescribed else None]:
-            order = np.random.default_rng(seed).permutation(splits.train[seed])
-            aside, train = np.split(order, [round(ASIDE * len(order))])
-            rows = np.concatenate([train, aside, splits.test[seed]])
-            x = splits.without_group
-            mean, spread = x[train].mean(0), x[train].std(0)
-            own = {
-                "x": ((x[rows] - mean) / np.where(spread > 0, spread, 1.0)),
-                "y": splits.y[rows],
-                "a": splits.a[rows],
-                "train": np.arange(len(rows)) < len(train),
-                "test": np.arange(len(rows)) >= len(order),
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """The protocol's values; in a sketch, with fewer sets, splits, folds and strengths."""
+        values: dict[str, Any] = tomllib.loads(self.text)
+        if self.quick:
+            values["data"] |= {name: values["quick"][name] for name in ("sets", "splits", "folds")}
+            values["methods"] = {name: values["methods"][name] for name in values["quick"]["methods"]}
+            values["strengths"]["grid"] = 5
+            values["strengths"] |= {
+                name: own[::4] for name, own in values["strengths"].items() if isinstance(own, list)
             }
-            arrays |= {f"{name}/{seed}/{key}": value for key, value in own.items()}
-    np.savez_compressed(path, **arrays)
+        return values
+
+    def cases(self, parts: Parts) -> list[Case]:
+        """The splits of the parts that are asked for."""
+        data = self.protocol["data"]
+        for name in parts.sets:
+            check_known("sets", name, data["sets"])
+        return [
+            Case(name, split)
+            for split in range(data["splits"])
+            for name in data["sets"]
+            if name in (parts.sets or data["sets"]) and split in (parts.splits or range(data["splits"]))
+            if name not in data["prescribed"] or split < data["drawings"]
+        ]
+
+    def tasks(self, case: Case) -> list[Task]:
+        """Ours in every contest; every method on every fold, and on all training rows."""
+        protocol = self.protocol
+        folds = [*range(protocol["data"]["folds"]), ALL_ROWS]
+        ours = [Task(case, OURS, contest) for contest in range(len(protocol["contests"]))]
+        return [*ours, *(Task(case, method, part) for method in protocol["methods"] for part in folds)]
 
 
-def peers_environment(folder: Path) -> tuple[Path, list[str]]:
-    """The Python of an environment with the peers in it, and what could not be installed there."""
-    python, missing = folder / "bin" / "python", []
-    pip = [str(python), "-m", "pip"]
-    # An environment that was being made when someone stopped it has a Python and no pip.
-    if not python.exists() or subprocess.run([*pip, "--version"], check=False, capture_output=True).returncode:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-    for package in PACKAGES:
-        # One by one: what does not install must not keep the others away.
-        done = subprocess.run([*pip, "install", "-q", package], check=False)
-        if done.returncode:
-            missing.append(f"{package} could not be installed.")
-    return python, missing
+class Case(NamedTuple):
+    """One split of a data set."""
+
+    name: str
+    split: int
 
 
-# --- ours -----------------------------------------------------------------------------------------------------------
+class Task(NamedTuple):
+    """One method on one part of a split: a fold, all training rows, or, of ours, a contest."""
+
+    case: Case
+    method: str
+    part: int
+
+    @property
+    def file_name(self) -> str:
+        """What its file begins with."""
+        method = "".join(letter if letter.isalnum() else "-" for letter in self.method)
+        return f"{self.case.name}-{self.case.split}-{method}-{self.part}"
 
 
-def write_ours(arrays: Path, found: Path, *, n_jobs: int = 1) -> None:
-    """What our families say of the rows that they were not trained on, as the peers' file has it."""
-    cases = peers.read_cases(arrays)
-    code = f"{inspect.getsource(sys.modules[__name__])} {sources()}"
-
-    def compete(rows: peers.Rows, case: str) -> peers.Part:
-        models: dict[str, Any] = {}
-        took: dict[str, float] = {}
-        start = time.perf_counter()
-        for method, knob, score, decision in _ours(*rows):
-            models[f"{case}/{method}/{knob:g}"] = np.stack([score, decision])
-            now = time.perf_counter()
-            took[f"{case}/{method}"] = took.get(f"{case}/{method}", 0.0) + now - start
-            start = now
-        return peers.Part(models, {}, took)
-
-    def work(place: int) -> peers.Part:
-        case = cases[place]
-        file = found.with_suffix("") / case.replace("/", "-")
-        return peers.once(file, peers.read_rows(arrays, case), code, partial(compete, case=case))
-
-    peers.write_parts(found, spread(work, range(len(cases)), n_jobs, threads=1))
+def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1, parts: Parts = Parts()) -> None:  # noqa: B008
+    """Run the tasks that are not done yet, and write the page of those that are."""
+    plan = Plan(PROTOCOL_FILE.read_text(encoding="utf-8"), effort.quick)
+    folder = out / ("duel-quick" if effort.quick else "duel")
+    packages = folder / "packages"
+    folder.mkdir(parents=True, exist_ok=True)
+    if parts.wheels is not None:
+        install(plan, parts.wheels, packages)
+    tasks = [task for case in plan.cases(parts) for task in plan.tasks(case)]
+    faults = done(tasks, plan, folder, packages, n_jobs=n_jobs, minutes=parts.minutes)
+    found, missing = gathered(plan, folder)
+    write_file(folder / "entries.json", json.dumps({"entries": found, "faults": faults}).encode())
+    left = [f"{missing:,} tasks are not done yet: the page is not complete."] if missing else []
+    notes = [*left, *requirements(parts), *circumstances(effort, processes=n_jobs)]
+    write_page(duel_page(folder / "entries.json", plan.protocol, notes=notes), out, "duel")
 
 
-def _ours(x: Any, y: Any, a: Any, train: Any) -> Iterator[tuple[str, float, Any, Any]]:
-    """Method, knob, scores and decisions."""
-    rows, groups = {"X": x[train], "y": y[train].astype(int)}, a[train]
-    unseen, known = x[~train], a[~train]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        plain = LogisticRegression(max_iter=1_000).fit(*rows.values())
-        yield PLAIN, 0.0, plain.predict_proba(unseen)[:, 1], plain.predict(unseen)
-        for method, kind in zip(OURS[:2], ("linear", "mlp"), strict=True):
-            fair = FairClassifier(model=kind, random_state=0, device="cpu")
-            stack = fit_stack(fair, *rows.values(), strengths=STRENGTHS, seeds=[0], sensitive_features=groups)
-            for strength, model in zip(STRENGTHS, stack, strict=True):
-                if model is not None:
-                    yield method, strength, model.predict_proba(unseen)[:, 1], model.predict(unseen)
-        ways = {
-            "barycenter": (BarycenterPostprocessor, peers.SHARES),
-            "thresholds": (ThresholdPostprocessor, peers.TOLERANCES),
-        }
-        for name, (moved, tolerances) in ways.items():
-            for needs_group in (True, False):
-                for tolerance in tolerances:
-                    base = LogisticRegression(max_iter=1_000)
-                    model = moved(base, tolerance=tolerance, needs_group=needs_group, random_state=0)
-                    model.fit(**rows, sensitive_features=groups)
-                    told = {"sensitive_features": known} if needs_group else {}
-                    decision = model.predict(unseen, **told)
-                    score = model.predict_proba(unseen, **told)[:, 1] if name == "barycenter" else decision
-                    yield f"ours, {name}{'' if needs_group else ', blind'}", tolerance, score, decision
+def install(plan: Plan, wheels: Path, packages: Path) -> None:
+    """Unpack the other libraries beside ours, without what they depend on and without a network."""
+    pinned = [f"{name}=={version}" for name, version in plan.protocol["packages"].items()]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--upgrade"]
+    subprocess.run([*pip, "--find-links", str(wheels), "--target", str(packages), *pinned], check=True)
 
 
-# --- judging --------------------------------------------------------------------------------------------------------
+def requirements(parts: Parts) -> list[str]:
+    """How large the data files and the wheels are."""
+    folders = {"Data files": os.environ.get("METRIFAIR_DATA"), "wheels": parts.wheels}
+    sizes = {
+        name: sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()) / 1e6
+        for name, folder in folders.items()
+        if folder is not None
+    }
+    return [f"{', '.join(f'{name}: {size:.1f} MB' for name, size in sizes.items())}."] if sizes else []
 
 
-def judged(score: Any, decision: Any, y: Any, a: Any) -> Judged:
-    """Figures of scores and decisions; equal scores for all have an AUC of a half.
+# --- tasks ----------------------------------------------------------------------------------------------------------
 
-    >>> y, a = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
-    >>> judged(np.array([0.1, 0.9, 0.2, 0.4]), np.array([0, 1, 0, 0]), y, a)
-    Judged(accuracy=0.75, auc=1.0, rates=0.5, kolmogorov=0.5)
-    """
-    return Judged(
-        float((decision == y).mean()),
-        float(roc_auc_score(y, score)),
-        abs(float(decision[a == 0].mean() - decision[a == 1].mean())),
-        float(kolmogorov_distance(score[a == 0], score[a == 1])),
+
+def done(
+    tasks: Sequence[Task], plan: Plan, folder: Path, packages: Path, *, n_jobs: int, minutes: float
+) -> dict[str, str]:
+    """Run the tasks, the slowest first; no task is begun after so many minutes. What failed, and why."""
+    begun = time.monotonic()
+    order = sorted(tasks, key=lambda task: (task.case.name != "adult", task.method != OURS))
+    work = partial(run_task, plan=plan, folder=folder, packages=packages)
+    if n_jobs == 1:
+        faults = [work(task) for task in order if time.monotonic() - begun < 60 * minutes]
+        return {name: fault for name, fault in faults if fault}
+    context = multiprocessing.get_context("spawn")
+    found: dict[str, str] = {}
+    with ProcessPoolExecutor(n_jobs, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        waiting = [pool.submit(work, task) for task in order]
+        for future in as_completed(waiting):
+            if not future.cancelled():
+                name, fault = future.result()
+                found |= {name: fault} if fault else {}
+            if time.monotonic() - begun > 60 * minutes:
+                for one in waiting:
+                    one.cancel()
+    return found
+
+
+def run_task(task: Task, plan: Plan, folder: Path, packages: Path) -> tuple[str, str]:
+    """Run a task unless its file is there; its method and data set, and why it failed (empty: it did not)."""
+    name = f"{task.method} on {task.case.name}"
+    rows, fold = case_rows(task.case, plan)
+    file = task_file(task, plan, folder, rows)
+    if file.exists():
+        return name, ""
+    if str(packages) not in sys.path:
+        sys.path.append(str(packages))  # last: ours come first
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            arrays = our_models(task, plan, rows) if task.method == OURS else peer_models(task, plan, rows, fold)
+    except Exception as error:  # what one library cannot do does not stop the others
+        return name, f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
+    file.parent.mkdir(exist_ok=True)
+    unfinished = file.with_name(f".{file.stem}.{os.getpid()}.npz")
+    np.savez_compressed(unfinished, seconds=np.array(time.perf_counter() - start), **arrays)
+    unfinished.replace(file)  # whoever is stopped leaves no half of a file under its name
+    return name, ""
+
+
+def task_file(task: Task, plan: Plan, folder: Path, rows: peers.Rows) -> Path:
+    """The file of a task, named after all that its result depends on."""
+    code = sources() if task.method == OURS else Path(peers.__file__).read_text(encoding="utf-8")
+    text = hashlib.sha256(f"{plan.text} {plan.quick} {code}".encode())
+    for part in rows:
+        text.update(np.ascontiguousarray(part).tobytes())
+    return folder / "tasks" / f"{task.file_name}-{text.hexdigest()[:16]}.npz"
+
+
+@lru_cache(maxsize=4)
+def _data(name: str, splits: int) -> Any:
+    return load(name, "standard", seeds=splits)
+
+
+def case_rows(case: Case, plan: Plan) -> tuple[peers.Rows, Any]:
+    """Training rows, then test rows, of a split, with features in units of the training rows; their folds."""
+    data = plan.protocol["data"]
+    splits = _data(case.name, data["splits"])
+    train, test = splits.train[case.split], splits.test[case.split]
+    if case.name in data["prescribed"]:
+        drawn = np.random.default_rng(case.split).choice(len(train), round(data["drawn_share"] * len(train)), False)
+        train = train[np.sort(drawn)]
+    if plan.quick:
+        most = plan.protocol["quick"]["rows"]
+        train, test = (
+            train_test_split(own, train_size=min(most, len(own) - 4), stratify=splits.a[own], random_state=0)[0]
+            for own in (train, test)
+        )
+    own = np.concatenate([train, test])
+    x, y, a = splits.without_group, splits.y[own].astype(np.int64), splits.a[own]
+    mean, spread = x[train].mean(0), x[train].std(0)
+    scaled = (x[own] - mean) / np.where(spread > 0, spread, 1.0)
+    rows = peers.Rows(scaled, y, a, np.arange(len(own)) < len(train))
+    fold = np.full(len(own), ALL_ROWS)
+    folds = StratifiedKFold(data["folds"], shuffle=True, random_state=case.split)
+    for place, (_, part) in enumerate(folds.split(train, (2 * a + y)[: len(train)])):
+        fold[part] = place
+    return rows, fold
+
+
+def peer_models(task: Task, plan: Plan, rows: peers.Rows, fold: Any) -> dict[str, Any]:
+    """What each model of a method says of the rows of a fold, or of the test rows."""
+    protocol = plan.protocol
+    method, base, _ = protocol["methods"][task.method]
+    if task.part != ALL_ROWS:
+        known = rows.train
+        rows = peers.Rows(*(part[known] for part in rows[:3]), fold[known] != task.part)
+    steps = protocol["quick"]["steps"] if plan.quick else None
+    settings = peers.Settings(base, protocol["strengths"], protocol["blend"], steps)
+    said = list(peers.METHODS[method](rows, settings))
+    return {
+        "strengths": np.array([one.strength for one in said]),
+        "said": np.array([[one.score, one.decision] for one in said]),
+    }
+
+
+def our_models(task: Task, plan: Plan, rows: peers.Rows) -> dict[str, Any]:
+    """What the models that one call chooses say of the test rows: with and without the group, and family by family."""
+    protocol = plan.protocol
+    contest, train = protocol["contests"][task.part], rows.train
+    front = frontier(
+        protocol["ours"]["estimator"],
+        rows.x[train],
+        rows.y[train],
+        sensitive_features=rows.a[train],
+        utility=contest["utility"],
+        unfairness_of=contest["unfairness_of"],
+        random_state=task.case.split,
     )
+    wish = {"max_unfairness": contest["limit"], "confidence": protocol["ours"]["confidence"]}
+    fronts = {OURS: (front, None), OURS_BLIND: (front, False)}
+    for family in front.parameters:
+        own = [outcome for outcome in front.outcomes if outcome.job.family == family]
+        fronts[f"{OURS}: {family}"] = (replace(front, outcomes=own), None)
+    found = {name: _said(own, needs, wish, rows) for name, (own, needs) in fronts.items()}
+    return {"names": np.array(list(found)), "said": np.array(list(found.values()))}
 
 
-def write_entries(folder: Path, path: Path) -> None:
-    """Every method's entry in both contests on every split, and what all its knobs reach; and why methods have none.
+def _said(front: Frontier, needs_group: bool | None, wish: Mapping[str, Any], rows: peers.Rows) -> Any:
+    """Scores and decisions of the chosen model for the test rows; where none is within the limit, the constant's."""
+    x, groups = rows.x[~rows.train], rows.a[~rows.train]
+    try:
+        model = front.select(**wish, needs_group=needs_group)
+    except DataError:
+        return np.full((2, len(x)), float(rows.y[rows.train].mean() >= 0.5))
+    decision = np.asarray(model.predict(x, **groups_if_asked(model.predict, groups)), dtype=float)
+    if not hasattr(model, "predict_proba"):
+        return np.stack([decision, decision])
+    score = model.predict_proba(x, **groups_if_asked(model.predict_proba, groups))
+    return np.stack([score[:, 1], decision])
 
-    The constant is everyone's: where no model keeps the bound on validation rows, it is the choice.
-    """
-    with np.load(folder / "arrays.npz") as kept:
-        rows = {key: kept[key] for key in kept.files}
+
+# --- what was found -------------------------------------------------------------------------------------------------
+
+
+def gathered(plan: Plan, folder: Path) -> tuple[list[Entry], int]:
+    """The entries of all methods on all splits that are done, and how many tasks are not."""
     found: list[Entry] = []
-    tried: dict[str, dict[str, dict[str, list[float]]]] = {}  # test figures by set and method, knob, split
-    faults: dict[str, str] = {}
-    for file in ("ours.npz", "peers.npz"):
-        with np.load(folder / file) as kept:
-            notes = json.loads(str(kept["notes"]))
-            said = {key: kept[key] for key in kept.files if key != "notes"}
-        for place, fault in notes["faults"].items():
-            name, _, method = place.split("/")
-            faults.setdefault(f"{method} on {name}", fault)
-        for place in dict.fromkeys(key.rsplit("/", 1)[0] for key in said):
-            name, seed, method = place.split("/")
-            own = {key: rows[f"{name}/{seed}/{key}"] for key in ("y", "a", "train", "test")}
-            unseen = ~own["train"]
-            y, a, test = own["y"][unseen], own["a"][unseen], own["test"][unseen]
-            flat = np.full((2, len(y)), float(own["y"][own["train"]].mean() >= 0.5))
-            knobs = [key for key in said if key.rsplit("/", 1)[0] == place]
-            models = [flat, *(said[key] for key in knobs)]
-            aside, tested = (
-                [judged(model[0, part], model[1, part], y[part], a[part]) for model in models] for part in (~test, test)
-            )
-            for key, one in zip(knobs, tested[1:], strict=True):
-                by_split = tried.setdefault(f"{name}/{method}", {}).setdefault(key.rsplit("/", 1)[1], {})
-                by_split[seed] = [round(figure, 6) for figure in one]
-            for contest in CONTESTS:
-                bound, most = allowed(contest, a[~test]), allowed(contest, a[test])
-                keep = [k for k, one in enumerate(aside) if getattr(one, contest.gap) <= bound]
-                best = keep[int(np.argmax([getattr(aside[k], contest.utility) for k in keep]))]
-                found.append(Entry(name, int(seed), method, contest, tested[best], most))
-    kept_entries = [[*one[:3], CONTESTS.index(one.contest), *one.test, one.most] for one in found]
-    write_file(path, json.dumps({"entries": kept_entries, "tried": tried, "faults": faults}).encode())
+    missing = 0
+    for case in plan.cases(Parts()):
+        rows, fold = case_rows(case, plan)
+        kept: dict[str, dict[int, Mapping[str, Any]]] = {}
+        for task in plan.tasks(case):
+            file = task_file(task, plan, folder, rows)
+            if not file.exists():
+                missing += 1
+                continue
+            with np.load(file) as arrays:
+                kept.setdefault(task.method, {})[task.part] = {name: arrays[name] for name in arrays.files}
+        found += _entries(case, plan, rows, fold, kept)
+    return found, missing
 
 
-def read_entries(path: Path) -> tuple[list[Entry], Knobs, dict[str, str]]:
-    """What ``write_entries`` wrote."""
-    told = json.loads(path.read_bytes())
-    tried: Knobs = {}
-    for place, knobs in told["tried"].items():
-        data, method = place.split("/")
-        tried[data, method] = {
-            knob: {int(seed): Judged(*figures) for seed, figures in own.items()} for knob, own in knobs.items()
-        }
-    found = [
-        Entry(data, seed, method, CONTESTS[contest], Judged(*figures), most)
-        for data, seed, method, contest, *figures, most in told["entries"]
-    ]
-    return found, tried, told["faults"]
-
-
-# --- the page -------------------------------------------------------------------------------------------------------
-
-
-def duel_page(path: Path, *, notes: Sequence[str] = ()) -> Page:
-    """Tables of both contests, and who won, made of the entries in a file."""
-    found, tried, faults = read_entries(path)
-    told = [
-        _RULES,
-        _PEERS,
-        _ENTRIES,
-        _CHOICE,
-        *(f"{method} has entries missing: {fault}." for method, fault in faults.items()),
-    ]
-    tables: dict[str, TextTable] = {contest.title: contest_table(found, contest) for contest in CONTESTS}
-    tables["Who won: our best against the best other, in points of a hundredth"] = winners_table(found)
-    tables["Who would win if knobs were chosen by the test rows"] = winners_table(best_knobs(found, tried))
-    return Page(title="Against other libraries", notes=[*told, *notes], tables=tables, charts={})
-
-
-def contest_table(found: Sequence[Entry], contest: Contest) -> TextTable:
-    """A line for each method, a column for each set; the best of each column that keeps to the bound in bold."""
-    own = [one for one in found if one.contest == contest]
-    sets = list(dict.fromkeys(one.data for one in own))
-    lines = []
-    for method in dict.fromkeys(one.method for one in own):
-        texts = []
-        for name in sets:
-            tests = [one.test for one in own if (one.method, one.data) == (method, name)]
-            figures = [_mean([getattr(test, key) for test in tests]) for key in (contest.utility, contest.gap)]
-            texts.append(" / ".join(figures) if tests else "–")
-        lines.append([method, "needed" if method in NEEDS_GROUP else "", *texts])
-    return [["method", "group at prediction", *sets], *sorted(lines, key=lambda line: line[1])]
-
-
-def best_knobs(found: Sequence[Entry], tried: Knobs) -> list[Entry]:
-    """The entries of the knobs that are best on test rows, among those that keep to the bound there on average."""
-    best = []
-    for contest in CONTESTS:
-        most = {(one.data, one.seed): one.most for one in found if one.contest == contest}
-        for (data, method), knobs in tried.items():
-            seeds = [seed for name, seed in most if name == data]
-            bound = fmean(most[data, seed] for seed in seeds)
-            whole = [own for own in knobs.values() if set(own) == set(seeds)]
-            keep = [own for own in whole if fmean(getattr(test, contest.gap) for test in own.values()) <= bound]
-            if keep:
-                own = max(keep, key=lambda own: fmean(getattr(test, contest.utility) for test in own.values()))
-                best += [Entry(data, seed, method, contest, test, most[data, seed]) for seed, test in own.items()]
-    return best
-
-
-def winners_table(found: Sequence[Entry]) -> TextTable:
-    """For each contest and set, and for models with and without the group: both bests, and how far they are apart.
-
-    Best is who has the highest mean utility among those whose gap on test rows keeps to the bound on average; the
-    difference is paired by split.
-    """
-    lines = []
-    for contest in CONTESTS:
-        for name in dict.fromkeys(one.data for one in found):
-            for asks in (False, True):
-                own = [one for one in found if (one.data, one.contest) == (name, contest)]
-                by = _by_method([one for one in own if (one.method in NEEDS_GROUP) == asks], contest)
-                most = fmean(one.most for one in own)
-                keep = {method: utility for method, (utility, gap) in by.items() if fmean(gap.values()) <= most}
-                ours = {method: value for method, value in keep.items() if method.startswith("ours")}
-                theirs = {method: value for method, value in keep.items() if method not in ours and method != PLAIN}
-                if not ours or not theirs:
-                    continue
-                means = [{method: fmean(one.values()) for method, one in part.items()} for part in (ours, theirs)]
-                first, second = (max(part, key=part.__getitem__) for part in means)
-                apart = [
-                    100 * (ours[first][seed] - theirs[second][seed]) for seed in ours[first] if seed in theirs[second]
-                ]
-                if len(apart) == 1:
-                    difference, word = f"{apart[0]:+.2f}", "one split"
-                else:
-                    error = stdev(apart) / len(apart) ** 0.5
-                    word = "ours" if fmean(apart) > error else "theirs" if fmean(apart) < -error else "even"
-                    difference = f"{fmean(apart):+.2f} ± {error:.2f}"
-                lines.append([contest.gap, name, "needed" if asks else "", first, second, difference, word])
-    return [["gap", "data", "group at prediction", "our best", "best other", "difference", "won by"], *lines]
-
-
-def _by_method(found: Sequence[Entry], contest: Contest) -> Mapping[str, tuple[dict[int, float], dict[int, float]]]:
-    """By method: utility and gap, each by seed."""
-    by: dict[str, tuple[dict[int, float], dict[int, float]]] = {}
-    for one in found:
-        utility, gap = by.setdefault(one.method, ({}, {}))
-        utility[one.seed], gap[one.seed] = (getattr(one.test, key) for key in (contest.utility, contest.gap))
-    return by
-
-
-def _mean(values: Sequence[float]) -> str:
-    """The mean, and in brackets its standard error in units of the last digit."""
-    error = f"({1_000 * stdev(values) / len(values) ** 0.5:.0f})" if len(values) > 1 else ""
-    return f"{fmean(values):.3f}{error}" if values else "–"
+def _entries(
+    case: Case, plan: Plan, rows: peers.Rows, fold: Any, kept: Mapping[str, Mapping[int, Any]]
+) -> Iterator[Entry]:
+    """The entries of one split; a method counts when all its parts are there."""
+    contests, folds = plan.protocol["contests"], plan.protocol["data"]["folds"]
+    for method, parts in kept.items():
+        if method == OURS:
+            for place, arrays in parts.items():
+                models = {str(name): said[None] for name, said in zip(arrays["names"], arrays["said"], strict=True)}
+                for name, said in models.items():
+                    yield from entries_of((*case, name), rows, [(place, contests[place])], said)
+        elif len(parts) == folds + 1:
+            said = parts[ALL_ROWS]["said"]
+            pooled = np.empty((len(said), 2, int(rows.train.sum())))
+            for part in range(folds):
+                pooled[:, :, fold[rows.train] == part] = parts[part]["said"]
+            yield from entries_of((*case, method), rows, list(enumerate(contests)), said, pooled)
+    constant = np.full((1, 2, int((~rows.train).sum())), float(rows.y[rows.train].mean() >= 0.5))
+    yield from entries_of((*case, CONSTANT), rows, list(enumerate(contests)), constant)

@@ -1,39 +1,34 @@
-"""Other libraries' methods on arrays, in an environment of their own: this module imports nothing of ours.
+"""Other libraries' methods on arrays, each with one parameter that trades accuracy for fairness.
 
-``python experiments/peers.py ARRAYS.npz FOUND.npz [JOBS]`` is what ``experiments.duel`` calls there. What a
-package cannot do, or that it is not installed, is noted and does not stop the others. What is done is kept beside
-FOUND.npz and not done again.
+This module imports nothing of ours. A method fits its models on the training rows of :class:`Rows` and yields what each
+says of the other rows. ``experiments/duel_protocol.toml`` names the methods, their base models and their parameters.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
-import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from pathlib import Path
+import types
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
 
 Floats = NDArray[np.float64]
-BOUNDS = (0.1, 0.05, 0.02, 0.01)  # of reductions
-TOLERANCES = (0.2, 0.1, 0.05, 0.02, 0.0)  # of thresholds
-SHARES = (0.75, 0.5, 0.25, 0.1, 0.0)  # of the way back from parity
-STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of penalties
 
 
 class Rows(NamedTuple):
-    """A split: features in units of the training rows, labels, groups, and which rows are for training."""
+    """Features in units of the training rows, labels, groups, and which rows are for training."""
 
     x: Floats
-    y: Floats
+    y: NDArray[np.int64]
     a: NDArray[np.int64]
     train: NDArray[np.bool_]
 
@@ -41,96 +36,175 @@ class Rows(NamedTuple):
 class Said(NamedTuple):
     """What a model says of the rows that it was not trained on."""
 
-    knob: float
-    score: Floats  # the chance of a yes
+    strength: float  # the value of the method's parameter
+    score: Floats  # the probability of the positive label
     decision: Floats
 
 
-def reduction(rows: Rows, _: str) -> Iterator[Said]:
-    """fairlearn's exponentiated gradient around a logistic regression."""
+class Settings(NamedTuple):
+    """The base model, by name, and what the protocol says of strengths, of the blend and of training."""
+
+    base: str
+    strengths: dict[str, Any]
+    blend: dict[str, Any]
+    steps: int | None = None  # of training a penalized network; None: as many as our own training takes
+
+    def model(self) -> Any:
+        """The base model of a method that wraps one."""
+        logistic = LogisticRegression(max_iter=1_000)
+        if self.base != "blend":
+            return logistic
+        trees = HistGradientBoostingClassifier(
+            max_leaf_nodes=self.blend["leaves"],
+            max_iter=self.blend["rounds"],
+            learning_rate=self.blend["learning_rate"],
+            early_stopping=False,
+            random_state=0,
+        )
+        return VotingClassifier([("logistic", logistic), ("trees", trees)], voting="soft")
+
+    def fitted(self, rows: Rows) -> Any:
+        """The base model of the training rows."""
+        return self.model().fit(rows.x[rows.train], rows.y[rows.train])
+
+
+Method = Callable[[Rows, Settings], Iterator[Said]]
+
+
+def reduction(rows: Rows, settings: Settings) -> Iterator[Said]:
+    """fairlearn's exponentiated gradient."""
     from fairlearn.reductions import DemographicParity, ExponentiatedGradient  # noqa: PLC0415
 
-    for bound in BOUNDS:
-        parity = DemographicParity(difference_bound=bound)
-        model = ExponentiatedGradient(LogisticRegression(max_iter=1_000), parity)
+    for bound in settings.strengths["bounds"]:
+        model = ExponentiatedGradient(settings.model(), DemographicParity(difference_bound=bound))
         model.fit(rows.x[rows.train], rows.y[rows.train], sensitive_features=rows.a[rows.train])
         unseen = rows.x[~rows.train]
         yield Said(bound, model._pmf_predict(unseen)[:, 1], model.predict(unseen, random_state=0))
 
 
-def grid(rows: Rows, _: str) -> Iterator[Said]:
-    """fairlearn's grid search around a logistic regression: each of its models is one point."""
+def grid(rows: Rows, settings: Settings) -> Iterator[Said]:
+    """fairlearn's grid search: each of its models is one point."""
     from fairlearn.reductions import DemographicParity, GridSearch  # noqa: PLC0415
 
-    model = GridSearch(LogisticRegression(max_iter=1_000), DemographicParity(), grid_size=21)
+    model = GridSearch(settings.model(), DemographicParity(), grid_size=settings.strengths["grid"])
     model.fit(rows.x[rows.train], rows.y[rows.train], sensitive_features=rows.a[rows.train])
     for place, one in enumerate(model.predictors_):
         score = one.predict_proba(rows.x[~rows.train])[:, -1]
         yield Said(float(place), score, one.predict(rows.x[~rows.train]))
 
 
-def thresholds(rows: Rows, _: str) -> Iterator[Said]:
-    """fairlearn's threshold optimizer, which asks for the group."""
+def thresholds(rows: Rows, settings: Settings) -> Iterator[Said]:
+    """fairlearn's threshold optimizer, which needs the group."""
     from fairlearn.postprocessing import ThresholdOptimizer  # noqa: PLC0415
 
     model = ThresholdOptimizer(
-        estimator=_logistic(rows), constraints="demographic_parity", prefit=True, predict_method="predict_proba"
+        estimator=settings.fitted(rows),
+        constraints="demographic_parity",
+        prefit=True,
+        predict_method="predict_proba",
     )
     model.fit(rows.x[rows.train], rows.y[rows.train], sensitive_features=rows.a[rows.train])
     unseen, groups = rows.x[~rows.train], rows.a[~rows.train]
-    chance = model._pmf_predict(unseen, sensitive_features=groups)[:, 1]
-    yield Said(0.0, chance, model.predict(unseen, sensitive_features=groups, random_state=0))
+    probability = model._pmf_predict(unseen, sensitive_features=groups)[:, 1]
+    yield Said(0.0, probability, model.predict(unseen, sensitive_features=groups, random_state=0))
 
 
-def relaxed(rows: Rows, _: str) -> Iterator[Said]:
-    """error-parity's relaxed thresholds, which ask for the group."""
+def relaxed(rows: Rows, settings: Settings) -> Iterator[Said]:
+    """error-parity's relaxed thresholds, which need the group."""
     from error_parity import RelaxedThresholdOptimizer  # noqa: PLC0415
 
-    base = _logistic(rows)
-    for tolerance in TOLERANCES:
+    _solve_without_ecos()
+    base = settings.fitted(rows)
+    for tolerance in settings.strengths["tolerances"]:
         model = RelaxedThresholdOptimizer(
             predictor=lambda x: base.predict_proba(x)[:, 1],
             constraint="demographic_parity",
             tolerance=tolerance,
             seed=0,
         )
-        model.fit(X=rows.x[rows.train], y=rows.y[rows.train].astype(int), group=rows.a[rows.train])
+        model.fit(X=rows.x[rows.train], y=rows.y[rows.train], group=rows.a[rows.train])
         decision = np.asarray(model(rows.x[~rows.train], group=rows.a[~rows.train]), dtype=float)
         yield Said(tolerance, decision, decision)
 
 
-def barycenter(rows: Rows, _: str) -> Iterator[Said]:
-    """equipy's Wasserstein barycenter, which asks for the group."""
+def _solve_without_ecos() -> None:
+    """Let cvxpy solve error-parity's programs by Clarabel, which it ships in the place of ECOS."""
+    cvxpy: Any = import_module("cvxpy")
+    whole = cvxpy.Problem.solve
+    if "ECOS" in cvxpy.installed_solvers() or whole.__name__ == "by_clarabel":
+        return
+
+    def by_clarabel(problem: Any, *, solver: str, abstol: float, feastol: float) -> Any:  # noqa: ARG001
+        return whole(problem, solver=cvxpy.CLARABEL, tol_gap_abs=abstol, tol_feas=feastol)
+
+    cvxpy.Problem.solve = by_clarabel
+
+
+def oxonfair(rows: Rows, settings: Settings) -> Iterator[Said]:
+    """OxonFair's thresholds of the groups, which need the group."""
+    from oxonfair import DataDict, FairPredictor, group_metrics  # noqa: PLC0415
+
+    known, unseen = (DataDict(rows.y[part], rows.x[part], rows.a[part]) for part in (rows.train, ~rows.train))
+    model = FairPredictor(settings.fitted(rows), known)
+    for tolerance in settings.strengths["tolerances"]:
+        model.fit(group_metrics.accuracy, group_metrics.demographic_parity, tolerance)
+        decision = np.asarray(model.predict(unseen), dtype=float)
+        yield Said(tolerance, decision, decision)
+
+
+def barycenter(rows: Rows, settings: Settings) -> Iterator[Said]:
+    """equipy's Wasserstein barycenter, which needs the group."""
+    _provide_imports()
     from equipy.fairness import FairWasserstein  # noqa: PLC0415
 
-    score, groups = _logistic(rows).predict_proba(rows.x)[:, 1], rows.a[:, None]
-    for share in SHARES:
+    score, groups = settings.fitted(rows).predict_proba(rows.x)[:, 1], rows.a[:, None]
+    for share in settings.strengths["shares"]:
         model = FairWasserstein()
         model.fit(score[rows.train], groups[rows.train])
         moved = np.asarray(model.transform(score[~rows.train], groups[~rows.train], epsilon=share)).ravel()
         yield Said(share, moved, (moved >= 0.5).astype(float))
 
 
-def fairret_norm(rows: Rows, base: str) -> Iterator[Said]:
+class _StepFunction:
+    """The empirical distribution function, as statsmodels' ECDF."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.sort(np.asarray(values))
+
+    def __call__(self, at: Any) -> Any:
+        return np.searchsorted(self.values, at, side="right") / len(self.values)
+
+
+def _provide_imports() -> None:
+    """Let equipy be imported without seaborn, which draws, and statsmodels, of which it uses one function."""
+    names = ("seaborn", "statsmodels", "statsmodels.distributions", "statsmodels.distributions.empirical_distribution")
+    absent = {name for name in names[:2] if name not in sys.modules and find_spec(name) is None}
+    for name in names:
+        if name.partition(".")[0] in absent:
+            sys.modules[name] = types.ModuleType(name)
+            sys.modules[name].ECDF = _StepFunction  # type: ignore[attr-defined]
+
+
+def fairret_norm(rows: Rows, settings: Settings) -> Iterator[Said]:
     """fairret's norm of the gaps between positive rates, as a penalty."""
     from fairret.loss import NormLoss  # noqa: PLC0415
     from fairret.statistic import PositiveRate  # noqa: PLC0415
 
     norm = NormLoss(PositiveRate())
-    yield from _penalized(rows, base, lambda output, a: norm(output.unsqueeze(-1), torch.eye(2)[a]))
+    yield from _penalized(rows, settings, lambda output, a: norm(output.unsqueeze(-1), torch.eye(2)[a]))
 
 
-def diff_dp(rows: Rows, base: str) -> Iterator[Said]:
+def diff_dp(rows: Rows, settings: Settings) -> Iterator[Said]:
     """FFB's DiffDP: the gap between the groups' mean predictions."""
 
     def gap(output: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
-        chance = torch.sigmoid(output)
-        return (chance[a == 0].mean() - chance[a == 1].mean()).abs()
+        probability = torch.sigmoid(output)
+        return (probability[a == 0].mean() - probability[a == 1].mean()).abs()
 
-    yield from _penalized(rows, base, gap)
+    yield from _penalized(rows, settings, gap)
 
 
-def hsic(rows: Rows, base: str) -> Iterator[Said]:
+def hsic(rows: Rows, settings: Settings) -> Iterator[Said]:
     """FFB's HSIC of predictions and groups: Gaussian kernels exp(-d^2), biased, over (m - 1)^2."""
 
     def dependence(output: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
@@ -140,152 +214,59 @@ def hsic(rows: Rows, base: str) -> Iterator[Said]:
         centered = of_groups - of_groups.mean(0) - of_groups.mean(1, keepdim=True) + of_groups.mean()
         return (of_scores * centered).sum() / (len(a) - 1) ** 2
 
-    # Its values are small, so that strengths go further; and it looks at all pairs, so that batches do not.
-    yield from _penalized(rows, base, dependence, factor=30.0, largest=512)
+    # It compares all pairs of rows, so that batches are small.
+    yield from _penalized(rows, settings, dependence, factor=settings.strengths["hsic_factor"], largest=512)
 
 
-def _logistic(rows: Rows) -> LogisticRegression:
-    return LogisticRegression(max_iter=1_000).fit(rows.x[rows.train], rows.y[rows.train])
+METHODS: dict[str, Method] = {
+    one.__name__: one
+    for one in (reduction, grid, thresholds, relaxed, oxonfair, barycenter, fairret_norm, diff_dp, hsic)
+}
+
+
+def _with_blend(rows: Rows, settings: Settings) -> Floats:
+    """The features, and the log-odds of the blend; those of training rows are out of fold."""
+    own, found = rows.train, np.empty(len(rows.y))
+    blend = settings.model()
+    found[own] = cross_val_predict(blend, rows.x[own], rows.y[own], cv=5, method="predict_proba")[:, 1]
+    found[~own] = clone(blend).fit(rows.x[own], rows.y[own]).predict_proba(rows.x[~own])[:, 1]
+    found = np.clip(found, 1e-6, 1 - 1e-6)
+    return np.column_stack([rows.x, np.log(found / (1 - found))])
 
 
 def _penalized(
     rows: Rows,
-    base: str,
+    settings: Settings,
     penalty: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     *,
     factor: float = 1.0,
     largest: int = 2_048,
 ) -> Iterator[Said]:
     """A PyTorch loop with as many steps, as large batches and as fast an Adam as our own training has."""
-    x, y, a = (torch.as_tensor(part) for part in (rows.x, rows.y, rows.a))
-    x, y, own = x.float(), y.float(), torch.as_tensor(np.flatnonzero(rows.train))
+    linear = settings.base == "linear"
+    x = torch.as_tensor(_with_blend(rows, settings) if settings.base == "blend" else rows.x).float()
+    y, a, own = torch.as_tensor(rows.y).float(), torch.as_tensor(rows.a), torch.as_tensor(np.flatnonzero(rows.train))
     size = min(largest, len(own) if len(own) <= 1_000 else int(np.clip(len(own) // 8, 256, 2_048)))
     per_epoch = max(1, len(own) // size)
-    steps = 1_000 if base == "linear" else int(np.clip(60 * per_epoch, 150, 1_000))
-    for strength in (0.0, *STRENGTHS):
+    steps = settings.steps or (1_000 if linear else int(np.clip(60 * per_epoch, 150, 1_000)))
+    for strength in settings.strengths["penalties"]:
         torch.manual_seed(0)
-        hidden = [] if base == "linear" else [torch.nn.Linear(x.shape[1], 16), torch.nn.ReLU()]
+        hidden = [] if linear else [torch.nn.Linear(x.shape[1], 16), torch.nn.ReLU()]
         model = torch.nn.Sequential(*hidden, torch.nn.Linear(16 if hidden else x.shape[1], 1))
         adam = torch.optim.Adam(model.parameters(), lr=0.005)
         fall = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1.0, 2 * (1 - step / steps)))
-        taken = 0
-        while taken < steps:
-            for batch in torch.randperm(len(own))[: per_epoch * size].split(size):
-                part = own[batch]
-                output = model(x[part]).squeeze(-1)
-                loss = torch.nn.functional.binary_cross_entropy_with_logits(output, y[part])
-                if strength:
-                    loss = loss + factor * strength * penalty(output, a[part])
-                adam.zero_grad()
-                loss.backward()
-                adam.step()
-                fall.step()
-                taken += 1
-                if taken == steps:
-                    break
+        batches: list[torch.Tensor] = []
+        for _ in range(steps):
+            batches = batches or list(torch.randperm(len(own))[: per_epoch * size].split(size))
+            part = own[batches.pop()]
+            output = model(x[part]).squeeze(-1)
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(output, y[part])
+            if strength:
+                loss = loss + factor * strength * penalty(output, a[part])
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            fall.step()
         with torch.no_grad():
             score = torch.sigmoid(model(x[~torch.as_tensor(rows.train)]).squeeze(-1)).double().numpy()
-        yield Said(factor * strength, score, (score >= 0.5).astype(float))
-
-
-METHODS: dict[str, tuple[str, Callable[[Rows, str], Iterator[Said]]]] = {
-    "fairlearn ExponentiatedGradient": ("linear", reduction),
-    "fairlearn GridSearch": ("linear", grid),
-    "fairlearn ThresholdOptimizer": ("linear", thresholds),
-    "error-parity": ("linear", relaxed),
-    "equipy": ("linear", barycenter),
-    "fairret, linear": ("linear", fairret_norm),
-    "fairret, network": ("network", fairret_norm),
-    "DiffDP, network": ("network", diff_dp),
-    "HSIC, network": ("network", hsic),
-}
-"""By name: on which base model, and how."""
-
-
-class Part(NamedTuple):
-    """One split's models of one method or more, by name; why there are none, and how long they took."""
-
-    models: dict[str, Any]
-    faults: dict[str, str]
-    seconds: dict[str, float]
-
-
-def once(place: Path, rows: Rows, code: str, work: Callable[[Rows], Part]) -> Part:
-    """Work on a split; what it finds is kept in a file named after all that it depends on, unless something failed."""
-    text = hashlib.sha256(code.encode())
-    for part in rows:
-        text.update(np.ascontiguousarray(part).tobytes())
-    file = place.with_name(f"{place.name}-{text.hexdigest()[:16]}.npz")
-    if not file.exists():
-        done = work(rows)
-        if done.faults:
-            return done
-        file.parent.mkdir(parents=True, exist_ok=True)
-        begun = file.with_suffix(".part.npz")
-        np.savez_compressed(begun, seconds=np.array(json.dumps(done.seconds)), **done.models)
-        begun.replace(file)  # whoever is stopped leaves no half of a file under its name
-    with np.load(file) as kept:
-        models = {key: kept[key] for key in kept.files if key != "seconds"}
-        return Part(models, {}, json.loads(str(kept["seconds"])))
-
-
-def write_parts(found: str | Path, parts: Iterable[Part]) -> None:
-    """All models in one file, with notes of what failed and of how long each took."""
-    models: dict[str, Any] = {}
-    notes: dict[str, dict[str, Any]] = {"faults": {}, "seconds": {}}
-    for part in parts:
-        models |= part.models
-        notes["faults"] |= part.faults
-        notes["seconds"] |= part.seconds
-    np.savez_compressed(found, notes=np.array(json.dumps(notes)), **models)
-    took = sum(notes["seconds"].values())
-    sys.stderr.write(f"{found}: {len(models)} models, {len(notes['faults'])} faults, {took:.0f} s of work\n")
-
-
-def read_rows(path: str | Path, case: str) -> Rows:
-    """One split of a file of many."""
-    with np.load(path) as kept:
-        x, *others = (kept[f"{case}/{name}"] for name in Rows._fields)
-    return Rows(x.astype(np.float64), *others)
-
-
-def read_cases(path: str | Path) -> list[str]:
-    """The names of the splits in a file, those of the largest sets first."""
-    with np.load(path) as kept:
-        sizes = {key.rsplit("/", 1)[0]: kept[key].size for key in kept.files if key.endswith("/train")}
-    return sorted(sizes, key=lambda case: (-sizes[case], case.split("/")[1]))
-
-
-def work(path: str, folder: Path, task: tuple[str, str]) -> Part:
-    """One method on one split."""
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    case, method = task
-
-    def compete(rows: Rows) -> Part:
-        base, way = METHODS[method]
-        name, start = f"{case}/{method}", time.perf_counter()
-        try:
-            models = {f"{name}/{one.knob:g}": np.stack([one.score, one.decision]) for one in way(rows, base)}
-        except Exception as error:
-            fault = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
-            return Part({}, {name: fault}, {name: time.perf_counter() - start})
-        return Part(models, {}, {name: time.perf_counter() - start})
-
-    return once(
-        folder / f"{case}-{method}".replace("/", "-"), read_rows(path, case), Path(__file__).read_text(), compete
-    )
-
-
-def main(arrays: str, found: str, jobs: int = 1) -> None:
-    """Every method on every split, the largest first."""
-    folder = Path(found).with_suffix("")
-    with ProcessPoolExecutor(jobs) as pool:
-        waiting = [
-            pool.submit(work, arrays, folder, (case, method)) for case in read_cases(arrays) for method in METHODS
-        ]
-        write_parts(found, (done.result() for done in as_completed(waiting)))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], *(int(value) for value in sys.argv[3:4]))
+        yield Said(strength, score, (score >= 0.5).astype(float))

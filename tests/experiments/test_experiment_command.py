@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,11 @@ def test_an_experiment_gets_what_was_asked(
     monkeypatch.setattr(command, "reproduce", lambda name, **given: asked.append((name, given)))
     options = ["--protocol", "published", "--seeds", "3", "--quick", "--jobs", "2"]
     command.main(["theory", *options, "--out", str(tmp_path)])
-    assert asked == [("theory", {"protocol": "published", "seeds": 3, "quick": True, "n_jobs": 2, "out": tmp_path})]
-    assert capsys.readouterr().out == f"Results: {tmp_path.resolve()}\n"
+    given = {"protocol": "published", "seeds": 3, "quick": True, "n_jobs": 2, "out": tmp_path}
+    assert asked == [("theory", given | {"parts": ("", "", inf, None)})]
+    command.main(["duel", "--sets", "drug,compas", "--splits", "0-4", "--minutes", "9", "--wheels", str(tmp_path)])
+    assert asked[1][1]["parts"] == ("drug,compas", "0-4", 9.0, tmp_path)
+    assert capsys.readouterr().out.startswith(f"Results: {tmp_path.resolve()}\n")
 
 
 def test_names_are_listed_and_refusals_are_one_line(

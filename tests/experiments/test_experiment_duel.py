@@ -1,101 +1,160 @@
-"""The duel: work that is never done twice, unless something failed, and who is said to have won."""
+"""The duel: its protocol is written down, tasks are never done twice, and a lead counts from two standard errors on."""
 
 from __future__ import annotations
 
+import json
+from functools import partial
+from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from experiments import duel, peers
-from experiments.duel import CONTESTS, Entry, Judged
+from experiments.duel_tables import (
+    OURS,
+    OURS_BLIND,
+    PROTOCOL_FILE,
+    Entry,
+    chosen,
+    entries_of,
+    protocol_page,
+    verdict_table,
+)
+from experiments.settings import PROTOCOLS, Effort
+from metrifair import FairClassifier, SearchOptions, ThresholdPostprocessor, frontier
 
-N = 40
-A = np.arange(N) % 2
-
-
-def split(seed: int = 0) -> peers.Rows:
-    draws = np.random.default_rng(seed)
-    x = draws.normal(size=(N, 2)) + A[:, None]
-    return peers.Rows(x, (x.sum(1) > 1).astype(float), A.astype(np.int64), np.arange(N) < N // 2)
-
-
-def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> None:
-    calls: list[str] = []
-
-    def compete(rows: peers.Rows) -> peers.Part:
-        calls.append("fine")
-        return peers.Part({"set/0/method/1": rows.x[:, :2].T}, {}, {"set/0/method": 2.5})
-
-    def fail(_: peers.Rows) -> peers.Part:
-        calls.append("failed")
-        return peers.Part({}, {"set/0/method": "ImportError: none"}, {"set/0/method": 0.1})
-
-    place = tmp_path / "parts" / "set-0-method"
-    assert peers.once(place, split(), "code", fail).faults
-    found = [peers.once(place, split(), "code", compete) for _ in range(2)]
-    assert calls == ["failed", "fine"]
-    assert found[0].seconds == found[1].seconds == {"set/0/method": 2.5}
-    assert (found[1].models["set/0/method/1"] == split().x.T).all()
-    peers.once(place, split(1), "code", compete)
-    peers.once(place, split(), "other code", compete)
-    assert calls == ["failed", "fine", "fine", "fine"]
-    assert {file.suffixes[-1] for file in place.parent.iterdir()} == {".npz"}
-    assert not list(place.parent.glob("*.part*"))  # a half of a file would be taken for a whole one
+TEXT = PROTOCOL_FILE.read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+PROTOCOL = duel.Plan(TEXT).protocol
 
 
-def test_all_parts_are_one_file_in_which_entries_find_their_rows(tmp_path: Path) -> None:
-    rows = {f"compas/0/{name}": part for name, part in zip(peers.Rows._fields, split(), strict=True)}
-    np.savez(tmp_path / "arrays.npz", **rows, **{"compas/0/test": np.arange(N) >= 3 * N // 4})
-    assert peers.read_cases(tmp_path / "arrays.npz") == ["compas/0"]
-    own = peers.read_rows(tmp_path / "arrays.npz", "compas/0")
-    truth = np.stack([own.y, own.y])[:, ~own.train]
-    for name, method in (("ours", "ours, linear"), ("peers", "equipy")):
-        part = peers.Part({f"compas/0/{method}/1": truth}, {f"compas/0/{method} 2": "absent"}, {})
-        peers.write_parts(tmp_path / f"{name}.npz", [part])
-    duel.write_entries(tmp_path, tmp_path / "entries.json")
-    found, tried, faults = duel.read_entries(tmp_path / "entries.json")
-    assert {(one.data, one.seed, one.method) for one in found} == {
-        ("compas", 0, "ours, linear"),
-        ("compas", 0, "equipy"),
+def test_the_protocol_is_the_page() -> None:
+    assert (ROOT / "docs/results/duel/protocol.md").read_text(encoding="utf-8") == protocol_page(TEXT)
+
+
+def test_the_protocol_has_every_method_on_every_base_and_ten_splits() -> None:
+    plan = duel.Plan(TEXT)
+    cases = plan.cases(duel.Parts())
+    assert {name: sum(case.name == name for case in cases) for name in PROTOCOL["data"]["sets"]} == {
+        "compas": 10,
+        "drug": 10,
+        "communities": 10,
+        "mortgage": 10,
+        "adult": 5,
     }
-    assert {place: list(knobs) for place, knobs in tried.items()} == {
-        ("compas", "ours, linear"): ["1"],
-        ("compas", "equipy"): ["1"],
-    }
-    assert tried["compas", "equipy"]["1"][0].accuracy == 1.0
-    assert faults == {"ours, linear 2 on compas": "absent", "equipy 2 on compas": "absent"}
-    kept = [one for one in found if one.test.accuracy == 1.0]
-    constant = [one for one in found if one.test.kolmogorov == 0.0]
-    assert len(kept) + len(constant) == len(found) == 4  # the truth where it keeps the bound, else the constant
+    by_function: dict[str, set[str]] = {}
+    for function, base, _ in PROTOCOL["methods"].values():
+        by_function.setdefault(function, set()).add(base)
+    assert set(by_function) == set(peers.METHODS)
+    assert all("blend" in bases and len(bases) > 1 for bases in by_function.values())
+    asked = plan.cases(duel.Parts.of("drug,adult", "3-6", inf, None))
+    assert [case for case in asked if case.name == "adult"] == [("adult", 3), ("adult", 4)]
+    assert [case.split for case in asked if case.name == "drug"] == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("name", ["drug", "adult"])
+def test_rows_are_trained_on_or_tested_and_folds_are_of_training_rows(name: str) -> None:
+    plan = duel.Plan(TEXT, quick=True)
+    (first, fold), (second, _) = (duel.case_rows(duel.Case(name, split), plan) for split in (0, 1))
+    assert set(fold[first.train]) == {0, 1}
+    assert set(fold[~first.train]) == {duel.ALL_ROWS}
+    assert not np.array_equal(first.x[first.train], second.x[second.train])
+    assert np.abs(first.x[first.train].mean(0)).max() < 1e-9
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A sketch of few rows; a list of estimators in the place of "auto"."""
+    text = TEXT.replace("rows = 160", "rows = 90").replace("splits = 2\n", "splits = 1\n")
+    for method in ("fairret, network", "HSIC, network", "error-parity, logistic", "OxonFair, blend"):
+        text = text.replace(f'  "{method}",\n', "")
+    linear = FairClassifier(model="linear")
+    families = [linear, ThresholdPostprocessor(linear)]
+    options: dict[str, Any] = {"strengths": [0, 3], "test": 0.25, "search": SearchOptions(tolerances=[0.0, 0.2])}
+    monkeypatch.setattr(duel, "frontier", lambda _, *given, **named: frontier(families, *given, **named, **options))
+    return text
+
+
+def test_a_quick_run_is_resumed_and_writes_its_page(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protocol = tmp_path / "protocol.toml"
+    protocol.write_text(small)
+    monkeypatch.setattr(duel, "PROTOCOL_FILE", protocol)
+    run = partial(duel.run, PROTOCOLS["corrected"], Effort.of(2, quick=True), tmp_path)
+    run(parts=duel.Parts(minutes=0.0))
+    assert "14 tasks are not done yet" in (tmp_path / "duel.md").read_text()
+    run()
+    files = {file: file.stat().st_mtime_ns for file in (tmp_path / "duel-quick" / "tasks").iterdir()}
+    absent = 0 if duel.peers.find_spec("equipy") else 3
+    assert len(files) == 14 - absent
+    next(iter(files)).unlink()
+    run()
+    again = {file: file.stat().st_mtime_ns for file in (tmp_path / "duel-quick" / "tasks").iterdir()}
+    assert sum(files[file] != again[file] for file in files) == 1
+    content = json.loads((tmp_path / "duel-quick" / "entries.json").read_text())
+    assert set(content["faults"]) == ({"equipy, logistic on drug"} if absent else set())
+    methods = {Entry(*one).method for one in content["entries"]}
+    assert {OURS, OURS_BLIND, f"{OURS}: FairClassifier (linear)", "DiffDP, network and blend"} <= methods
+    page = (tmp_path / "duel.md").read_text()
+    assert "## Verdicts" in page
+    assert "## Our families apart." in page
+
+
+def entries(ours: dict[int, tuple[float, float]], theirs: dict[int, tuple[float, float]]) -> list[Entry]:
+    """Entries of the blind contest of decisions: utility and gap by split, of ours and of one other method."""
+    rows = ((OURS_BLIND, ours), ("DiffDP, network", theirs))
+    return [
+        Entry("drug", split, method, 0, utility, gap, gap)
+        for method, own in rows
+        for split, (utility, gap) in own.items()
+    ]
+
+
+NOISE = (-0.02, 0.0, 0.02)  # a standard error of 1.15 points
 
 
 @pytest.mark.parametrize(
-    ("lead", "word"), [(0.1, "ours"), (-0.1, "theirs"), (0.0, "even")], ids=["ahead", "behind", "level"]
+    ("lead", "gap", "word"),
+    [
+        (0.03, 0.01, "ahead"),
+        (0.02, 0.01, "even"),
+        (-0.02, 0.01, "even"),
+        (-0.03, 0.01, "behind"),
+        (0.03, 0.2, "behind"),
+    ],
 )
-def test_a_difference_counts_from_one_standard_error_on(lead: float, word: str) -> None:
-    found = []
-    for seed, noise in enumerate((-0.02, 0.0, 0.02)):
-        for method, accuracy in (("ours, linear", 0.8 + lead + noise), ("fairlearn GridSearch", 0.8)):
-            test = Judged(accuracy, 0.8, 0.01, 0.05)
-            found += [Entry("drug", seed, method, contest, test, 0.1) for contest in CONTESTS]
-    line, by_auc = duel.winners_table(found)[1:]
-    assert by_auc[5:] == ["+0.00 ± 0.00", "even"]
-    assert line[3:5] == ["ours, linear", "fairlearn GridSearch"]
-    assert line[5:] == [f"{100 * lead:+.2f} ± 1.15", word]
+def test_a_lead_counts_from_two_standard_errors_on_and_within_the_limit(lead: float, gap: float, word: str) -> None:
+    ours = {split: (0.8 + lead + noise, gap) for split, noise in enumerate(NOISE)}
+    (line,) = verdict_table(entries(ours, dict.fromkeys(range(3), (0.8, 0.02))), PROTOCOL)[1:]
+    utility, apart = f"{100 * lead:+.2f} ± 1.15", f"{100 * (gap - 0.02):+.2f} ± 0.00"
+    assert line == ["rates", "drug", "", "DiffDP, network", utility, apart, word]
 
 
-def test_the_best_knob_keeps_to_the_bound_on_average_over_splits() -> None:
-    """One split may exceed it; the knob is the same in all splits, and one that is lacking in a split is none."""
-    entries = [
-        Entry("drug", seed, "equipy", contest, Judged(0, 0, 0, 0), 0.1) for seed in (0, 1) for contest in CONTESTS
+def test_a_method_beyond_the_limit_does_not_compete() -> None:
+    found = entries(dict.fromkeys(range(3), (0.7, 0.01)), dict.fromkeys(range(3), (0.9, 0.3)))
+    assert verdict_table(found, PROTOCOL)[1][3:] == ["none keeps the limit", "", "", "ahead"]
+    within = [Entry("drug", split, "HSIC, network", 0, 0.6, 0.0, 0.0) for split in range(3)]
+    assert verdict_table([*found, *within], PROTOCOL)[1][3:] == [
+        "HSIC, network",
+        "+10.00 ± 0.00",
+        "+1.00 ± 0.00",
+        "ahead",
     ]
-    reached = {"far": [(0.9, 0.3), (0.9, 0.3)], "near": [(0.8, 0.15), (0.6, 0.04)], "low": [(0.6, 0.0), (0.7, 0.0)]}
-    knobs = {
-        knob: {seed: Judged(worth, worth, gap, gap) for seed, (worth, gap) in enumerate(by)}
-        for knob, by in reached.items()
-    }
-    knobs["half"] = {0: Judged(1.0, 1.0, 0.0, 0.0)}
-    found = duel.best_knobs(entries, {("drug", "equipy"): knobs, ("drug", "none"): {"far": knobs["far"]}})
-    assert {(one.method, one.contest.gap) for one in found} == {("equipy", "rates"), ("equipy", "kolmogorov")}
-    assert [(one.seed, one.test.accuracy, one.most) for one in found[:2]] == [(0, 0.8, 0.1), (1, 0.6, 0.1)]
+
+
+def test_pooled_folds_choose_the_best_strength_within_the_limit() -> None:
+    n = 2_000
+    a, y = np.arange(n) % 2, np.arange(n) // 2 % 2
+    rows = peers.Rows(np.zeros((2 * n, 1)), np.tile(y, 2), np.tile(a, 2), np.arange(2 * n) < n)
+    unfair = np.where(a == 1, 1.0, y).astype(float)  # selects all of one group
+    good, worse = y.astype(float), np.where(np.arange(n) % 100 < 4, 1 - y, y).astype(float)
+    pooled = np.stack([[one, one] for one in (unfair, worse, good)])
+    contest = PROTOCOL["contests"][0]
+    assert chosen(pooled, contest, rows) == 2
+    assert chosen(pooled[:2], contest, rows) == 1
+    assert chosen(pooled[:1], contest, rows) == -1
+    (entry,) = entries_of(("drug", 0, "method"), rows, [(0, contest)], pooled[:1], pooled[:1])
+    assert (entry.utility, entry.gap) == (0.5, 0.0)  # the constant predictor

@@ -26,6 +26,7 @@ OPTIONS: dict[str, tuple[list[Any], list[Any]]] = {
     "seeds": ([1, 3, [4, 2], (7,), np.arange(2)], [0, -1, True, 2.5, "2", [], [0.5], [True], [-1], None]),
     "folds": ([None, 2, 10, np.int64(3)], [0, 1, -3, True, 2.0, "5", [2]]),
     "test_folds": ([None, 2, 10, np.int64(3)], [0, 1, -3, True, 2.0, "5", [2]]),
+    "clusters": ([None, [1, 1, 2], np.array(["a", "b"])], []),  # the rows decide
     "tolerances": ([None, [0], (0.5, 1.0), np.array([0.1])], [[], 0.5, "auto", [nan], [inf], [-0.1], ["0.5"]]),
     "contrast": (["pairs", "rest", "independence"], ["pair", None, 1]),
     "continuous": ([None, "auto", True, False, ["age"]], []),  # the columns decide

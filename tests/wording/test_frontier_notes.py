@@ -55,6 +55,32 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         "Rows count by their sample weights. Intervals are omitted: their proof does not cover weighted samples.",
     ),
     (
+        "clusters",
+        {"clusters": 1200, "rows": 3000},
+        (
+            "The 3,000 rows form 1,200 clusters, which stay together in every split and fold. Intervals treat rows as "
+            "independent: they are too narrow if rows of one cluster are alike."
+        ),
+    ),
+    (
+        "repeated_rows",
+        {"repeated": 30, "rows": 1000},
+        (
+            "30 of 1,000 test rows (3.0%) equal other rows, which train or choose models, in all features, label and "
+            "groups. If they are of the same people, figures of test rows are too good. Remove duplicates, or pass ids "
+            "as clusters (--cluster), which stay together in every split."
+        ),
+    ),
+    (
+        "repeated_ids",
+        {"column": "person", "repeated": 250, "rows": 1000},
+        (
+            "250 of 1,000 test rows (25.0%) have the same “person” as other rows, which train or choose models. If "
+            "they are of the same people, figures of test rows are too good. Pass “person” as clusters (--cluster), "
+            "which stay together in every split."
+        ),
+    ),
+    (
         "label_groups",
         {"attribute": "sex"},
         "The groups of sex are the label in other words: scores that are right are then unfair by design.",

@@ -78,7 +78,7 @@ def frontier(
         there is no "strength".
     strengths : list of float, "auto" or None, default=None
         Values of the parameter; repeated values are used once. None: 0, 21 values from 0.03 to 1,000 and three up to a
-        million; for tolerances 15 values from 0 to 1. "auto" adds values where the curve bends.
+        million; for tolerances 21 values from 0 to 1. "auto" adds values where the curve bends.
     validation : float, default=0.25
         Share of the rows on which ``select`` compares models. For cross-validation, use ``SearchOptions(folds=5)``.
     test : float, default=None

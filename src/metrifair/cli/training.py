@@ -91,7 +91,8 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         again, more = source.fitted(data.rows)
         model = replace(again, threshold=measured.threshold)
         warned = warned.with_others(more)
-    notes = _notes(source, warned, dict(zip(("test", "training"), apart, strict=False)))
+    test_part = np.isin(data.rows, parts.test).astype(np.int64)
+    notes = _notes(source, warned, dict(zip(("test", "training"), apart, strict=False)), test_part)
     return TrainedModel(model, measured, parts, evaluation, chosen, notes, tuple(warned.unfinished))
 
 
@@ -110,10 +111,13 @@ def _chosen(asked: Training, score: Any, part: HeldOut) -> ChosenThreshold | Non
     return None if asked.rule is None else choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs)
 
 
-def _notes(source: TrainingFile, warned: TrainingWarnings, parts: Mapping[str, HeldOut]) -> tuple[str, ...]:
-    """The caveats about the file, small groups and training, each once."""
+def _notes(
+    source: TrainingFile, warned: TrainingWarnings, parts: Mapping[str, HeldOut], test_part: Rows
+) -> tuple[str, ...]:
+    """The caveats about the file, rows on both sides of the split, small groups and training, each once."""
     small = small_groups(parts) if parts else None
-    texts = (*source.notes, "" if small is None else wording.note_text(small), *warned.notes)
+    repeated = source.repeat_texts(test_part) if parts else ()
+    texts = (*source.notes, *repeated, "" if small is None else wording.note_text(small), *warned.notes)
     return tuple(dict.fromkeys(filter(None, texts)))
 
 
@@ -134,6 +138,7 @@ def _cross_fitted(source: TrainingFile, asked: Training, count: int) -> TrainedM
     warned, chosen = warned.with_others(more), _chosen(asked, unseen.score, everyone)
     model = replace(model, threshold=asked.threshold if chosen is None else chosen.threshold)
     fold = np.repeat(np.arange(count), [len(split.test) for split in splits])
+    fold = fold[np.argsort(np.concatenate([split.test for split in splits]))]
     evaluation = evaluation_of(
         unseen,
         predictions(model, everyone),
@@ -141,9 +146,9 @@ def _cross_fitted(source: TrainingFile, asked: Training, count: int) -> TrainedM
         everyone,
         job=Job(source.estimator.strength, seed),
         utility=_utility(chosen),
-        test_fold=fold[np.argsort(np.concatenate([split.test for split in splits]))],
+        test_fold=fold,
     )
-    notes = _notes(source, warned, {"test": everyone})
+    notes = _notes(source, warned, {"test": everyone}, fold)
     used = splits[-1]._replace(validation=splits[0].validation, test=data.rows)
     return TrainedModel(model, model, used, evaluation, chosen, notes, tuple(warned.unfinished), count, unseen)
 
@@ -451,7 +456,7 @@ def provenance_of(source: TrainingFile, call: str) -> Provenance:
         rows_read=len(source.table) + source.left_out,
         left_out={"missing_label": source.left_out, "zero_weight": len(source.table) - len(source.data.rows)},
         columns={
-            **{role: options.roles[role] for role in ("label", "group", "control", "weight", "id")},
+            **{role: options.roles[role] for role in ("label", "group", "control", "weight", "cluster", "id")},
             "feature": source.features.columns,
         },
         call=call,

@@ -45,9 +45,11 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import value_counts
 from metrifair.problem.problem import attributes_equal_to_label, classes_in, positive_by_name
 from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
-from metrifair.support.checks import check_known, last_step
+from metrifair.support.arrays import Integers
+from metrifair.support.checks import argument_if_asked, check_known, last_step
 from metrifair.support.provenance import SourceFile
 from metrifair.tradeoff.points import FrontierNote, Job
+from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, SearchOptions, estimator_at
 from metrifair.wording.frontier import note_text as frontier_note_text
@@ -80,6 +82,11 @@ class TrainingFile:
         return pl.Series(self.options.label, self.data.y)
 
     @property
+    def clusters(self) -> pl.Series | None:
+        """The rows that stay together; None where none has to."""
+        return None if self.options.cluster is None else self.table.get_column(self.options.cluster)
+
+    @property
     def title(self) -> str:
         """The title of a report."""
         return self.options.title or f"{self.options.label} by {', '.join(self.options.group)}"
@@ -107,6 +114,8 @@ class TrainingFile:
         own_estimator = last_step(own_estimator)
         estimator = clone(own_estimator) if job is None else estimator_at(own_estimator, parameter, job)
         own = {name: rows_of(table, rows) for name, table in self.given.items()}
+        if self.clusters is not None:
+            own |= argument_if_asked(estimator.fit, "clusters", self.clusters[rows])
         X, y = encoder.transform(self.features[rows]), self.labels[rows]
         with _training(self.options.model) as warned:
             estimator.fit(X, y, **own)
@@ -159,12 +168,13 @@ class TrainingFile:
                 self.labels,
                 **self.given,
                 random_state=self.options.seed,
-                search=search,
+                search=replace(search, clusters=self.clusters),
                 **more,
             )
         encoder = next((model[0] for model in front.models if model is not None), None)
         encoder = self.encoder(self.data.rows) if encoder is None else encoder
-        texts = (*front.view().notes, *self.notes, *warned.notes, *warned.unfinished)
+        repeated = () if front.source is None else self.repeat_texts(front.source.test_part(self.data.rows))
+        texts = (*front.view().notes, *repeated, *self.notes, *warned.notes, *warned.unfinished)
         front = replace(front, notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)))
         if self.options.use_group:  # as a feature, by every model
             front.outcomes = [
@@ -174,6 +184,11 @@ class TrainingFile:
                 for one in front.outcomes
             ]
         return encoder, front
+
+    def repeat_texts(self, part: Integers) -> list[str]:
+        """Notes on test rows that other rows repeat, or their ids; ``part`` is the test fold of each row."""
+        ids = {name: columns(name, self.table.get_column(name))[name][self.data.rows] for name in self.options.ids}
+        return [frontier_note_text(note) for note in repeat_notes(self.data, part, ids)]
 
     def _family(self, name: str) -> Any:
         """The estimator of a family; post-processors are around the model of the options, trained without penalty."""
@@ -241,7 +256,7 @@ def training_file(
     if options.weight is not None:
         given["sample_weight"] = _weights(known.get_column(options.weight))
     groups = () if options.use_group else options.group
-    roles = ("label", "weight", "ignore", "id")
+    roles = ("label", "weight", "cluster", "ignore", "id")
     features = known.drop({*groups, *(name for role in roles for name in options.roles[role])})
     if not features.columns:
         raise DataError("no column is left to learn from; ignore fewer of them")
@@ -256,6 +271,7 @@ def training_file(
         continuous=continuous,
         pos_label=positive,
         sample_weight=given.get("sample_weight"),
+        clusters=None if options.cluster is None else known.get_column(options.cluster),
     )
     label = known.get_column(options.label)
     leaks = check_leakage(features, label, keep=options.keep, number=regression)

@@ -29,6 +29,7 @@ class TrainingOptions:
     cuts: tuple[tuple[str, list[float]], ...]
     control: tuple[str, ...]
     weight: str | None
+    cluster: str | None
     criterion: str
     metric: str
     contrast: Literal["pairs", "rest", "independence"]
@@ -54,6 +55,7 @@ class TrainingOptions:
             "group": self.group,
             "control": self.control,
             "weight": [] if self.weight is None else [self.weight],
+            "cluster": [] if self.cluster is None else [self.cluster],
             "ignore": self.ignore,
             "keep": self.keep,
             "id": self.ids,
@@ -63,7 +65,7 @@ class TrainingOptions:
         """The columns, and the files they are from; a name of none is an error before anything heavy is imported."""
         from metrifair.cli.tables import read
 
-        for role in ("group", "weight"):
+        for role in ("group", "weight", "cluster"):
             if self.label in self.roles[role]:
                 raise DataError(f"--label and --{role} both name {self.label!r}; they must be two columns")
         for name in self.keep:
@@ -73,7 +75,12 @@ class TrainingOptions:
             self.file,
             self.reading,
             # Ids are copied as they are written: a float holds no more than 15 digits of them.
-            texts=[*self.group, *self.control, *(name for name in self.ids if name != self.label)],
+            texts=[
+                *self.group,
+                *self.control,
+                *self.roles["cluster"],
+                *(name for name in self.ids if name != self.label),
+            ],
             roles=self.roles,
         )
 

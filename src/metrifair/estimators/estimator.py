@@ -36,6 +36,7 @@ from metrifair.estimators.settings import (
 )
 from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
+from metrifair.problem.clusters import cluster_share
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
 from metrifair.problem.tables import Table, frame_names, is_missing, not_numbers
 from metrifair.saving.saved import Saved
@@ -88,6 +89,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         sensitive_features: Table | None = None,
         control_features: Table | None = None,
         sample_weight: ArrayLike | None = None,
+        clusters: Table | None = None,
     ) -> Self:
         """Train from scratch.
 
@@ -104,6 +106,8 @@ class FairEstimator(Settings, Saved, BaseEstimator):
             Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each sample. Samples of weight 0 are ignored.
+        clusters : array-like of shape (n_samples,), default=None
+            The cluster of each sample, such as a person. ``early_stopping`` holds out whole clusters.
 
         Returns
         -------
@@ -113,7 +117,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         for name in ("learner_", "n_updates_", "predictor_", "scheme_"):
             self.__dict__.pop(name, None)  # a fit that fails leaves no model of other data behind
         warn_without_estimate(self.metric, self.estimate, default="rows")
-        data = self._training_data(X, y, sensitive_features, control_features, sample_weight)
+        data = self._training_data(X, y, sensitive_features, control_features, sample_weight, clusters=clusters)
         (fitted,) = trained_stack(self, data, strengths=[self.strength], seeds=[seed_of(self.random_state)])
         if fitted is None:
             raise Diverged(
@@ -227,6 +231,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         control_features: Table | None = None,
         sample_weight: Table | None = None,
         *,
+        clusters: Table | None = None,
         strengths: Sequence[float] | None = None,
         classes: ArrayLike | None = None,
         groups: Declared | None = None,
@@ -242,7 +247,8 @@ class FairEstimator(Settings, Saved, BaseEstimator):
             x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, reset=first)
         if first and not numeric and classes is None:
             check_classification_targets(target)
-        given = Given(target, sensitive_features, control_features, sample_weight, rows={"X": X, "y": y})
+        rows = {"X": X, "y": y}
+        given = Given(target, sensitive_features, control_features, sample_weight, rows, clusters=clusters)
         if not first:
             problem = later_problem(given, self.scheme_)
         elif penalized and sensitive_features is None:
@@ -295,7 +301,7 @@ def trained_stack(
         places, own = [0] * len(seeds), [samples] * len(seeds)  # the same for all
     else:
         share = _VALIDATION_SHARE if estimator.early_stopping is True else float(estimator.early_stopping)
-        parts = [_parts(samples, share, seed, classes=bool(scheme.classes)) for seed in seeds] if share else []
+        parts = [_parts(samples, share, seed, data.problem) for seed in seeds] if share else []
         trained = train(
             samples,
             model,
@@ -326,9 +332,17 @@ def trained_stack(
     ]
 
 
-def _parts(samples: Samples, share: float, seed: int, *, classes: bool) -> tuple[Tensor, Tensor]:
-    """Rows to train on, and rows to judge by: this share of each cell (and class), two of each if it has six."""
-    kind = samples.cell * (1 + int(samples.y.max())) + samples.y.long() if classes else samples.cell
+def _parts(samples: Samples, share: float, seed: int, problem: Problem) -> tuple[Tensor, Tensor]:
+    """Rows to train on, and rows to judge by: this share of each cell (and class), two of each if it has six.
+
+    Clusters stay whole.
+    """
+    kind = samples.cell
+    if problem.scheme.classes:
+        kind = samples.cell * (1 + int(samples.y.max())) + samples.y.long()
+    if problem.clusters is not None:
+        aside = torch.as_tensor(cluster_share(share, problem.clusters, kind.numpy(), seed))
+        return torch.nonzero(~aside)[:, 0], torch.nonzero(aside)[:, 0]
     generator, aside = torch.Generator().manual_seed(seed), torch.zeros(len(samples), dtype=torch.bool)
     for one in kind.unique():
         own = torch.nonzero(kind == one)[:, 0]
@@ -363,7 +377,7 @@ def fit_stack(
     """Fitted copies of the estimator for every seed and, within it, every strength; None where training diverged.
 
     They equal ``fit`` with that strength and ``random_state``, but are trained all at once. ``given`` are groups,
-    strata and weights, as in ``fit``.
+    strata, weights and clusters, as in ``fit``.
     """
     template = clone(estimator)
     data = template._training_data(X, y, strengths=strengths, **given)

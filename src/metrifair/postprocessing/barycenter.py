@@ -16,7 +16,7 @@ from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
 from metrifair.postprocessing.group_model import BlindMap, blind_map
 from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
-from metrifair.problem.problem import Scheme
+from metrifair.problem.problem import Given, Scheme
 from metrifair.problem.tables import UNKNOWN, Table
 from metrifair.saving.records import Arrays
 from metrifair.support.arrays import Floats, Integers
@@ -103,11 +103,9 @@ class BarycenterPostprocessor(ScorePostprocessor):
     folds: int = 5
     random_state: Any = None
 
-    def _learned(
-        self, X: Table, y: Table | None, sensitive_features: Table, sample_weight: Table | None
-    ) -> Calibration:
+    def _learned(self, X: Table, arguments: Given) -> Calibration:
         """With the map, which is the same for all tolerances."""
-        rows = super()._learned(X, y, sensitive_features, sample_weight)
+        rows = super()._learned(X, arguments)
         self.shares_ = np.bincount(rows.group, rows.weight) / rows.weight.sum()
         members = [rows.group == code for code in range(len(self.groups_))]
         everyone = np.ones(len(rows.group), dtype=np.bool_)

@@ -99,7 +99,13 @@ class ScorePostprocessor(Saved, Postprocessor):
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 
     def fit(
-        self, X: Table, y: Table | None = None, *, sensitive_features: Table, sample_weight: Table | None = None
+        self,
+        X: Table,
+        y: Table | None = None,
+        *,
+        sensitive_features: Table,
+        sample_weight: Table | None = None,
+        clusters: Table | None = None,
     ) -> Self:
         """Fit the estimator, unless it is fitted already, and then what its scores need.
 
@@ -114,13 +120,16 @@ class ScorePostprocessor(Saved, Postprocessor):
             estimator only.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each sample, for the estimator too.
+        clusters : array-like of shape (n_samples,), default=None
+            The cluster of each sample, such as a person. ``folds`` keep clusters whole.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        self._calibrate(self._learned(X, y, sensitive_features, sample_weight))
+        arguments = Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters)
+        self._calibrate(self._learned(X, arguments))
         return self
 
     def fit_path(
@@ -130,13 +139,14 @@ class ScorePostprocessor(Saved, Postprocessor):
         *,
         sensitive_features: Table,
         sample_weight: Table | None = None,
+        clusters: Table | None = None,
         tolerances: Sequence[float],
     ) -> list[Self]:
         """A fitted post-processor for each tolerance; they equal single fits, and share the fitted estimator.
 
         Parameters
         ----------
-        X, y, sensitive_features, sample_weight : array-like or table
+        X, y, sensitive_features, sample_weight, clusters : array-like or table
             As in ``fit``.
         tolerances : sequence of float
             Values of ``tolerance``.
@@ -152,7 +162,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         for tolerance in values:
             check_number("tolerances", tolerance, low=0, high=1)
         first = clone(self)
-        rows = first._learned(X, y, sensitive_features, sample_weight)
+        arguments = Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters)
+        rows = first._learned(X, arguments)
         drawn, found = first.generator_.get_state(), []
         for tolerance in values:
             model = copy(first).set_params(tolerance=tolerance)
@@ -207,12 +218,10 @@ class ScorePostprocessor(Saved, Postprocessor):
     def _calibrate(self, rows: Calibration) -> None:
         """Learn what depends on the tolerance; nothing where the tolerance counts at prediction only."""
 
-    def _learned(
-        self, X: Table, y: Table | None, sensitive_features: Table, sample_weight: Table | None
-    ) -> Calibration:
+    def _learned(self, X: Table, arguments: Given) -> Calibration:
         """Fit base and group model, store groups and classes, and score rows that the models have not seen."""
         self._check_parameters()
-        problem, given = self._read(X, y, sensitive_features, sample_weight)
+        problem, given = self._read(X, arguments)
         self.crossed_ = CrossedGroups.of_rows(problem, self._sets(problem))
         self.groups_, self.positive_ = self.crossed_.names, problem.scheme.positive
         seed = seed_of(self.random_state)
@@ -222,7 +231,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         weight = np.ones(len(problem)) if problem.weight is None else problem.weight
         labeled = bool(problem.scheme.classes) and problem.labels is not None
         labels = np.asarray(problem.labels) if labeled else np.zeros(len(problem), dtype=np.int64)
-        folds = assign_folds(self.folds, labels, group, seed)
+        folds = assign_folds(self.folds, labels, group, seed, problem.clusters)
         if self.prefit:
             self.base_, score = self.estimator, self._scores(self.estimator, given.X, given.groups)
         else:
@@ -254,7 +263,8 @@ class ScorePostprocessor(Saved, Postprocessor):
                 f"group {self.groups_[counts.argmin()]!r} has {counts.min()} row(s), too few to guess groups by in "
                 "each of folds; pass folds=1, or needs_group=True"
             )
-        features = GivenRows(rows_of(given.X, known), cell, None, None if given.weight is None else rows.weight)
+        weight = None if given.weight is None else rows.weight
+        features = GivenRows(rows_of(given.X, known), cell, None, weight, rows.problem.clusters)
         template = self.group_model
         if template is None:  # a logistic regression of ours, so that it can be saved; some columns give groups away
             seed = seed_of(self.random_state)
@@ -280,10 +290,9 @@ class ScorePostprocessor(Saved, Postprocessor):
         positive = np.asarray(problem.is_positive)
         return {f"the {('negative', 'positive')[label]} label": positive == label for label in self._labels}
 
-    def _read(
-        self, X: Table, y: Table | None, sensitive_features: Table, sample_weight: Table | None
-    ) -> tuple[Problem, GivenRows]:
+    def _read(self, X: Table, arguments: Given) -> tuple[Problem, GivenRows]:
         """The arguments of ``fit``, checked, without rows of weight 0."""
+        y = arguments.y
         self._check_wrapped(X, y, needs_labels=self._needs_labels)
         numeric, target = is_regressor(self), None
         if y is not None:
@@ -292,7 +301,7 @@ class ScorePostprocessor(Saved, Postprocessor):
             if not numeric:
                 check_classification_targets(target)
         problem = problem_of(
-            Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}),
+            arguments,
             criterion=getattr(self, "criterion", "statistical_parity"),
             pos_label=getattr(self, "pos_label", None),
             target="numbers" if numeric else "labels",
@@ -305,7 +314,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         kept = np.arange(_num_samples(X)) if problem.kept is None else np.flatnonzero(problem.kept)
         (X,) = indexable(X)
         y = None if target is None else target[kept]
-        return problem, GivenRows(rows_of(X, kept), y, rows_of(sensitive_features, kept), problem.weight)
+        groups = rows_of(arguments.sensitive_features, kept)
+        return problem, GivenRows(rows_of(X, kept), y, groups, problem.weight, problem.clusters)
 
     def _scores(self, base: Any, X: Table, sensitive_features: Table | None) -> Floats:
         """Probabilities of the positive class, or predictions."""

@@ -15,9 +15,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.problem.clusters import cluster_folds
 from metrifair.problem.tables import Table, rows_of
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import check_integer, check_switches, groups_if_asked
+from metrifair.support.checks import argument_if_asked, check_integer, check_switches, groups_if_asked
 
 
 def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *, name: str = "estimator") -> None:
@@ -58,6 +59,7 @@ class GivenRows:
     y: NDArray[Any] | None
     groups: Table | None
     weight: Floats | None = None
+    clusters: Integers | None = None
 
     def fit(self, template: Any, rows: Integers) -> Any:
         """A copy of the estimator, fitted on some rows, with groups and weights where it takes or needs them."""
@@ -68,6 +70,8 @@ class GivenRows:
             if not has_fit_parameter(model, "sample_weight"):
                 raise DataError(f"{type(model).__name__}.fit takes no sample_weight; leave it out")
             options["sample_weight"] = self.weight[rows]
+        if self.clusters is not None:
+            options |= argument_if_asked(model.fit, "clusters", self.clusters[rows])
         if self.y is None:
             raise DataError("y is missing")
         return model.fit(rows_of(self.X, rows), self.y[rows], **options)
@@ -196,11 +200,15 @@ def rounding_error(values: Floats, typical: float | None = None) -> Floats:
     return _ROUNDING * np.abs(values) + _CANCELLED * typical
 
 
-def assign_folds(most: int, labels: Integers, group: Integers, seed: int) -> Integers:
+def assign_folds(most: int, labels: Integers, group: Integers, seed: int, clusters: Integers | None = None) -> Integers:
     """The fold of each row; all folds have the same mix of labels and groups, up to one row of each.
 
-    There are at most ``most`` folds, and at most as many as rows of the rarest label.
+    There are at most ``most`` folds, and at most as many as rows (or clusters, which stay whole) of the rarest label.
     """
+    if clusters is not None:
+        count = min(most, *(len(np.unique(clusters[labels == label])) for label in np.unique(labels)))
+        kinds = np.unique(np.stack([labels, group]), axis=1, return_inverse=True)[1].reshape(-1)
+        return cluster_folds(count, clusters, kinds, seed)
     count = min(most, int(np.bincount(labels)[np.unique(labels)].min()))
     order = np.lexsort((np.random.RandomState(seed).random(len(labels)), group, labels))
     folds = np.empty(len(labels), dtype=np.int64)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
 from metrifair.problem.attributes import Continuous, Groups, group_codes, numbers_among, numbers_warning, stratum_codes
 from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compiled, sides_of
+from metrifair.problem.clusters import cluster_codes
 from metrifair.problem.criteria import LABEL, Criterion, Strata, criterion_named
 from metrifair.problem.tables import (
     MOST_CLASSES,
@@ -59,6 +60,7 @@ class Given:
     rows: Mapping[str, Table | None] = field(default_factory=dict)
     label: str = "y"
     prefix: str = ""
+    clusters: Table | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +108,7 @@ class Problem:
     weight: Floats | None = None  # None: every row counts once
     kept: NDArray[np.bool_] | None = None  # which of the rows that were handed over are here; None: all
     numbers: Floats | None = None  # (n, attributes): attributes that are numbers, 0 for others; None: there are none
+    clusters: Integers | None = None  # (n,): rows of one number stay together in every split; None: no row has to
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -139,10 +142,11 @@ class Problem:
 
     def take(self, rows: NDArray[Any]) -> Problem:
         """These of the rows, by number or by a mask."""
-        labels, strata, weight, numbers = (
-            None if part is None else part[rows] for part in (self.labels, self.strata, self.weight, self.numbers)
+        labels, strata, weight, numbers, clusters = (
+            None if part is None else part[rows]
+            for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters)
         )
-        return Problem(self.scheme, labels, self.groups[rows], strata, weight, numbers=numbers)
+        return Problem(self.scheme, labels, self.groups[rows], strata, weight, numbers=numbers, clusters=clusters)
 
     @property
     def attribute_values(self) -> Floats | None:
@@ -226,7 +230,8 @@ def problem_of(
     scheme = Scheme(kind, known, positive, attributes, intersectional, their_strata, contrast, rows.outcome)
     if compared:
         _ = scheme.cells  # what cannot be compared is said before anything else is done
-    return Problem(scheme, labels, coded, strata, rows.weight, rows.kept, numbers)
+    clusters = None if rows.clusters is None else cluster_codes(rows.clusters)
+    return Problem(scheme, labels, coded, strata, rows.weight, rows.kept, numbers, clusters)
 
 
 def _groups(
@@ -272,6 +277,7 @@ class _Rows(NamedTuple):
     outcome: str
     groups: dict[str, Column] | None
     controls: dict[str, Column] | None
+    clusters: Column | None
 
 
 def _rows_that_count(given: Given) -> _Rows:
@@ -279,21 +285,22 @@ def _rows_that_count(given: Given) -> _Rows:
     prefix, weight = given.prefix, given.sample_weight
     tables = {"sensitive_features": given.sensitive_features, "control_features": given.control_features}
     named = {f"{prefix}{name}": table for name, table in tables.items()}
-    named[f"{prefix}sample_weight"] = None if is_number(weight) else weight
+    named |= {f"{prefix}sample_weight": None if is_number(weight) else weight, "clusters": given.clusters}
     length = same_rows(**{**given.rows, given.label: given.rows.get(given.label, given.y), **named})
     found, kept = weights_of(f"{prefix}sample_weight", weight, length), None
     y = None if given.y is None else one_column(given.label, given.y)
+    clusters = None if given.clusters is None else one_column("clusters", given.clusters)
     groups, controls = (None if table is None else columns(name, table) for name, table in tables.items())
     if found is not None and not found.all():
         kept = found > 0
         found = found[kept]
         length = len(found)
-        y = None if y is None else y[kept]
+        y, clusters = (None if column is None else column[kept] for column in (y, clusters))
         groups, controls = (
             None if table is None else {name: column[kept] for name, column in table.items()}
             for table in (groups, controls)
         )
-    return _Rows(length, found, kept, y, _outcome_name(given), groups, controls)
+    return _Rows(length, found, kept, y, _outcome_name(given), groups, controls, clusters)
 
 
 def _outcome_name(given: Given) -> str:

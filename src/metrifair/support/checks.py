@@ -213,6 +213,11 @@ def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
     >>> groups_if_asked(fit, ["f", "m"]), groups_if_asked(str.lower, ["f", "m"])
     ({'sensitive_features': ['f', 'm']}, {})
     """
+    return argument_if_asked(method, "sensitive_features", groups)
+
+
+def argument_if_asked(method: Callable[..., Any], name: str, value: Any) -> dict[str, Any]:
+    """A value as the argument of this name, if a method has one, itself or in the last step of a pipeline."""
     model: Any = getattr(method, "__self__", None)
     prefix = ""
     while hasattr(model, "named_steps"):
@@ -222,5 +227,4 @@ def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
         from sklearn import get_config  # noqa: PLC0415 (whoever has a pipeline has imported it)
 
         prefix = "" if get_config()["enable_metadata_routing"] else prefix  # the pipeline then passes it on by itself
-    asked = "sensitive_features" in inspect.signature(method).parameters
-    return {f"{prefix}sensitive_features": groups} if asked else {}
+    return {f"{prefix}{name}": value} if name in inspect.signature(method).parameters else {}

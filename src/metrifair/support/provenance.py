@@ -24,7 +24,18 @@ from metrifair.errors import DataError
 from metrifair.support.files import write_file
 
 _LIBRARIES = ("torch", "numpy")  # where they have been imported
-_ROWS = ("states", "y_pred", "sensitive_features", "y_true", "control_features", "sample_weight", "table", "X", "y")
+_ROWS = (
+    "states",
+    "y_pred",
+    "sensitive_features",
+    "y_true",
+    "control_features",
+    "sample_weight",
+    "clusters",
+    "table",
+    "X",
+    "y",
+)
 _BESIDE = ("self", "title", "about", "random_state")  # told in their own places
 _LONGEST = 200  # characters of one argument
 _LARGEST_ORIGIN = 2**20  # bytes of a file that says where scores come from
@@ -193,7 +204,7 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
         value = arguments[name]
         if _is_default(value, parameter.default):
             continue
-        text = "..." if name in _ROWS else _plain(name, value)
+        text = _plain(name, value)
         parts.append(text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}")
     return f"{function.__qualname__.rpartition('<locals>.')[2]}({', '.join(parts)})"
 
@@ -207,6 +218,8 @@ def _is_default(value: object, default: object) -> bool:
 
 def _plain(name: str, value: object) -> str:
     """The value of an argument as text; of anything but plain values, records and estimators, its name or its type."""
+    if name in _ROWS:
+        return "..."
     if name in _PLACES and isinstance(value, str | os.PathLike):
         value = Path(value).name
     if isinstance(value, _PLAIN) or hasattr(value, "get_params"):

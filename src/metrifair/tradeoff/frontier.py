@@ -23,6 +23,7 @@ from metrifair.support.checks import check_known, is_number, last_step, seed_of
 from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
+from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.result import NestedFold, SweepContext, TradeOff, in_row_order
 from metrifair.tradeoff.split import (
     DataSet,
@@ -127,6 +128,7 @@ class FrontierRequest:
             intersectional=setting("intersectional", False),
             continuous=setting("continuous", "auto") if self.search.continuous is None else self.search.continuous,
             sample_weight=self.sample_weight,
+            clusters=self.search.clusters,
             held_out=(self.test_share,) if self.search.folds else (self.validation, self.test_share),
         )
 
@@ -149,6 +151,8 @@ def trade_off(asked: FrontierRequest) -> TradeOff:
     test_folds = asked.test_folds(data, train=families is not None)
     found = plan.cross_fitted(test_folds) if test_folds else plan.with_one_split(members)
     context, outcomes, tried, notes = found.context, found.outcomes, found.tried, [found.note]
+    if families is not None:
+        notes += repeat_notes(data, context.test_part(data.rows))
     if len(scheme.classes) == 2 and asked.setting(members, "pos_label") is None:
         labels = [_plain(label) for label in scheme.classes]
         notes.append(FrontierNote("positive_label", {"labels": labels, "positive": scheme.positive}))
@@ -187,7 +191,8 @@ class _SweepPlan:
         """All rows."""
         asked = self.asked
         weight = None if is_number(asked.sample_weight) else asked.sample_weight  # one for all weighs nothing
-        return RowsToTrain(asked.X, asked.y, asked.sensitive_features, asked.control_features, weight, self.data.rows)
+        named = asked.sensitive_features, asked.control_features, weight
+        return RowsToTrain(asked.X, asked.y, *named, self.data.rows, asked.search.clusters)
 
     @property
     def _shown(self) -> tuple[int, Utility]:
@@ -287,6 +292,9 @@ def _record(
     all_notes = [
         *notes,
         None if data.problem.weight is None else FrontierNote("weighted"),
+        None
+        if data.problem.clusters is None
+        else FrontierNote("clusters", {"clusters": len(np.unique(data.problem.clusters)), "rows": len(data.rows)}),
         *(FrontierNote("label_groups", {"attribute": name}) for name in attributes_equal_to_label(data.problem)),
         small_groups({"test": test, "validation": validation}),
         FrontierNote(

@@ -14,6 +14,7 @@ from metrifair.figures.certificates import check_confidence, dkw_radius
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLike, utility_of
 from metrifair.problem.tables import Backend, Column, columns
+from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_switches, is_number
 from metrifair.support.provenance import Provenance
 from metrifair.support.special import normal_cdf, normal_quantile
@@ -41,6 +42,11 @@ class SweepContext:
     families: tuple[Family, ...] = ()  # none for models that came fitted
     table: RowsToTrain | None = None  # with all its rows
     folds: tuple[NestedFold, ...] = ()  # the test folds, where there are such
+
+    def test_part(self, rows: Rows) -> Integers:
+        """The test fold of each of all rows; with one split, 1 for test rows and 0 for others."""
+        fold = self.evaluator.test_fold
+        return np.isin(rows, self.test).astype(np.int64) if fold is None else fold
 
     def with_utility(self, outcome: Outcome, utility: Utility) -> Outcome:
         """The outcome with one more utility."""
@@ -136,6 +142,12 @@ class TradeOff:
     unseen: Predictions | None = field(default=None, init=False)  # of the chosen model for the test rows
 
     @property
+    def _is_clustered(self) -> bool:
+        """Whether rows belong to clusters: a frontier in memory knows it by its rows, a saved one by its notes."""
+        in_memory = self.source is not None and self.source.evaluator.test.problem.clusters is not None
+        return in_memory or any(note.kind == "clusters" for note in self.notes)
+
+    @property
     def points(self) -> tuple[Point, ...]:
         """Figures of each model on test rows."""
         return tuple(outcome.test for outcome in self.outcomes)
@@ -203,6 +215,9 @@ class TradeOff:
         self.chosen, self.limit, self.chosen_by, self.certified = None, wish.max_unfairness, None, False
         self.change, self.unseen, self.fold_choices = None, None, ()
         judged_by = self.utility if utility is None else self._with_figures(utility)
+        if wish.certified and self._is_clustered:
+            problem = "needs independent rows, and rows of one cluster are not"
+            raise DataError(problem, argument="certified", remedy="use confidence instead")
         if wish.certified and self.test_folds:
             problem = "needs one split, as nothing is proven of figures from several models"
             raise DataError(problem, argument="certified", remedy="make the frontier with test=0.25")

@@ -21,6 +21,7 @@ from metrifair.postprocessing.postprocessor import assign_folds
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides
+from metrifair.problem.clusters import cluster_share
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Column, Table, one_column, rows_of
@@ -139,13 +140,29 @@ class DataSet:
             if is_number(validation) and validation >= 1:
                 received += "; for cross-validation, pass search=SearchOptions(folds=5)"
             raise DataError(f"validation and test must be shares above 0 that leave rows for training, got {received}")
-        kinds, everything = self.kinds, np.arange(len(self.problem))
+        everything = np.arange(len(self.problem))
         if not train:
-            chosen, judged = divided(everything, kinds, test / (validation + test), seed)
+            chosen, judged = self.divided(everything, test / (validation + test), seed)
             return Split(everything[:0], self.rows[chosen], self.rows[judged])
-        rest, judged = divided(everything, kinds, test, seed)
-        own, chosen = divided(rest, kinds[rest], validation / (1 - test), seed)
+        rest, judged = self.divided(everything, test, seed)
+        own, chosen = self.divided(rest, validation / (1 - test), seed)
         return Split(self.rows[own], self.rows[chosen], self.rows[judged])
+
+    def divided(self, rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+        """Two parts of these positions, the second with this share, alike in kinds unless these are too many."""
+        kinds = self.kinds[rows]
+        if self.problem.clusters is not None:
+            clusters = self.problem.clusters[rows]
+            drawn = cluster_share(share, clusters, kinds, seed)
+            if drawn.all() or not drawn.any():
+                problem = f"hold {len(np.unique(clusters)):,} clusters, too few to hold out {share:.0%} of them"
+                raise TooFewSamples(problem, argument="clusters", remedy="use smaller clusters, or leave clusters out")
+            return rows[~drawn], rows[drawn]
+        counts = np.bincount(kinds)
+        usual = np.where(counts[kinds] > 1, kinds, counts.argmax())  # one row of a kind cannot be in both
+        few = len(np.unique(usual)) <= min(share, 1 - share) * len(rows)
+        first, second = train_test_split(rows, test_size=share, random_state=seed, stratify=usual if few else None)
+        return np.sort(first), np.sort(second)
 
     @cached_property
     def kinds(self) -> Rows:
@@ -167,15 +184,6 @@ class DataSet:
         )
 
 
-def divided(rows: Rows, kinds: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
-    """Two parts of the rows, the second with this share, alike in kinds unless these are too many."""
-    counts = np.bincount(kinds)
-    usual = np.where(counts[kinds] > 1, kinds, counts.argmax())  # one row of a kind cannot be in both
-    few = len(np.unique(usual)) <= min(share, 1 - share) * len(rows)
-    first, second = train_test_split(rows, test_size=share, random_state=seed, stratify=usual if few else None)
-    return np.sort(first), np.sort(second)
-
-
 def data_set(
     X: Table,
     y: Table,
@@ -189,6 +197,7 @@ def data_set(
     intersectional: bool = False,
     continuous: Continuous = False,
     sample_weight: Table | None = None,
+    clusters: Table | None = None,
     held_out: Sequence[float] = (0.25,),
 ) -> DataSet:
     """The data with everything that judging a model asks for; numbers in bands of about equal weight.
@@ -197,7 +206,7 @@ def data_set(
     among which the fewest are compared.
     """
     problem = problem_of(
-        Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}),
+        Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}, clusters=clusters),
         criterion=criterion,
         contrast="pairs" if contrast == "independence" else contrast,  # judged by distances between groups
         intersectional=intersectional,
@@ -243,7 +252,7 @@ def in_folds(
         raise DataError("needs models to train, and these are fitted", argument="folds", remedy=remedy)
     if not is_number(test) or not 0 < test < 1:
         raise DataError(f"test must be a share above 0 that leaves rows for training, got {test!r}")
-    rest, judged = divided(np.arange(len(data.problem)), data.kinds, test, seed)
+    rest, judged = data.divided(np.arange(len(data.problem)), test, seed)
     folds = tuple(data.rows[fold] for fold in dealt(data, rest, count, seed, "folds"))
     return Split(data.rows[rest], np.concatenate(folds), data.rows[judged]), folds
 
@@ -267,7 +276,7 @@ def outer_splits(
     for test in dealt(data, everything, count, seed, "test_folds"):
         rest = np.setdiff1d(everything, test)
         if folds is None:
-            train, chosen = divided(rest, data.kinds[rest], share, seed)
+            train, chosen = data.divided(rest, share, seed)
             inner: tuple[Rows, ...] = ()
         else:
             inner = tuple(data.rows[fold] for fold in dealt(data, rest, folds, seed, "folds"))
@@ -283,8 +292,10 @@ def dealt(data: DataSet, rows: Rows, count: int, seed: int, argument: str) -> li
     """
     problem = data.problem
     labels = np.zeros_like(rows) if problem.labels is None or not problem.scheme.classes else problem.labels[rows]
-    fold = assign_folds(count, labels, data.kinds[rows], seed)
-    if (possible := len(np.unique(fold))) < count:
-        limit = f"must be at most {possible}, as every fold needs rows of every label"
+    clusters = None if problem.clusters is None else problem.clusters[rows]
+    fold = assign_folds(count, labels, data.kinds[rows], seed, clusters)
+    complete = sum(len(np.unique(labels[fold == at])) == len(np.unique(labels)) for at in range(count))
+    if complete < count:
+        limit = f"must be at most {complete}, as every fold needs rows of every label"
         raise TooFewSamples(limit, argument=argument, received=count, remedy="use fewer, or leave rare labels out")
     return [rows[fold == at] for at in range(count)]

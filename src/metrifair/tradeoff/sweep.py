@@ -9,7 +9,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from numbers import Real
@@ -38,7 +38,8 @@ from metrifair.tradeoff.points import Job, Outcome
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(0.03, 1_000, 21).round(3).tolist(), 1e4, 1e5, 1e6)
 """Where trade-offs move on all our data sets; at the last ones models become constant (docs/results/defaults.md)."""
-DEFAULT_TOLERANCES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+_LOW_TOLERANCES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25)
+DEFAULT_TOLERANCES = (*_LOW_TOLERANCES, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)  # dense where limits are usual
 
 
 class Family(NamedTuple):
@@ -178,16 +179,18 @@ class RowsToTrain:
     control_features: Table | None
     sample_weight: Table | None
     rows: NDArray[np.int64]
+    clusters: Table | None = None
 
     def arguments(self) -> dict[str, Any]:
         """What ``fit`` is called with."""
-        names = ("X", "y", "sensitive_features", "control_features", "sample_weight")
+        names = ("X", "y", "sensitive_features", "control_features", "sample_weight", "clusters")
         given = {name: getattr(self, name) for name in names}
         return {name: renumbered(rows_of(value, self.rows)) for name, value in given.items() if value is not None}
 
     def fingerprint(self, *more: str) -> str:
         """A name for all that the results depend on."""
-        tables = (self.X, self.y, self.sensitive_features, self.control_features, self.sample_weight)
+        tables = [self.X, self.y, self.sensitive_features, self.control_features, self.sample_weight]
+        tables += [] if self.clusters is None else [self.clusters]
         parts: list[NDArray[Any] | str] = [self.rows, *more]
         for table in tables:
             named = {} if table is None else columns("column", table)
@@ -263,7 +266,7 @@ def fitted_at(estimator: Any, parameter: str, job: Job, data: RowsToTrain) -> An
     if isinstance(estimator, Pipeline):
         data, whole = _last_of(estimator, data)
         return whole(fitted_at(estimator.steps[-1][1], parameter, job, data))
-    return estimator_at(estimator, parameter, job).fit(**data.arguments())
+    return estimator_at(estimator, parameter, job).fit(**_arguments(estimator, data))
 
 
 def estimator_at(estimator: Any, parameter: str, job: Job) -> Any:
@@ -355,8 +358,10 @@ def _paths(estimator: Any, data: RowsToTrain, jobs: Sequence[Job], evaluate: Eva
 
 
 def _arguments(estimator: Any, data: RowsToTrain) -> dict[str, Any]:
-    """What ``fit`` is called with, which it must take."""
+    """What ``fit`` is called with, which it must take; it needs clusters only where it splits rows itself."""
     arguments, taken = data.arguments(), inspect.signature(estimator.fit).parameters
+    if "clusters" not in taken:
+        arguments.pop("clusters", None)
     anything = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
     for name in () if anything else arguments:
         if name not in taken:
@@ -409,8 +414,11 @@ class SearchOptions:
         it, figures are of all rows, and the models that ``select`` returns are fitted on all rows. Training takes about
         that many times longer. None uses 5 folds where ``test`` is None, the smallest group that is compared would
         have fewer than 200 test rows, and there are at most 20,000 rows in all; otherwise a share of the rows.
+    clusters : array of shape (n,), default=None
+        The cluster of each row, such as a person or a household. Rows of one cluster stay together in every split and
+        fold. A missing value is a cluster of its own. None splits rows one by one.
     tolerances : list of float, default=None
-        Values of ``tolerance``, for the families that have this parameter. None uses 15 values from 0 to 1.
+        Values of ``tolerance``, for the families that have this parameter. None uses 21 values from 0 to 1.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
         Which groups are compared, for estimators without a parameter ``contrast``.
     continuous : "auto", bool or list of str, default=None
@@ -447,6 +455,7 @@ class SearchOptions:
     seeds: int | Sequence[int] = 1
     folds: int | None = None
     test_folds: int | None = None
+    clusters: Table | None = field(default=None, compare=False)
     tolerances: Sequence[float] | None = None
     contrast: Contrast = "pairs"
     continuous: Continuous | None = None

@@ -58,6 +58,34 @@ def _weighted() -> str:
     return "Rows count by their sample weights. Intervals are omitted: their proof does not cover weighted samples."
 
 
+def _clusters(clusters: int, rows: int) -> str:
+    return (
+        f"The {rows:,} rows form {count_text(clusters, 'cluster')}, which stay together in every split and fold. "
+        "Intervals treat rows as independent: they are too narrow if rows of one cluster are alike."
+    )
+
+
+_OPTIMISTIC = "If they are of the same people, figures of test rows are too good."
+
+
+def _repeated_rows(repeated: int, rows: int) -> str:
+    return (
+        f"{_shares(repeated, rows)} equal other rows, which train or choose models, in all features, label and groups. "
+        f"{_OPTIMISTIC} Remove duplicates, or pass ids as clusters (--cluster), which stay together in every split."
+    )
+
+
+def _repeated_ids(column: str, repeated: int, rows: int) -> str:
+    return (
+        f"{_shares(repeated, rows)} have the same {quoted(column)} as other rows, which train or choose models. "
+        f"{_OPTIMISTIC} Pass {quoted(column)} as clusters (--cluster), which stay together in every split."
+    )
+
+
+def _shares(repeated: int, rows: int) -> str:
+    return f"{repeated:,} of {rows:,} test rows ({percent_text(repeated / rows)})"
+
+
 def _small_groups(groups: Sequence[Mapping[str, Any]], left_out: bool) -> str:
     small = []
     for one in groups:
@@ -142,6 +170,9 @@ NOTES: Mapping[str, Callable[..., str]] = {
     "label_groups": lambda attribute: (
         f"The groups of {attribute} are the label in other words: scores that are right are then unfair by design."
     ),
+    "clusters": _clusters,
+    "repeated_rows": _repeated_rows,
+    "repeated_ids": _repeated_ids,
     "small_groups": _small_groups,
     "chance": chance_text,
     "overfit": _overfit,

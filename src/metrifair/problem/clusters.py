@@ -1,0 +1,56 @@
+"""Clusters: rows that belong together, such as those of one person, and stay on one side of every split."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from metrifair.problem.tables import Column, distinct, is_missing
+from metrifair.support.arrays import Booleans, Integers
+
+
+def cluster_codes(column: Column) -> Integers:
+    """The cluster of each row; a row whose value is missing is a cluster of its own.
+
+    >>> cluster_codes(np.array(["ann", None, "ann", None], dtype=object))
+    array([0, 1, 0, 2])
+    """
+    missing = is_missing(column)
+    values, present = distinct(column[~missing])
+    found = np.empty(len(column), dtype=np.int64)
+    found[~missing], found[missing] = present, len(values) + np.arange(missing.sum())
+    return found
+
+
+def cluster_folds(count: int, clusters: Integers, kinds: Integers, seed: int) -> Integers:
+    """The fold of each row, one of ``count``; rows of one cluster are in one fold, and folds are alike in kinds.
+
+    >>> cluster_folds(2, np.array([7, 7, 8, 9, 9, 3]), np.zeros(6, dtype=np.int64), 0)
+    array([1, 1, 1, 0, 0, 0])
+    """
+    order, of_row = _dealt(clusters, kinds, seed)
+    return order[of_row] % count
+
+
+def cluster_share(share: float, clusters: Integers, kinds: Integers, seed: int) -> Booleans:
+    """True for the rows of about this share of the clusters, which are like the others in kinds and in sizes."""
+    order, of_row = _dealt(clusters, kinds, seed)
+    start = np.random.RandomState(seed).random()
+    drawn: Booleans = np.diff(np.floor(share * np.arange(len(order) + 1) + start)) > 0
+    return drawn[order[of_row]]
+
+
+def _dealt(clusters: Integers, kinds: Integers, seed: int) -> tuple[Integers, Integers]:
+    """The place of each cluster in the order of dealing, and the number of each row's cluster.
+
+    A cluster counts for the rarest kind among its rows: frequent kinds are alike on both sides anyway. Neighbors have
+    the same kind and about the same size, so that whoever takes every so many-th cluster takes some of all.
+    """
+    of_row = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    sizes = np.bincount(of_row)
+    _, kind, frequency = np.unique(kinds, return_inverse=True, return_counts=True)
+    rarity = np.argsort(np.argsort(frequency, kind="stable"))
+    rarest = np.full(len(sizes), len(frequency))
+    np.minimum.at(rarest, of_row, rarity[kind.reshape(-1)])
+    place = np.empty(len(sizes), dtype=np.int64)
+    place[np.lexsort((np.random.RandomState(seed).random(len(sizes)), sizes, rarest))] = np.arange(len(sizes))
+    return place, of_row

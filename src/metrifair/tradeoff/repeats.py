@@ -1,0 +1,97 @@
+"""Rows, and ids of rows, that are on both sides of a split although no cluster keeps them together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.errors import DataError
+from metrifair.problem.clusters import cluster_codes
+from metrifair.problem.tables import Column, columns, distinct
+from metrifair.support.arrays import Integers
+from metrifair.tradeoff.points import FrontierNote
+from metrifair.tradeoff.split import DataSet
+
+_LEAST = 0.01  # share of the test rows from which repeats are worth a note
+_MOST_PER_ID = 20  # rows of one id on average: beyond, a column such as state_id is a category
+_COINCIDENCE = 5  # times as many pairs of equal rows as coincidence explains
+_SAMPLE = 10_000  # rows by which the most varied column is found
+_IS_ID = re.compile(r"(.*[_\W])?(id|ids|uuid|guid)", re.IGNORECASE)
+
+Words = NDArray[np.uint64]
+"""A number for each row that stands for its value, or for its values in several columns: equal where these are."""
+
+
+def repeat_notes(data: DataSet, part: Integers, ids: Mapping[str, Column] | None = None) -> Iterator[FrontierNote]:
+    """Notes on test rows that equal other rows, or share an id with them; none where clusters keep rows together.
+
+    ``part`` is the test fold of each row; with one split, 1 for test rows and 0 for others. ``ids`` are columns that
+    identify rows, beside those among the features whose names say so.
+    """
+    if data.problem.clusters is not None:
+        return
+    features = _features(data)
+    named = {name: column for name, column in features.items() if _IS_ID.fullmatch(name)} | dict(ids or {})
+    for name, column in named.items():
+        code = cluster_codes(column)
+        if 1 < len(code) / len(np.unique(code)) <= _MOST_PER_ID:
+            yield from _note("repeated_ids", code, part, column=name)
+    labels = [] if data.problem.labels is None else [data.problem.labels]
+    table = [*features.values(), *labels, *data.problem.groups.T]
+    rows = sum((_words(column, place) for place, column in enumerate(table)), np.zeros(len(part), dtype=np.uint64))
+    if features and _equal_pairs(rows) and not _is_coincidence(table, rows):
+        yield from _note("repeated_rows", rows, part)
+
+
+def _features(data: DataSet) -> dict[str, Column]:
+    """The features of the rows that count; none where X does not consist of columns of single values."""
+    try:
+        found = {name: column[data.rows] for name, column in columns("X", data.X).items()}
+        for column in found.values():
+            hash(column[0])
+    except (DataError, TypeError):
+        return {}
+    return found
+
+
+def _note(kind: str, value: NDArray[Any], part: Integers, **facts: Any) -> Iterator[FrontierNote]:
+    """The note, if enough test rows have a value that rows of another part have too."""
+    code = np.unique(value, return_inverse=True)[1].reshape(-1)
+    parts_with = np.bincount(np.unique(np.stack([code, part]), axis=1)[0])
+    tested = part > 0 if part.max() == 1 else np.ones(len(part), dtype=np.bool_)
+    repeated, rows = int((parts_with[code[tested]] > 1).sum()), int(tested.sum())
+    if repeated >= _LEAST * rows:
+        yield FrontierNote(kind, {**facts, "repeated": repeated, "rows": rows})
+
+
+def _words(column: Column, salt: int) -> Words:
+    """One word for each value; those of several columns can be added up."""
+    numbers = column.astype(np.float64) if column.dtype.kind in "biuf" else distinct(column)[1].astype(np.float64)
+    bits = numbers.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15 * (salt + 1) % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):  # as SplitMix64 mixes bits
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return bits
+
+
+def _is_coincidence(table: list[Column], rows: Words) -> bool:
+    """Whether different persons would be equal as often, in a table of few values such as ages in years.
+
+    Rows that agree in all other columns agree in the most varied one about as often as rows do that differ in others,
+    unless they are copies, which always agree.
+    """
+    step = -(-len(rows) // _SAMPLE)
+    varied = min(range(len(table)), key=lambda place: _equal_pairs(_words(table[place][::step], place)))
+    own = _words(table[varied], varied)
+    equal, others, every = _equal_pairs(rows), _equal_pairs(rows - own), len(rows) * (len(rows) - 1) / 2
+    agree = (_equal_pairs(own) - equal) / max(every - others, 1.0)
+    return equal <= _COINCIDENCE * max(others * agree, 1.0)
+
+
+def _equal_pairs(words: Words) -> float:
+    """How many pairs of rows have equal words."""
+    counts = np.unique(words, return_counts=True)[1].astype(np.float64)
+    return float((counts * (counts - 1) / 2).sum())

@@ -1,0 +1,220 @@
+"""Rows of one cluster, such as those of one person, are never on both sides of a split, however rows are split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+import metrifair
+from metrifair import BarycenterPostprocessor, FairClassifier, SearchOptions, ThresholdPostprocessor
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.estimators import estimator as training
+from metrifair.tradeoff.split import DataSet, Split, data_set, in_folds, outer_splits
+
+RNG = np.random.default_rng(7)
+PERSON = RNG.permutation(np.repeat(np.arange(170), RNG.integers(1, 6, size=170)))
+N = len(PERSON)
+A = (RNG.integers(2, size=PERSON.max() + 1))[PERSON]
+Y = (RNG.random(N) < 0.3 + 0.2 * A).astype(int)
+X = np.column_stack([np.arange(N), RNG.normal(size=N) + A + Y])
+WEIGHT = np.where(np.arange(N) % 9 == 0, 0.0, 1.0)
+CLUSTERS: dict[str, Any] = {
+    "integers": PERSON,
+    "texts": np.array([f"p{one}" for one in PERSON], dtype=object),
+    "some missing": np.array([None if one < 5 else f"p{one}" for one in PERSON], dtype=object),
+}
+
+
+def data(clusters: Any, weight: Any = None) -> DataSet:
+    named: dict[str, Any] = {"regression": False, "criterion": "statistical_parity", "contrast": "pairs"}
+    return data_set(X, Y, A, None, sample_weight=weight, clusters=clusters, **named)
+
+
+def of_folds(split: Split, folds: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [(split.train, split.test), *((np.setdiff1d(split.train, fold), fold) for fold in folds)]
+
+
+def of_outer(found: Any) -> list[tuple[Any, ...]]:
+    sides: list[tuple[Any, ...]] = []
+    for split, inner in found:
+        sides += of_folds(split, inner) if inner else [tuple(split)]
+    return sides
+
+
+WAYS: dict[str, Callable[[DataSet, int], list[tuple[Any, ...]]]] = {
+    "training, validation, test": lambda rows, seed: [tuple(rows.split(0.25, 0.25, seed))],
+    "uneven shares": lambda rows, seed: [tuple(rows.split(0.1, 0.35, seed))],
+    "fitted models": lambda rows, seed: [rows.split(0.5, 0.5, seed, train=False)[1:]],
+    "folds": lambda rows, seed: of_folds(*in_folds(rows, 5, 0.25, seed)),
+    "test folds": lambda rows, seed: of_outer(outer_splits(rows, 5, 0.25, seed, folds=None)),
+    "test folds with folds": lambda rows, seed: of_outer(outer_splits(rows, 4, 0.25, seed, folds=3)),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", CLUSTERS)
+@pytest.mark.parametrize("way", WAYS)
+def test_no_cluster_is_on_both_sides_of_any_split(way: str, kind: str, seed: int) -> None:
+    named = CLUSTERS[kind]
+    for weight in (None, WEIGHT):
+        sides = WAYS[way](data(named, weight), seed)
+        assert len(sides) >= 1
+        for parts in sides:
+            people = [{str(named[row]) for row in part if named[row] is not None} for part in parts]
+            assert all(people)
+            assert sum(map(len, people)) == len(set().union(*people))
+            assert all(set(Y[part]) == {0, 1} for part in parts)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_without_clusters_persons_are_on_both_sides(way: str) -> None:
+    parts = WAYS[way](data(None), 0)[0]
+    assert set(PERSON[parts[0]]) & set(PERSON[parts[-1]])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_parts_have_their_shares_and_the_same_mix(seed: int) -> None:
+    split = data(PERSON).split(0.25, 0.25, seed)
+    for part, share in zip(split, (0.5, 0.25, 0.25), strict=True):
+        assert abs(len(part) / N - share) < 0.05
+        assert abs(Y[part].mean() - Y.mean()) < 0.1
+        assert abs(A[part].mean() - A.mean()) < 0.1
+    assert sorted(np.concatenate(split)) == list(range(N))
+    assert not np.array_equal(split.test, data(PERSON).split(0.25, 0.25, seed + 1).test)
+
+
+def test_clusters_that_cannot_be_split_are_refused() -> None:
+    with pytest.raises(TooFewSamples, match="clusters hold 1 clusters, too few to hold out 25% of them"):
+        data(np.zeros(N)).split(0.25, 0.25, 0)
+    few = np.where(Y == 1, np.arange(N) % 3, 10 + np.arange(N))
+    with pytest.raises(TooFewSamples, match="test_folds must be at most 3, as every fold needs rows of every label"):
+        outer_splits(data(few), 5, 0.25, 0, folds=None)
+    with pytest.raises(DataError, match="arguments must have one length"):
+        data(PERSON[:-1])
+    with pytest.raises(DataError, match="clusters must be one column, got 2"):
+        data(np.column_stack([PERSON, PERSON]))
+
+
+class Seen(ClassifierMixin, BaseEstimator):
+    """Notes the numbers of the rows that it was fitted on, in their first column, and of those that it scores."""
+
+    scored: ClassVar[list[tuple[frozenset[int], frozenset[int]]]] = []
+
+    def __init__(self, strength: float = 0.0) -> None:
+        self.strength = strength
+
+    def fit(self, X: Any, y: Any) -> Seen:
+        self.classes_, self.rows_ = np.unique(y), frozenset(np.asarray(X)[:, 0].astype(int).tolist())
+        self.share_ = np.mean(y == self.classes_[-1])
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        self.scored.append((self.rows_, frozenset(np.asarray(X)[:, 0].astype(int).tolist())))
+        score = np.clip(self.share_ + 0.001 * (np.asarray(X)[:, 1] - 1), 0.01, 0.99)
+        if len(self.classes_) == 1:
+            return np.ones((len(score), 1))
+        return np.stack([1 - score, *[score / (len(self.classes_) - 1)] * (len(self.classes_) - 1)], axis=1)
+
+    def predict(self, X: Any) -> Any:
+        return self.classes_[self.predict_proba(X).argmax(1)]
+
+
+class SeenWithGroups(Seen):
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Seen:
+        return super().fit(X, y)
+
+
+INSIDE: dict[str, Callable[[], Any]] = {
+    "barycenter": lambda: BarycenterPostprocessor(Seen(), random_state=0),
+    "thresholds": lambda: ThresholdPostprocessor(Seen(), random_state=0),
+    "blind barycenter": lambda: BarycenterPostprocessor(
+        LogisticRegression(), needs_group=False, group_model=Seen(), random_state=0
+    ),
+    "blind thresholds": lambda: ThresholdPostprocessor(
+        LogisticRegression(), needs_group=False, group_model=Seen(), random_state=0
+    ),
+    "a pipeline": lambda: BarycenterPostprocessor(
+        Pipeline([("same", StandardScaler(with_mean=False, with_std=False)), ("model", Seen())]), random_state=0
+    ),
+}
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("clusters", [PERSON, None], ids=["clusters", "rows"])
+def test_models_of_postprocessors_score_other_persons(inside: str, clusters: Any) -> None:
+    Seen.scored.clear()
+    INSIDE[inside]().fit(X, Y, sensitive_features=A, clusters=clusters)
+    unseen = [(fitted, scored) for fitted, scored in Seen.scored if not fitted & scored]
+    assert len(unseen) == 5
+    both = [set(PERSON[sorted(fitted)]) & set(PERSON[sorted(scored)]) for fitted, scored in unseen]
+    assert not any(both) if clusters is not None else all(both)
+
+
+@pytest.mark.parametrize("search", [{}, {"folds": 3}, {"test_folds": 3}, {"test_folds": 3, "folds": 2}], ids="+".join)
+def test_every_model_of_a_frontier_is_evaluated_on_other_persons(search: dict[str, Any]) -> None:
+    Seen.scored.clear()
+    options = SearchOptions(clusters=CLUSTERS["texts"], **search)
+    test = {} if "test_folds" in search else {"test": 0.25}
+    front = metrifair.frontier(
+        SeenWithGroups(), X, Y, sensitive_features=A, strengths=[0, 1], random_state=0, search=options, **test
+    )
+    for fitted, scored in Seen.scored:
+        persons = set(PERSON[sorted(fitted)])
+        outside = scored - fitted
+        assert not persons & set(PERSON[sorted(outside)])
+    assert any(scored - fitted for fitted, scored in Seen.scored)
+    assert next(note for note in front.notes if note.kind == "clusters").facts == {
+        "clusters": len(set(PERSON)),
+        "rows": N,
+    }
+    assert "clusters=..." in front.provenance.call
+    assert "p1" not in front.provenance.call
+
+
+def test_a_frontier_hands_clusters_to_models_that_split_rows_themselves() -> None:
+    Seen.scored.clear()
+    search = SearchOptions(clusters=PERSON, tolerances=[0.0, 1.0])
+    given = {"sensitive_features": A, "random_state": 0, "test": 0.25, "search": search}
+    metrifair.frontier([BarycenterPostprocessor(Seen())], X, Y, **given)
+    inner = [(fitted, scored) for fitted, scored in Seen.scored if not fitted & scored and len(fitted) > len(scored)]
+    assert inner
+    assert not any(set(PERSON[sorted(fitted)]) & set(PERSON[sorted(scored)]) for fitted, scored in inner)
+
+
+@pytest.mark.parametrize("clusters", [PERSON, None], ids=["clusters", "rows"])
+def test_early_stopping_holds_out_whole_clusters(clusters: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[tuple[set[int], set[int]]] = []
+    whole = training.train
+
+    def noted(*given: Any, rows: Any, validation: Any, **named: Any) -> Any:
+        pairs = zip(rows, validation, strict=True)
+        drawn.extend((set(PERSON[own.numpy()]), set(PERSON[aside.numpy()])) for own, aside in pairs)
+        return whole(*given, rows=rows, validation=validation, **named)
+
+    monkeypatch.setattr(training, "train", noted)
+    model = FairClassifier(1.0, early_stopping=0.2, epochs=3, random_state=0)
+    model.fit(X[:, 1:], Y, sensitive_features=A, clusters=clusters)
+    (own, aside), shared = drawn[0], drawn[0][0] & drawn[0][1]
+    assert bool(shared) == (clusters is None)
+    assert own
+    assert aside
+
+
+def test_a_certificate_needs_independent_rows() -> None:
+    search = SearchOptions(clusters=PERSON)
+    given = {"sensitive_features": A, "random_state": 0, "test": 0.25, "search": search, "strengths": [0, 1]}
+    front = metrifair.frontier(FairClassifier(model="linear"), X[:, 1:], Y, **given)
+    with pytest.raises(DataError, match="certified needs independent rows, and rows of one cluster are not"):
+        front.select(max_unfairness=0.9, certified=True)
+
+
+def test_clusters_of_one_row_each_are_the_rows() -> None:
+    split = data(np.arange(N)).split(0.25, 0.25, 0)
+    assert [len(part) for part in split] == pytest.approx([N / 2, N / 4, N / 4], abs=2)
