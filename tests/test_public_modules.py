@@ -16,7 +16,7 @@ from metrifair.problem.criteria import CRITERIA
 
 MODULES = (
     *("metrifair", "metrifair.baselines", "metrifair.batches", "metrifair.criteria", "metrifair.datasets"),
-    *("metrifair.errors", "metrifair.metrics", "metrifair.mlflow", "metrifair.nn"),
+    *("metrifair.errors", "metrifair.metrics", "metrifair.mlflow", "metrifair.nn", "metrifair.stacking"),
 )
 
 

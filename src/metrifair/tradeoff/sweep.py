@@ -25,12 +25,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from metrifair.errors import DataError, Diverged
-from metrifair.estimators import BY_NAME, fit_stack
+from metrifair.estimators import FairEstimator, fit_stack
 from metrifair.estimators.settings import check_devices, is_solved
 from metrifair.postprocessing.calibration import ScorePostprocessor
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Contrast
 from metrifair.problem.tables import Table, columns, renumbered, rows_of
+from metrifair.saving.models import class_named
 from metrifair.support.checks import check_integer, check_known, groups_if_asked, is_integer, last_step
 from metrifair.support.parallel import is_elsewhere, spread
 from metrifair.tradeoff.ledger import Ledger, entry_of, fingerprint, outcome_of
@@ -221,7 +222,11 @@ def sweep(
     known = {} if ledger is None else ledger.finished()
     outcomes = {job: outcome_of(known[job.name], job, estimator) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
-    if parameter == "strength" and type(estimator) in BY_NAME.values():
+    if (
+        parameter == "strength"
+        and isinstance(estimator, FairEstimator)
+        and class_named(type(estimator).__name__) is type(estimator)
+    ):
         batches = _stacks(estimator, data, missing, evaluate, split=ledger is not None, devices=devices)
     elif devices is not None:
         raise DataError(
