@@ -35,7 +35,6 @@ __all__ = ["FairStackingClassifier", "FairStackingRegressor"]
 
 _ROUNDS, _LEAVES, _RATE = 60, 8, 0.1  # of the trees
 _FEW_ROWS = 10_000  # below which threads wait longer than they compute
-_SMOOTHING = 1e-6  # weight decay of the linear model: labels may follow from a column without exception
 
 
 def __dir__() -> list[str]:
@@ -232,7 +231,8 @@ def _cross_fitted(
 def default_models(rows: int, *, regression: bool = False) -> list[Any]:
     """A linear model and small trees: LightGBM's, or scikit-learn's where that is not installed."""
     linear = FairRegressor if regression else FairClassifier
-    return [linear(0.0, model="linear", weight_decay=_SMOOTHING), _small_trees(rows, regression=regression)]
+    # As much regularization as scikit-learn's logistic regression has by default.
+    return [linear(0.0, model="linear", weight_decay=1 / rows), _small_trees(rows, regression=regression)]
 
 
 def _small_trees(rows: int, *, regression: bool) -> Any:

@@ -1,0 +1,105 @@
+"""The families that ``frontier("auto", ...)`` tries, in the order in which it tries them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.postprocessing.barycenter import BarycenterPostprocessor
+from metrifair.postprocessing.threshold import ThresholdPostprocessor
+from metrifair.problem.attributes import Continuous
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.saving.models import class_named
+from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
+
+AUTO = "auto"
+STRENGTHS = (0.0, *np.geomspace(0.1, 100, 10).round(3).tolist())
+"""Those of every family: trees are fitted strength by strength."""
+_MANY_ROWS = 20_000  # from which on large trees are better than small ones, and training takes long
+_BUDGET, _LONG_BUDGET = 15.0, 60.0  # seconds, up to so many rows and beyond
+_SMALL_TREES = {"num_leaves": 8, "n_estimators": 80}
+_LARGE_TREES = {"num_leaves": 31, "n_estimators": 100}
+_BEFORE_MAP = 1.0  # strength of the model whose scores are moved
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """What decides which families suit: the task, the criterion, the data, and what models may need."""
+
+    rows: int
+    classes: int  # 0: a number is predicted
+    criterion: str | Criterion = "statistical_parity"
+    contrast: Contrast = "pairs"
+    continuous: Continuous = "auto"
+    pos_label: object = None
+    numeric_groups: bool = False  # whether an attribute is a number
+    strata: bool = False  # whether groups are compared within strata
+    needs_group: bool = False  # whether models may need the group to predict
+    saved: bool = False  # whether a model file must hold every model
+
+    @property
+    def budget(self) -> float:
+        """Seconds after which no family is started, where nobody says."""
+        return _BUDGET if self.rows <= _MANY_ROWS else _LONG_BUDGET
+
+    @property
+    def has_lightgbm(self) -> bool:
+        """Whether trees can carry the penalty, and be saved."""
+        return find_spec("lightgbm") is not None
+
+    def families(self) -> dict[str, Any]:
+        """The estimators by name, the best first."""
+        trees, stack, others = self._trees(), {}, {}
+        if self._can_stack:
+            kinds = FairStackingClassifier, FairStackingRegressor
+            stack = {"stack": self._ours(*kinds)}
+            others = {"stack with features": self._ours(*kinds, passthrough=True)}
+        if self.classes <= 2 and not self.numeric_groups and not self.strata:
+            others |= self._postprocessors()
+        single = {
+            "network": self._ours(FairClassifier, FairRegressor),
+            "linear": self._ours(FairClassifier, FairRegressor, model="linear"),
+        }
+        first = stack | trees if self.rows <= _MANY_ROWS else trees | stack
+        return first | single | others
+
+    @property
+    def _can_stack(self) -> bool:
+        """Whether the theory of a stack holds, and a file can hold it if it must."""
+        groups = not self.numeric_groups and self.contrast != "independence"
+        saved = self.has_lightgbm or not self.saved
+        return groups and saved and criterion_named(self.criterion).score == "prediction"
+
+    def _trees(self) -> dict[str, Any]:
+        """Trees with the penalty: small ones where rows are few."""
+        if not self.has_lightgbm:
+            return {}
+        kinds = map(class_named, ("FairLGBMClassifier", "FairLGBMRegressor"))
+        name, size = ("small trees", _SMALL_TREES) if self.rows <= _MANY_ROWS else ("large trees", _LARGE_TREES)
+        return {name: self._ours(*kinds, **size, verbose=-1)}
+
+    def _postprocessors(self) -> dict[str, Any]:
+        """Maps and thresholds for the scores of a model; of two classes or numbers, and of groups."""
+        found: dict[str, Any] = {}
+        parity = criterion_named(self.criterion).name == "statistical_parity"
+        if parity:
+            base = self._ours(FairClassifier, FairRegressor, strength=_BEFORE_MAP, model="linear")
+            found["linear, blind barycenter"] = BarycenterPostprocessor(base, needs_group=False)
+        if self.needs_group:
+            base = self._ours(FairStackingClassifier, FairStackingRegressor, strength=0.0)
+            if parity:
+                found["barycenter"] = BarycenterPostprocessor(base)
+            if self.classes:
+                found["thresholds"] = ThresholdPostprocessor(base, criterion=self.criterion, pos_label=self.pos_label)
+        return found
+
+    def _ours(self, classifier: Any, regressor: Any, **more: Any) -> Any:
+        aim = {"criterion": self.criterion, "contrast": self.contrast, "continuous": self.continuous}
+        if self.classes:
+            return classifier(**aim, pos_label=self.pos_label, **more)
+        return regressor(**aim, **more)
