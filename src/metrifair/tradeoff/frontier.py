@@ -101,8 +101,7 @@ class FrontierRequest:
         portfolio = Portfolio(
             rows=len(data.rows),
             classes=classes,
-            criterion=data.problem.scheme.criterion,
-            contrast=self.search.contrast,
+            aim={"criterion": data.problem.scheme.criterion, "contrast": self.search.contrast},
             numeric_groups=data.problem.numbers is not None,
             strata=self.control_features is not None,
             needs_group=self.search.needs_group,

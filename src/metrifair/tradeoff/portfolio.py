@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -11,8 +12,6 @@ import numpy as np
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.postprocessing.barycenter import BarycenterPostprocessor
 from metrifair.postprocessing.threshold import ThresholdPostprocessor
-from metrifair.problem.attributes import Continuous
-from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.saving.models import class_named
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
@@ -33,10 +32,7 @@ class Portfolio:
 
     rows: int
     classes: int  # 0: a number is predicted
-    criterion: str | Criterion = "statistical_parity"
-    contrast: Contrast = "pairs"
-    continuous: Continuous = "auto"
-    pos_label: object = None
+    aim: Mapping[str, Any] = field(default_factory=dict)  # parameters of every fair estimator, such as the criterion
     numeric_groups: bool = False  # whether an attribute is a number
     strata: bool = False  # whether groups are compared within strata
     needs_group: bool = False  # whether models may need the group to predict
@@ -46,6 +42,11 @@ class Portfolio:
     def budget(self) -> float:
         """Seconds after which no family is started, where nobody says."""
         return _BUDGET if self.rows <= _MANY_ROWS else _LONG_BUDGET
+
+    @property
+    def criterion(self) -> Criterion:
+        """What is compared."""
+        return criterion_named(self.aim.get("criterion", "statistical_parity"))
 
     @property
     def has_lightgbm(self) -> bool:
@@ -58,7 +59,7 @@ class Portfolio:
         if self._can_stack:
             kinds = FairStackingClassifier, FairStackingRegressor
             stack = {"stack": self._ours(*kinds)}
-            others = {"stack with features": self._ours(*kinds, passthrough=True)}
+            others = {"stack_with_features": self._ours(*kinds, passthrough=True)}
         if self.classes <= 2 and not self.numeric_groups and not self.strata:
             others |= self._postprocessors()
         single = {
@@ -71,35 +72,33 @@ class Portfolio:
     @property
     def _can_stack(self) -> bool:
         """Whether the theory of a stack holds, and a file can hold it if it must."""
-        groups = not self.numeric_groups and self.contrast != "independence"
+        groups = not self.numeric_groups and self.aim.get("contrast") != "independence"
         saved = self.has_lightgbm or not self.saved
-        return groups and saved and criterion_named(self.criterion).score == "prediction"
+        return groups and saved and self.criterion.score == "prediction"
 
     def _trees(self) -> dict[str, Any]:
         """Trees with the penalty: small ones where rows are few."""
         if not self.has_lightgbm:
             return {}
         kinds = map(class_named, ("FairLGBMClassifier", "FairLGBMRegressor"))
-        name, size = ("small trees", _SMALL_TREES) if self.rows <= _MANY_ROWS else ("large trees", _LARGE_TREES)
+        name, size = ("small_trees", _SMALL_TREES) if self.rows <= _MANY_ROWS else ("large_trees", _LARGE_TREES)
         return {name: self._ours(*kinds, **size, verbose=-1)}
 
     def _postprocessors(self) -> dict[str, Any]:
         """Maps and thresholds for the scores of a model; of two classes or numbers, and of groups."""
         found: dict[str, Any] = {}
-        parity = criterion_named(self.criterion).name == "statistical_parity"
+        parity = self.criterion.name == "statistical_parity"
         if parity:
             base = self._ours(FairClassifier, FairRegressor, strength=_BEFORE_MAP, model="linear")
-            found["linear, blind barycenter"] = BarycenterPostprocessor(base, needs_group=False)
+            found["blind_barycenter"] = BarycenterPostprocessor(base, needs_group=False)
         if self.needs_group:
             base = self._ours(FairStackingClassifier, FairStackingRegressor, strength=0.0)
             if parity:
                 found["barycenter"] = BarycenterPostprocessor(base)
             if self.classes:
-                found["thresholds"] = ThresholdPostprocessor(base, criterion=self.criterion, pos_label=self.pos_label)
+                label = self.aim.get("pos_label")
+                found["thresholds"] = ThresholdPostprocessor(base, criterion=self.criterion, pos_label=label)
         return found
 
     def _ours(self, classifier: Any, regressor: Any, **more: Any) -> Any:
-        aim = {"criterion": self.criterion, "contrast": self.contrast, "continuous": self.continuous}
-        if self.classes:
-            return classifier(**aim, pos_label=self.pos_label, **more)
-        return regressor(**aim, **more)
+        return (classifier if self.classes else regressor)(**self.aim, **more)
