@@ -28,7 +28,7 @@ from metrifair.support.progress import Progress
 from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
-from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio
+from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio, has_lightgbm
 from metrifair.tradeoff.result import NestedFold, SweepContext, TradeOff, in_row_order
 from metrifair.tradeoff.split import (
     DataSet,
@@ -68,7 +68,7 @@ class FrontierRequest:
     criterion: str | Criterion | None
     random_state: Any
     search: SearchOptions
-    portfolio: Portfolio | None = None  # of "auto"
+    automatic: bool = False  # whether the families are those of "auto"
 
     def checked(self) -> FrontierRequest:
         """The same request with a seed; a DataError where arguments do not go together."""
@@ -106,19 +106,15 @@ class FrontierRequest:
             strata=self.control_features is not None,
             needs_group=self.search.needs_group,
         )
-        known, names = portfolio.families(), self.search.families
-        for name in names or ():
-            check_known("families", name, known)
-        families = known if names is None else {name: known[name] for name in names}
+        families, search = portfolio.chosen(self.search.families or (), replace(self.search, families=None))
         if not_numbers(self.X):
             families = {name: Pipeline([("encoder", TableEncoder()), ("model", one)]) for name, one in families.items()}
-        budget = portfolio.budget if self.search.budget is None and names is None else self.search.budget
         return replace(
             self,
             estimator=families,
             strengths=STRENGTHS if self.strengths is None else self.strengths,
-            search=replace(self.search, families=None, budget=budget),
-            portfolio=portfolio,
+            search=search,
+            automatic=True,
         )
 
     def _check_test_folds(self) -> None:
@@ -204,11 +200,11 @@ def trade_off(asked: FrontierRequest) -> TradeOff:
 
 def _families_note(asked: FrontierRequest, known: Sequence[Family], tried: Sequence[Family]) -> FrontierNote | None:
     """Which families were tried within the budget; None where neither the families nor a budget are of ours to tell."""
-    if asked.portfolio is None and asked.search.budget is None:
+    if not asked.automatic and asked.search.budget is None:
         return None
     names, budget = [family.name for family in known], asked.search.budget
     facts: dict[str, Any] = {"tried": names[: len(tried)], "untried": names[len(tried) :], "budget": budget}
-    return FrontierNote("families", facts | {"trees": asked.portfolio is None or asked.portfolio.has_lightgbm})
+    return FrontierNote("families", facts | {"trees": not asked.automatic or has_lightgbm()})
 
 
 def automatic_test_folds(data: DataSet, test: float) -> int:

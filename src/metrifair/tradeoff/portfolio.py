@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,6 +15,8 @@ from metrifair.postprocessing.threshold import ThresholdPostprocessor
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.saving.models import class_named
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
+from metrifair.support.checks import check_known
+from metrifair.tradeoff.sweep import SearchOptions
 
 AUTO = "auto"
 STRENGTHS = (0.0, *np.geomspace(0.1, 100, 10).round(3).tolist())
@@ -24,6 +26,11 @@ _BUDGET, _LONG_BUDGET = 15.0, 60.0  # seconds, up to so many rows and beyond
 _SMALL_TREES = {"num_leaves": 8, "n_estimators": 80}
 _LARGE_TREES = {"num_leaves": 31, "n_estimators": 100}
 _BEFORE_MAP = 1.0  # strength of the model whose scores are moved
+
+
+def has_lightgbm() -> bool:
+    """Whether trees can carry the penalty, and a model file can hold them."""
+    return find_spec("lightgbm") is not None
 
 
 @dataclass(frozen=True)
@@ -48,11 +55,6 @@ class Portfolio:
         """What is compared."""
         return criterion_named(self.aim.get("criterion", "statistical_parity"))
 
-    @property
-    def has_lightgbm(self) -> bool:
-        """Whether trees can carry the penalty, and be saved."""
-        return find_spec("lightgbm") is not None
-
     def families(self) -> dict[str, Any]:
         """The estimators by name, the best first."""
         trees, stack, others = self._trees(), {}, {}
@@ -64,21 +66,35 @@ class Portfolio:
             others |= self._postprocessors()
         single = {
             "network": self._ours(FairClassifier, FairRegressor),
-            "linear": self._ours(FairClassifier, FairRegressor, model="linear"),
+            "linear": self._ours(FairClassifier, FairRegressor, **self._linear),
         }
         first = stack | trees if self.rows <= _MANY_ROWS else trees | stack
         return first | single | others
+
+    def chosen(self, names: Sequence[str], search: SearchOptions) -> tuple[dict[str, Any], SearchOptions]:
+        """The families of these names, all of which are trained; without names all families, within a budget."""
+        known = self.families()
+        for name in names:
+            check_known("families", name, known)
+        if names:
+            return {name: known[name] for name in names}, search
+        return known, replace(search, budget=search.budget or self.budget)
 
     @property
     def _can_stack(self) -> bool:
         """Whether the theory of a stack holds, and a file can hold it if it must."""
         groups = not self.numeric_groups and self.aim.get("contrast") != "independence"
-        saved = self.has_lightgbm or not self.saved
+        saved = has_lightgbm() or not self.saved
         return groups and saved and self.criterion.score == "prediction"
+
+    @property
+    def _linear(self) -> dict[str, Any]:
+        """A linear model with the regularization of scikit-learn's: a label may follow from a column of few rows."""
+        return {"model": "linear", "weight_decay": 1 / self.rows}
 
     def _trees(self) -> dict[str, Any]:
         """Trees with the penalty: small ones where rows are few."""
-        if not self.has_lightgbm:
+        if not has_lightgbm():
             return {}
         kinds = map(class_named, ("FairLGBMClassifier", "FairLGBMRegressor"))
         name, size = ("small_trees", _SMALL_TREES) if self.rows <= _MANY_ROWS else ("large_trees", _LARGE_TREES)
@@ -89,7 +105,7 @@ class Portfolio:
         found: dict[str, Any] = {}
         parity = self.criterion.name == "statistical_parity"
         if parity:
-            base = self._ours(FairClassifier, FairRegressor, strength=_BEFORE_MAP, model="linear")
+            base = self._ours(FairClassifier, FairRegressor, strength=_BEFORE_MAP, **self._linear)
             found["blind_barycenter"] = BarycenterPostprocessor(base, needs_group=False)
         if self.needs_group:
             base = self._ours(FairStackingClassifier, FairStackingRegressor, strength=0.0)
