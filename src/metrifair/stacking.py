@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators.estimator import FitData, trained_stack
@@ -237,7 +236,9 @@ def default_models(rows: int, *, regression: bool = False) -> list[Any]:
 
 def _small_trees(rows: int, *, regression: bool) -> Any:
     if find_spec("lightgbm") is None:
-        kind = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
+        from sklearn import ensemble  # noqa: PLC0415  (takes long to import, and is seldom needed)
+
+        kind = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier
         return kind(max_iter=_ROUNDS, learning_rate=_RATE, max_leaf_nodes=_LEAVES, early_stopping=False)
     kind = class_named("FairLGBMRegressor" if regression else "FairLGBMClassifier")
     threads = 1 if rows < _FEW_ROWS else None
@@ -287,20 +288,20 @@ class FairStackingClassifier(_Stacking, FairClassifier):
         Which groups are compared: all pairs of groups, or each group with the rest.
     intersectional : as in FairClassifier
     continuous : "auto", bool or list of str, default="auto"
-        Numeric attributes. They raise an error here: a number has no groups to predict.
+        Numeric attributes, such as age. They raise an error here: a number has no groups to predict.
     small_groups : as in FairClassifier
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
-        Model to train on the predictions.
+        Model to train, with the predictions for its features.
     solver, hidden, batch_size, epochs, learning_rate : as in FairClassifier
     learning_rate_decay, weight_decay, early_stopping, standardize : as in FairClassifier
     device, random_state, verbose : as in FairClassifier
     pos_label, class_weight : as in FairClassifier
     outcome_models : list of classifiers, default=None
-        Classifiers of the label, whose probabilities are averaged. None is a logistic regression and boosted trees of 8
-        leaves: those of LightGBM, or of scikit-learn if LightGBM is not installed. A model file holds models of ours
-        only, such as FairClassifier(0) and FairLGBMClassifier(0).
+        Models that predict the outcome: classifiers, whose probabilities are averaged. None is a logistic regression
+        and boosted trees of 8 leaves: those of LightGBM, or of scikit-learn if LightGBM is not installed. A model file
+        holds models of ours only, such as FairClassifier(0) and FairLGBMClassifier(0).
     group_models : list of classifiers, default=None
-        Classifiers of the group. None is the same pair.
+        Classifiers that predict the group, averaged likewise. None is the same pair.
     passthrough : bool, default=False
         Whether the last model takes the features too.
     folds : int, default=5
@@ -361,8 +362,8 @@ class FairStackingRegressor(_Stacking, FairRegressor):
     loss : {"squared_error"}, default="squared_error"
         Loss of the risk. Other losses raise an error: their best predictions depend on more than the mean.
     outcome_models : list of regressors, default=None
-        Regressors of the target, whose predictions are averaged. None is a linear model and boosted trees of 8 leaves:
-        those of LightGBM, or of scikit-learn if LightGBM is not installed.
+        Models that predict the outcome: regressors, whose predictions are averaged. None is a linear model and boosted
+        trees of 8 leaves: those of LightGBM, or of scikit-learn if LightGBM is not installed.
     group_models, passthrough, folds : as in FairStackingClassifier
 
     Attributes

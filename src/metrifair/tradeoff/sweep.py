@@ -429,7 +429,7 @@ class SearchOptions:
         Names of the families that "auto" tries, in this order and without a budget. ``list(front.parameters)`` names
         those of an earlier frontier, so that the same ``random_state`` repeats it.
     needs_group : bool, default=False
-        Whether "auto" also tries families that need the group to predict.
+        Whether prediction needs the group: True lets "auto" also try families that need it.
     tolerances : list of float, default=None
         Values of ``tolerance``, for the families that have this parameter. None uses 15 values from 0 to 1.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
