@@ -190,6 +190,7 @@ def test_onnx_predicts_the_same(fitted: Any, tmp_path: Path) -> None:
         (lambda meta, arrays: meta["features"].update(count=7), "number of features"),
         (lambda meta, arrays: meta.update(kind="FairStackingRegressor"), "does not end with"),
         (lambda meta, arrays: meta["outcome"][0].update(kind="pipeline"), "estimators and boosters only"),
+        (lambda meta, arrays: meta["outcome"][0]["meta"].update(kind=meta["kind"]), "estimators and boosters only"),
     ],
 )
 def test_a_forged_file_is_refused(change: Any, message: str) -> None:

@@ -61,7 +61,8 @@ class Blend(NamedTuple):
 def mean_prediction(models: Sequence[Any], x: Floats, classes: int) -> Floats:
     """The mean of what the models predict: numbers (n, 1), or probabilities (n, classes) of classes from 0 on."""
     if not classes:
-        return np.mean([model.predict(x) for model in models], axis=0)[:, None]
+        numbers: Floats = np.mean([model.predict(x) for model in models], axis=0)
+        return numbers[:, None]
     found = np.zeros((len(x), classes))
     for model in models:  # one that was fitted without a fold may lack a class
         found[:, np.asarray(model.classes_).astype(int)] += model.predict_proba(x)
@@ -116,8 +117,10 @@ class _Stacking:
         """Not there: out-of-fold predictions need all rows at once."""
         raise AttributeError(f"{type(self).__name__} has no partial_fit: it needs all rows at once")
 
-    def _restore(self, last: Any, models: Mapping[str, Sequence[Any]], arrays: Arrays) -> None:
-        """Set what a file tells: the last model, which is fitted, and the models whose predictions it takes."""
+    def _restored(
+        self, last: Any, models: Mapping[str, Sequence[Any]], arrays: Arrays, features: int
+    ) -> StackedPredictor:
+        """The predictor of models from a file: the last one, and those whose predictions it takes."""
         blends: dict[str, Blend] = {}
         for name, own in models.items():
             numeric = name == "outcome" and is_regressor(self)
@@ -129,10 +132,10 @@ class _Stacking:
                 if len(bias) < 2 or any(not set(np.asarray(one.classes_).tolist()) <= set(known) for one in own):
                     raise ModelFileError(f"the file does not describe a model: its {name} models have other classes")
             blends[name] = Blend(tuple(own), correction)
-        taken = sum(blend.width for blend in blends.values()) + self.passthrough * self.n_features_in_
+        taken = sum(blend.width for blend in blends.values()) + self.passthrough * features
         if taken != last.n_features_in_:
             raise ModelFileError(f"the stack predicts {taken} numbers, and its last model takes {last.n_features_in_}")
-        self.predictor_ = StackedPredictor(last.predictor_, blends["outcome"], blends.get("group"), self.passthrough)
+        return StackedPredictor(last.predictor_, blends["outcome"], blends.get("group"), self.passthrough)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()  # type: ignore[misc]
@@ -172,8 +175,8 @@ class _Stacking:
         numbers = replace(data, x=np.column_stack(parts), names=tuple(names))
         own: Any = self
         fits = trained_stack(own, numbers, strengths=strengths, seeds=[seed])
+        outcome, group = blends[0][1], blends[1][1] if len(blends) > 1 else None
         for fitted in filter(None, fits):
-            outcome, group = (*(blend for _, blend in blends), None)[:2]
             fitted["predictor_"] = StackedPredictor(fitted["predictor_"], outcome, group, self.passthrough)
         return fits
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -308,7 +309,8 @@ def _stack_content(model: Any) -> Content:
     last.set_params(**{name: getattr(model, name) for name in last.get_params()})
     last.__dict__.update({name: value for name, value in vars(model).items() if name in _OF_LAST})
     last.predictor_, last.n_features_in_ = predictor.last, predictor.last.scaling.mean.shape[-1]
-    parts, arrays = {"last0": content_of(last)}, {}
+    parts = {"last0": content_of(last)}
+    arrays: dict[str, NDArray[Any]] = {}
     for name, blend in {"outcome": predictor.outcome, "group": predictor.group}.items():
         if blend is not None:
             parts |= {f"{name}{place}": _inner_content(model, one) for place, one in enumerate(blend.models)}
@@ -332,11 +334,13 @@ def _stack_of(kind: type, content: Content, module: torch.nn.Module | None) -> A
     """The stack that ``content_of`` took apart."""
     record = record_of(StackRecord, content.meta)
     parts = {"last": [record.last], "outcome": record.outcome, "group": record.group}
-    inner, taken = {}, len(under("state/", content.arrays))
+    taken = len(under("state/", content.arrays))
+    inner: dict[str, list[Any]] = {name: [] for name in parts}
     for name, records in parts.items():
-        inner[name] = []
         for place, own in enumerate(records):
-            if own.kind not in (estimators.KIND, boosters.KIND):  # no file is to be nested without end
+            known = class_named(own.meta.get("kind"))
+            plain = known is not None and _room(known) in ("estimators", "boosting")
+            if not plain or own.kind == PIPELINE:  # no file is to be nested without end
                 raise ModelFileError("a stack takes predictions of estimators and boosters only")
             arrays = under(f"{name}{place}/", content.arrays)
             taken += len(arrays)
@@ -370,7 +374,7 @@ def _stacked(kind: type, record: StackRecord, inner: Mapping[str, list[Any]], st
     if record.features.names is not None:
         model.feature_names_in_ = np.array(record.features.names, dtype=object)
     model.__dict__.update({name: value for name, value in vars(last).items() if name in _OF_LAST})
-    model._restore(last, models, state)
+    model.predictor_ = model._restored(last, models, state, count)
     state.check_all_taken()
     restore_requests(model, record.requests)
     return model
