@@ -261,7 +261,9 @@ class _SweepPlan:
         asked, trained = self.asked, bool(self.families)
         shares = asked.validation, asked.test_share
         split, folds = split_rows(self.data, *shares, asked.random_state, folds=asked.search.folds, train=trained)
-        evaluator, outcomes, tried, families = self.evaluator(split, folds), [], 0, []
+        evaluator, tried = self.evaluator(split, folds), 0
+        outcomes: list[Outcome] = []
+        families: list[Family] = []
         if trained:
             for family in self.started_families():
                 found, candidates = self.swept(family, evaluator, split, folds)
@@ -288,7 +290,9 @@ class _SweepPlan:
         every_part = (everyone,) * 4
         evaluator = Evaluator(*every_part, *self._shown, cross_predictions=unseen, test_fold=fold_of_row)
         whole = Split(data.rows, data.rows, data.rows)
-        outcomes, tried, families = [], 0, []
+        outcomes: list[Outcome] = []
+        families: list[Family] = []
+        tried = 0
         for family in self.started_families():
             by_fold = [
                 self.swept(family, fold.evaluator, *split)[0] for fold, split in zip(nested, splits, strict=True)
