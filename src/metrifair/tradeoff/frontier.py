@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -247,13 +248,14 @@ class _SweepPlan:
     def started_families(self) -> Iterator[Family]:
         """The families, one after the other until the budget is spent; progress shows the one that is being tried."""
         budget, begun, width = self.asked.search.budget, monotonic(), max(len(one.name) for one in self.families)
-        with Progress("", total=len(self.families), text="{} families".format) as progress:
+        bar = Progress("", total=len(self.families), text="{} families".format) if len(self.families) > 1 else None
+        with bar or nullcontext():
             for place, family in enumerate(self.families):
                 if place and budget is not None and monotonic() - begun > budget:
                     return
-                if len(self.families) > 1:
-                    progress.label = f"Training {family.name:<{width}}"
-                    progress.show(place)
+                if bar is not None:
+                    bar.label = f"Training {family.name:<{width}}"
+                    bar.show(place)
                 yield family
 
     def with_one_split(self, members: Sequence[Any]) -> _Swept:

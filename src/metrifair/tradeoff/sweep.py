@@ -31,7 +31,6 @@ from metrifair.postprocessing.calibration import ScorePostprocessor
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Contrast
 from metrifair.problem.tables import Table, columns, renumbered, rows_of
-from metrifair.saving.models import class_named
 from metrifair.support.checks import (
     check_integer,
     check_known,
@@ -230,11 +229,8 @@ def sweep(
     known = {} if ledger is None else ledger.finished()
     outcomes = {job: outcome_of(known[job.name], job, estimator) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
-    if (
-        parameter == "strength"
-        and isinstance(estimator, FairEstimator)
-        and class_named(type(estimator).__name__) is type(estimator)
-    ):
+    ours = isinstance(estimator, FairEstimator) and type(estimator).__module__.startswith("metrifair.")
+    if parameter == "strength" and ours:
         batches = _stacks(estimator, data, missing, evaluate, split=ledger is not None, devices=devices)
     elif devices is not None:
         raise DataError(
