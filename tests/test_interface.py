@@ -20,7 +20,7 @@ from metrifair.api.group_metrics import GroupMetrics
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "parameters.md"
 MODULES = (
     *("metrifair", "metrifair.baselines", "metrifair.batches", "metrifair.criteria", "metrifair.datasets"),
-    *("metrifair.metrics", "metrifair.mlflow", "metrifair.nn"),
+    *("metrifair.metrics", "metrifair.mlflow", "metrifair.nn", "metrifair.stacking"),
 )
 MOST_PARAMETERS = 16
 # Functions of ours return these records; nobody calls their constructors.

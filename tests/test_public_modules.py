@@ -17,6 +17,7 @@ from metrifair.problem.criteria import CRITERIA
 MODULES = (
     *("metrifair", "metrifair.baselines", "metrifair.batches", "metrifair.criteria", "metrifair.datasets"),
     *("metrifair.errors", "metrifair.evidence", "metrifair.metrics", "metrifair.mlflow", "metrifair.nn"),
+    "metrifair.stacking",
 )
 
 

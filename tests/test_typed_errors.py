@@ -87,7 +87,7 @@ def test_a_link_to_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("estimator", ["text", b"text", 3, None])
 def test_a_frontier_of_no_estimator(estimator: Any) -> None:
-    with pytest.raises(DataError, match="estimator must be an estimator, a list"):
+    with pytest.raises(DataError, match="estimator must be 'auto', an estimator, a list"):
         frontier(estimator, X, Y, sensitive_features=GROUP)
 
 

@@ -228,3 +228,30 @@ def test_families_that_cannot_be(csv: Path, call: Any, arguments: list[str], wor
     done = call("frontier", csv, *TRAIN, *arguments)
     assert done.exit_code != 0
     assert words in done.output + str(done.exception)
+
+
+def test_families_of_auto_are_tried_by_name_and_saved(csv: Path, tmp_path: Path, call: Any) -> None:
+    more = [
+        "--families",
+        "auto,linear,stack",
+        "--strengths",
+        "0,1",
+        "--max-unfairness",
+        "1",
+        "--json",
+        tmp_path / "f.json",
+    ]
+    done = call("frontier", csv, *TRAIN, *more, "--output", tmp_path / "m.metrifair")
+    assert done.exit_code == 0, done.output
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert [point["family"] for point in figures["points"]] == ["linear", "linear", "stack", "stack"]
+    kept = load(tmp_path / "m.metrifair")
+    assert len(kept.predict(pl.read_csv(csv))) == 800
+
+
+def test_a_family_that_auto_does_not_have_is_refused(csv: Path, call: Any) -> None:
+    done = call("frontier", csv, *TRAIN, "--families", "auto,oracle")
+    assert done.exit_code == 2
+    assert "stack_with_features" in done.output
+    done = call("frontier", csv, *TRAIN, "--families", "linear,auto")
+    assert done.exit_code == 2

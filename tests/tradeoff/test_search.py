@@ -27,6 +27,9 @@ OPTIONS: dict[str, tuple[list[Any], list[Any]]] = {
     "folds": ([None, 2, 10, np.int64(3)], [0, 1, -3, True, 2.0, "5", [2]]),
     "test_folds": ([None, 2, 10, np.int64(3)], [0, 1, -3, True, 2.0, "5", [2]]),
     "clusters": ([None, [1, 1, 2], np.array(["a", "b"])], []),  # the rows decide
+    "budget": ([None, 1, 0.5, np.float64(60)], [0, -1, True, "60", inf, nan]),
+    "families": ([None, ["linear"], ("stack", "network")], [[], "linear", [1], {"linear": 1}]),
+    "needs_group": ([True, False], [1, None, "yes"]),
     "tolerances": ([None, [0], (0.5, 1.0), np.array([0.1])], [[], 0.5, "auto", [nan], [inf], [-0.1], ["0.5"]]),
     "contrast": (["pairs", "rest", "independence"], ["pair", None, 1]),
     "continuous": ([None, "auto", True, False, ["age"]], []),  # the columns decide
@@ -115,6 +118,6 @@ def test_title_and_metadata_belong_to_the_page(tmp_path: Path) -> None:
 )
 def test_what_is_no_estimator_is_refused_with_what_may_be_one(estimator: Any) -> None:
     with pytest.raises(
-        DataError, match=r"^estimator must be an estimator, a list or dict of them, or a list of fitted"
+        DataError, match=r"^estimator must be 'auto', an estimator, a list or dict of them, or a list of fitted"
     ):
         frontier(estimator, X, Y, sensitive_features=A)

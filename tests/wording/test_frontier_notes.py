@@ -128,6 +128,23 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
             "(metrifair train --choose-threshold)."
         ),
     ),
+    (
+        "families",
+        {"tried": ["stack", "linear"], "untried": ["network"], "budget": 15.0, "trees": True},
+        (
+            "Families tried, in this order: stack; linear. Not started within 15 seconds: network. A larger budget "
+            "tries them too."
+        ),
+    ),
+    (
+        "families",
+        {"tried": ["stack"], "untried": [], "budget": None, "trees": False},
+        (
+            "Families tried, in this order: stack. LightGBM is not installed: no family of trees has the penalty, a "
+            "stack takes predictions of scikit-learn's trees, and no model file can hold it. Install "
+            '"metrifair[boosting]".'
+        ),
+    ),
     ("message", {"text": "Dates are months."}, "Dates are months."),
 ]
 

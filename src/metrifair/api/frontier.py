@@ -57,8 +57,10 @@ def frontier(
 
     Parameters
     ----------
-    estimator : estimator, list or dict of estimators, or list of fitted models
-        Estimator to use, with a parameter that trades accuracy for fairness. Several estimators are families on one
+    estimator : "auto", estimator, list or dict of estimators, or list of fitted models
+        Estimator to use, with a parameter that trades accuracy for fairness. "auto" tries families that suit the data,
+        the best first, until the budget of ``SearchOptions`` is spent. Integers with at most 20 different values are
+        labels then, and text, dates and missing values in X are encoded. Several estimators are families on one
         frontier. Each family varies its own parameter, and is named by the key of a dict or by its class. Fitted models
         are only evaluated.
     X : table of shape (n, features)
@@ -243,6 +245,9 @@ class Frontier(PrintedPage, TradeOff):
         test rows. With test folds, the model is fitted on all rows, and ``chosen`` repeats the choice without each
         fold. A model that is no better than a constant predictor is selected only if no other model qualifies, with a
         warning. Among models that do not differ beyond noise, the one with the better ranking is selected.
+
+        With several families, the family is selected first, among those with a model that qualifies: the one with the
+        best utility on average over all unfairness limits. Its best model is then selected.
 
         Parameters
         ----------

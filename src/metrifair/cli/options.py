@@ -81,9 +81,9 @@ def parse_strengths(text: str) -> list[float] | str:
 
 
 def parse_families(text: str) -> list[str]:
-    """Names of families between commas, each once; or an error."""
+    """Names of families between commas, each once; or an error. The portfolio checks what follows ``auto``."""
     names = list(dict.fromkeys(part.strip() for part in text.split(",")))
-    for name in names:
+    for name in names if names[0] != "auto" else ():
         check_known("families", name, FAMILIES)
     return names
 

@@ -107,6 +107,7 @@ def frontier_command(
     options: TrainingOptions,
     strengths: Any,
     families: Any,
+    budget: float | None,
     seeds: int,
     folds: int | None,
     test_folds: int | None,
@@ -132,6 +133,10 @@ def frontier_command(
       metrifair audit held-out.csv --score probability --group sex --label income
 
     \b
+    Example: try the families of models that suit the data
+      metrifair frontier people.csv --label income --group sex --families auto --max-unfairness 0.1
+
+    \b
     Example: compare with post-processing, which needs the group at prediction
       metrifair frontier people.csv --label income --group sex --families mlp,linear,barycenter --html report.html
     """
@@ -147,10 +152,10 @@ def frontier_command(
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, files, strength=1.0)
-    search = SearchOptions(seeds=seeds, folds=folds, test_folds=test_folds, ledger=ledger)
+    search = SearchOptions(seeds=seeds, folds=folds, test_folds=test_folds, budget=budget, ledger=ledger)
     asked = {"strengths": strengths, "utility": costs or utility, "unfairness_of": unfairness_of}
     asked["test"] = 0.25 if choice.certified else None  # nothing is proven of test folds
-    encoder, front = source.frontier(families, search, **asked)
+    encoder, front = source.frontier(families or (), search, **asked)
     front = replace(front, provenance=provenance_of(source, command_text(ctx)))
     say(out, *source.description(encoder))
     try:

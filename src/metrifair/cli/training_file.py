@@ -36,7 +36,7 @@ from metrifair.cli.training_options import TrainingOptions
 from metrifair.encoding.coders import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning, Remedy
-from metrifair.estimators import FairEstimator
+from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.convergence import slack_of
 from metrifair.estimators.table_model import TableModel
 from metrifair.figures.utility import Predictions
@@ -50,6 +50,7 @@ from metrifair.support.checks import argument_if_asked, check_known, last_step
 from metrifair.support.provenance import SourceFile
 from metrifair.tradeoff.points import FrontierNote, Job
 from metrifair.tradeoff.repeats import repeat_notes
+from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio, has_lightgbm
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, SearchOptions, estimator_at
 from metrifair.wording.frontier import note_text as frontier_note_text
@@ -119,7 +120,9 @@ class TrainingFile:
         X, y = encoder.transform(self.features[rows]), self.labels[rows]
         with _training(self.options.model) as warned:
             estimator.fit(X, y, **own)
-        if isinstance(estimator, FairEstimator) and (slack := slack_of(estimator, X, y, **own)).unfinished:
+        # A stack's last model is trained on predictions for held-out rows, which are not at hand here.
+        plain = type(estimator) in (FairClassifier, FairRegressor)
+        if plain and (slack := slack_of(estimator, X, y, **own)).unfinished:
             warned.unfinished.append(
                 f"training has not converged: where outputs alone were rescaled, its objective on training rows would "
                 f"be {slack.attainable:.4g}, not {slack.objective:.4g} (a constant reaches {slack.constant:.4g}). "
@@ -150,14 +153,17 @@ class TrainingFile:
         table = found.table.with_columns(pl.Series(name, decided.astype(np.int64)))
         return PredictionTable(table, (*found.columns, name))
 
-    def frontier(
-        self, families: Sequence[str] | None, search: SearchOptions, **more: Any
-    ) -> tuple[TableEncoder, Frontier]:
+    def frontier(self, families: Sequence[str], search: SearchOptions, **more: Any) -> tuple[TableEncoder, Frontier]:
         """The frontier of ``families``, or of the options' model, and an encoder of the rows that taught its models.
 
         ``more`` are other arguments of :func:`metrifair.frontier`.
         """
-        named = {name: self._family(name) for name in families} if families else {"": self.estimator}
+        automatic = bool(families) and families[0] == AUTO
+        if automatic:
+            named, search = self._portfolio(families[1:], search)
+            more["strengths"] = more["strengths"] or STRENGTHS
+        else:
+            named = {name: self._family(name) for name in families} if families else {"": self.estimator}
         # Each model has an encoder of its own training rows.
         swept = {name: Pipeline([("encoder", TableEncoder()), ("estimator", own)]) for name, own in named.items()}
         with _training(self.options.model) as warned:
@@ -173,6 +179,10 @@ class TrainingFile:
             )
         encoder = next((model[0] for model in front.models if model is not None), None)
         encoder = self.encoder(self.data.rows) if encoder is None else encoder
+        if automatic and not has_lightgbm():
+            warned.notes.append(
+                'LightGBM is not installed: no trees and no stack were tried. Install "metrifair[boosting]".'
+            )
         repeated = () if front.source is None else self.repeat_texts(front.source.test_part(self.data.rows))
         texts = (*front.view().notes, *repeated, *self.notes, *warned.notes, *warned.unfinished)
         front = replace(front, notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)))
@@ -189,6 +199,20 @@ class TrainingFile:
         """Notes on test rows that other rows repeat, or their ids; ``part`` is the test fold of each row."""
         ids = {name: columns(name, self.table.get_column(name))[name][self.data.rows] for name in self.options.ids}
         return [frontier_note_text(note) for note in repeat_notes(self.data, part, ids)]
+
+    def _portfolio(self, names: Sequence[str], search: SearchOptions) -> tuple[dict[str, Any], SearchOptions]:
+        """The families that suit the file, or those of these names; and the search with a budget."""
+        scheme, words = self.data.problem.scheme, ("criterion", "metric", "contrast", "combine", "estimate")
+        aim = {name: getattr(self.options, name) for name in words} | {"continuous": self.estimator.continuous}
+        portfolio = Portfolio(
+            rows=len(self.data.rows),
+            classes=len(scheme.classes),
+            aim=aim | ({"pos_label": self.estimator.pos_label} if scheme.classes else {}),
+            numeric_groups=bool(self.estimator.continuous),
+            strata=bool(self.options.control),
+            saved=True,
+        )
+        return portfolio.chosen(names, search)
 
     def _family(self, name: str) -> Any:
         """The estimator of a family; post-processors are around the model of the options, trained without penalty."""

@@ -3,6 +3,4 @@
 from metrifair.estimators.estimator import FairEstimator, fit_stack
 from metrifair.estimators.fair import FairClassifier, FairRegressor
 
-__all__ = ["BY_NAME", "FairClassifier", "FairEstimator", "FairRegressor", "fit_stack"]
-
-BY_NAME: dict[str, type[FairEstimator]] = {"FairClassifier": FairClassifier, "FairRegressor": FairRegressor}
+__all__ = ["FairClassifier", "FairEstimator", "FairRegressor", "fit_stack"]

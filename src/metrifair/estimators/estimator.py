@@ -63,6 +63,7 @@ class FitData:
     task: Task
     targets: NDArray[Any]
     class_weight: tuple[float, ...] = ()  # of the loss; empty: all classes count alike
+    names: tuple[str, ...] = ()  # of the features, for messages
 
     @property
     def outputs(self) -> int:
@@ -118,7 +119,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
             self.__dict__.pop(name, None)  # a fit that fails leaves no model of other data behind
         warn_without_estimate(self.metric, self.estimate, default="rows")
         data = self._training_data(X, y, sensitive_features, control_features, sample_weight, clusters=clusters)
-        (fitted,) = trained_stack(self, data, strengths=[self.strength], seeds=[seed_of(self.random_state)])
+        (fitted,) = self._fits(data, strengths=[self.strength], seeds=[seed_of(self.random_state)])
         if fitted is None:
             raise Diverged(
                 f"training diverged at strength {self.strength}; lower learning_rate "
@@ -272,7 +273,13 @@ class FairEstimator(Settings, Saved, BaseEstimator):
             if not numeric:
                 self.classes_ = np.asarray(problem.scheme.classes, dtype=target.dtype if classes is None else None)
         task, targets = self._task_and_targets(problem, stream=stream)
-        return FitData(problem.of_kept(x), problem, task, targets, self._class_weight(problem, stream=stream))
+        weights = self._class_weight(problem, stream=stream)
+        names = getattr(self, "feature_names_in_", [f"column {place} of X" for place in range(x.shape[1])])
+        return FitData(problem.of_kept(x), problem, task, targets, weights, tuple(map(str, names)))
+
+    def _fits(self, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]) -> list[dict[str, Any] | None]:
+        """Fitted attributes for every seed and, within it, every strength; None where training diverged."""
+        return trained_stack(self, data, strengths=strengths, seeds=seeds)
 
     def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:  # noqa: ARG002
         """What the loss of each class counts; nothing where there are none."""
@@ -296,8 +303,7 @@ def trained_stack(
             weight_decay=estimator.weight_decay,
             standardize=estimator.standardize,
         )
-        names = getattr(estimator, "feature_names_in_", [f"column {place} of X" for place in range(data.x.shape[1])])
-        _warn_of_solutions(strengths, ends, [str(names[place]) for place in certain])
+        _warn_of_solutions(strengths, ends, [data.names[place] for place in certain])
         places, own = [0] * len(seeds), [samples] * len(seeds)  # the same for all
     else:
         share = _VALIDATION_SHARE if estimator.early_stopping is True else float(estimator.early_stopping)
@@ -381,7 +387,7 @@ def fit_stack(
     """
     template = clone(estimator)
     data = template._training_data(X, y, strengths=strengths, **given)
-    fits = trained_stack(template, data, strengths=strengths, seeds=seeds)
+    fits = template._fits(data, strengths=strengths, seeds=seeds)
     models: list[Estimator | None] = []
     for (seed, strength), fitted in zip(product(seeds, strengths), fits, strict=True):
         if fitted is None:

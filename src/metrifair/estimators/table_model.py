@@ -21,8 +21,8 @@ from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import Content, prefixed, under
-from metrifair.saving.models import content_of, encoder_of, encoder_record
-from metrifair.saving.records import InnerRecord, TableModelRecord, file_errors
+from metrifair.saving.models import content_of, encoder_of, encoder_record, inner_record
+from metrifair.saving.records import TableModelRecord, file_errors
 from metrifair.saving.saved import Saved
 from metrifair.saving.scoring import TABLE_MODEL, TableScorer, table_model_record
 from metrifair.support.arrays import Floats
@@ -156,7 +156,7 @@ class TableModel(TableScorer, Saved):
         inner = content_of(self.estimator)
         record = TableModelRecord(
             encoder=encoder_record(self.encoder),
-            estimator=InnerRecord(kind=inner.kind, meta=inner.meta),  # type: ignore[arg-type]
+            estimator=inner_record(inner),
             target=self.target,
             sensitive=list(self.sensitive),
             ids=list(self.ids),

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -27,6 +28,7 @@ from metrifair.saving.records import (
     InnerRecord,
     PipelineRecord,
     PostprocessorRecord,
+    StackRecord,
     classes_of,
     file_errors,
     record_of,
@@ -40,6 +42,8 @@ from metrifair.support.checks import check_known, seed_of
 _MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
     "FairClassifier": "metrifair.estimators",
     "FairRegressor": "metrifair.estimators",
+    "FairStackingClassifier": "metrifair.stacking",
+    "FairStackingRegressor": "metrifair.stacking",
     "FairLGBMClassifier": "metrifair.boosting.lightgbm",
     "FairLGBMRegressor": "metrifair.boosting.lightgbm",
     "FairXGBClassifier": "metrifair.boosting.xgboost",
@@ -47,8 +51,8 @@ _MODULES = {  # of the classes that a file may name; the boosters' libraries are
     "BarycenterPostprocessor": "metrifair.postprocessing.barycenter",
     "ThresholdPostprocessor": "metrifair.postprocessing.threshold",
 }
-PIPELINE, POSTPROCESSOR = "pipeline", "postprocessor"  # kinds of files; which post-processor, the record says
-KINDS = (estimators.KIND, boosters.KIND, POSTPROCESSOR, PIPELINE)
+PIPELINE, POSTPROCESSOR, STACK = "pipeline", "postprocessor", "stack"  # kinds of files; which one, the record says
+KINDS = (estimators.KIND, boosters.KIND, POSTPROCESSOR, PIPELINE, STACK)
 
 
 def class_named(name: object) -> Any:
@@ -65,6 +69,8 @@ def content_of(model: Any) -> Content:
     room = _room(type(model))
     if room == "postprocessing":
         return _postprocessor_content(model)
+    if room == "stacking":
+        return _stack_content(model)
     return boosters.content_of(model) if room == "boosting" else estimators.content_of(model)
 
 
@@ -84,6 +90,8 @@ def model_of(content: Content, module: torch.nn.Module | None = None) -> Any:
     room = _room(kind)
     if room == "postprocessing":
         return _postprocessor_of(kind, content, module)
+    if room == "stacking":
+        return _stack_of(kind, content, module)
     return boosters.booster_of(kind, content) if room == "boosting" else estimators.estimator_of(kind, content, module)
 
 
@@ -94,7 +102,9 @@ def _wrapped(content: Content, module: torch.nn.Module | None) -> Any:
         last = record_of(PipelineRecord, content.meta, "a pipeline").model
         found = Content(last.kind, last.meta, {})
     kind = class_named(found.meta.get("kind"))
-    if found.kind not in (estimators.KIND, boosters.KIND) or (kind is not None and _room(kind) == "postprocessing"):
+    if found.kind not in (estimators.KIND, boosters.KIND, STACK) or (
+        kind is not None and _room(kind) == "postprocessing"
+    ):
         raise ModelFileError("a post-processor wraps no other")
     return model_of(content, module)
 
@@ -102,7 +112,7 @@ def _wrapped(content: Content, module: torch.nn.Module | None) -> Any:
 def _room(kind: type) -> str:
     """The room of ours that a class comes from."""
     ours = [base.__module__.split(".")[1] for base in kind.__mro__ if base.__module__.startswith("metrifair.")]
-    return next((room for room in ours if room in ("boosting", "postprocessing")), "estimators")
+    return next((room for room in ours if room in ("boosting", "postprocessing", "stacking")), "estimators")
 
 
 def _pipeline_content(pipeline: Pipeline) -> Content:
@@ -128,7 +138,7 @@ def _pipeline_content(pipeline: Pipeline) -> Content:
     record = PipelineRecord(
         steps=[name for name, _ in pipeline.steps],
         encoders=[encoder_record(step) if isinstance(step, TableEncoder) else None for _, step in before],
-        model=InnerRecord(kind=inner.kind, meta=inner.meta),  # type: ignore[arg-type]
+        model=inner_record(inner),
         verbose=bool(pipeline.verbose),
         transform_input=None if pipeline.transform_input is None else list(pipeline.transform_input),
     )
@@ -199,24 +209,32 @@ def _postprocessor_content(model: Any) -> Content:
     check_own_class(type(model))
     check_is_fitted(model, "base_")
     parts = {"base": model.base_} | ({} if model.needs_group else {"guess": model.group_model_.model})
-    inner = {}
-    for name, part in parts.items():
-        if not (type(part).__module__.startswith("metrifair.") or isinstance(part, Pipeline)):
-            raise DataError(
-                f"{type(model).__name__} wraps a {type(part).__name__}, which a model file cannot hold; wrap one of "
-                "ours, such as FairClassifier(0) or FairLGBMClassifier(0), or save its parts yourself"
-            )
-        inner[name] = content_of(part)
+    inner = {name: _inner_content(model, part) for name, part in parts.items()}
     record = PostprocessorRecord(
         **shared_fields(model, besides=_WRAPPED),
         wraps=[name for name in _WRAPPED if getattr(model, name) is not None],
         scheme=scheme_record(model.crossed_.scheme),
-        inner={name: InnerRecord(kind=own.kind, meta=own.meta) for name, own in inner.items()},  # type: ignore[arg-type]
+        inner={name: inner_record(own) for name, own in inner.items()},
     )
     arrays = prefixed("state/", {"seen": model.crossed_.seen.astype(np.float64), **model._state()})
     for name, own in inner.items():
         arrays |= prefixed(f"{name}/", own.arrays)
     return Content(POSTPROCESSOR, record.as_json(), arrays)
+
+
+def _inner_content(model: Any, part: Any) -> Content:
+    """What the file of a model within this one would hold."""
+    if not (type(part).__module__.startswith("metrifair.") or isinstance(part, Pipeline)):
+        raise DataError(
+            f"{type(model).__name__} wraps a {type(part).__name__}, which a model file cannot hold; wrap one of ours, "
+            "such as FairClassifier(0) or FairLGBMClassifier(0), or save its parts yourself"
+        )
+    return content_of(part)
+
+
+def inner_record(content: Content) -> InnerRecord:
+    """The record of a model within another file."""
+    return InnerRecord(kind=content.kind, meta=content.meta)  # type: ignore[arg-type]
 
 
 def _postprocessor_of(kind: type, content: Content, module: torch.nn.Module | None) -> Any:
@@ -276,4 +294,87 @@ def _constructed(kind: type, record: PostprocessorRecord, inner: Mapping[str, An
         raise ModelFileError("a post-processor guesses the group where it does not need it, and nowhere else")
     if model.random_state is not None and not isinstance(model.random_state, int):
         raise ModelFileError("random_state must be an integer or None")
+    return model
+
+
+_STACKED: tuple[Literal["outcome_models", "group_models"], ...] = ("outcome_models", "group_models")
+_OF_LAST = ("classes_", "target_scaling_", "scheme_", "left_out_", "moments_", "n_iter_")  # that a stack has too
+
+
+def _stack_content(model: Any) -> Content:
+    """What the file of a fitted stack holds: its last model, an estimator like any other, and those before it."""
+    check_own_class(type(model))
+    check_is_fitted(model, "predictor_")
+    predictor, last = model.predictor_, class_named("FairRegressor" if is_regressor(model) else "FairClassifier")()
+    last.set_params(**{name: getattr(model, name) for name in last.get_params()})
+    last.__dict__.update({name: value for name, value in vars(model).items() if name in _OF_LAST})
+    last.predictor_, last.n_features_in_ = predictor.last, predictor.last.scaling.mean.shape[-1]
+    parts = {"last0": content_of(last)}
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, blend in {"outcome": predictor.outcome, "group": predictor.group}.items():
+        if blend is not None:
+            parts |= {f"{name}{place}": _inner_content(model, one) for place, one in enumerate(blend.models)}
+        if blend is not None and blend.correction is not None:
+            slope, bias = blend.correction
+            arrays |= {f"state/{name}_slope": np.array([slope]), f"state/{name}_bias": bias}
+    for name, own in parts.items():
+        arrays |= prefixed(f"{name}/", own.arrays)
+    records = {name: inner_record(own) for name, own in parts.items()}
+    record = StackRecord(
+        **shared_fields(model, besides=(*_STACKED, *last.get_params())),
+        last=records.pop("last0"),
+        outcome=[own for name, own in records.items() if name.startswith("outcome")],
+        group=[own for name, own in records.items() if name.startswith("group")],
+        given=[name for name in _STACKED if getattr(model, name) is not None],
+    )
+    return Content(STACK, record.as_json(), arrays)
+
+
+def _stack_of(kind: type, content: Content, module: torch.nn.Module | None) -> Any:
+    """The stack that ``content_of`` took apart."""
+    record = record_of(StackRecord, content.meta)
+    parts = {"last": [record.last], "outcome": record.outcome, "group": record.group}
+    taken = len(under("state/", content.arrays))
+    inner: dict[str, list[Any]] = {name: [] for name in parts}
+    for name, records in parts.items():
+        for place, own in enumerate(records):
+            known = class_named(own.meta.get("kind"))
+            plain = known is not None and _room(known) in ("estimators", "boosting")
+            if not plain or own.kind == PIPELINE:  # no file is to be nested without end
+                raise ModelFileError("a stack takes predictions of estimators and boosters only")
+            arrays = under(f"{name}{place}/", content.arrays)
+            taken += len(arrays)
+            inner[name].append(model_of(Content(own.kind, own.meta, arrays), module if name == "last" else None))
+    if taken < len(content.arrays):
+        raise ModelFileError("the file holds arrays that belong to no part of the model")
+    # From the checks of a user's own arguments.
+    with file_errors("the file does not describe a model", DataError, TypeError, ValueError, OverflowError):
+        return _stacked(kind, record, inner, Arrays(under("state/", content.arrays)))
+
+
+def _stacked(kind: type, record: StackRecord, inner: Mapping[str, list[Any]], state: Arrays) -> Any:
+    (last,) = inner["last"]
+    models = {name: inner[name] for name in ("outcome", "group") if inner[name]}
+    numeric = is_regressor(kind())
+    if type(last) is not class_named("FairRegressor" if numeric else "FairClassifier"):
+        raise ModelFileError(f"a {record.kind} does not end with a {type(last).__name__}")
+    if any(is_regressor(one) != (numeric and name == "outcome") for name, own in models.items() for one in own):
+        raise ModelFileError("the models of a stack do not predict what it takes")
+    count = record.features.count
+    if any(one.n_features_in_ != count for own in models.values() for one in own):
+        raise ModelFileError("a model of the stack takes another number of features")
+    values = {name: value_of(name, json) for name, json in record.parameters.items()}
+    for name in values:
+        check_known("a parameter", name, set(kind().get_params(deep=False)) - set(last.get_params()))
+    model = kind(**last.get_params(deep=False), **values)
+    for name in record.given:
+        setattr(model, name, [clone(one) for one in models.get(name.removesuffix("_models"), ())] or None)
+    model._check_parameters()
+    model.n_features_in_ = count
+    if record.features.names is not None:
+        model.feature_names_in_ = np.array(record.features.names, dtype=object)
+    model.__dict__.update({name: value for name, value in vars(last).items() if name in _OF_LAST})
+    model.predictor_ = model._restored(last, models, state, count)
+    state.check_all_taken()
+    restore_requests(model, record.requests)
     return model

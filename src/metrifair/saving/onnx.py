@@ -21,6 +21,7 @@ from metrifair.training.models import Network
 
 _OPERATORS, _FORMAT = 17, 8  # versions: of 2022, so that older runtimes read the file
 _TREE_OPERATORS, _TREE_FORMAT = 5, 10  # the first with trees in double precision
+_LEAST = 1e-12  # probability whose logarithm is taken, as by ``Correction``
 _TYPES = {"f": "DOUBLE", "i": "INT64", "b": "BOOL", "U": "STRING"}  # of labels, by the kind of their array
 
 
@@ -120,7 +121,7 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
     """The file of a fitted estimator or booster, or of a table model with its encoder; ``about`` is noted in it."""
     encoder = getattr(model, "encoder", None)
     estimator = model if encoder is None else model.estimator
-    if not (hasattr(estimator, "predictor_") or hasattr(estimator, "left_out_")):
+    if not _is_exported(estimator):
         check_is_fitted(estimator)
         raise DataError(
             f"a {type(estimator).__name__} cannot be written as ONNX; export the model that it wraps, base_, and "
@@ -133,8 +134,7 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
         coded = [part for name, coder in encoder.coders_.items() for part in _encoded(graph, name, coder)]
         x = graph.add("Concat", *coded, axis=1)
     classes: Any = getattr(estimator, "classes_", None)
-    scored = _network if hasattr(estimator, "predictor_") else _boosted
-    found = scored(graph, x, estimator, 0 if classes is None else len(classes))
+    found = _scored(graph, x, estimator)
     if isinstance(found, str):
         graph.output("prediction", "Reshape", found, np.array([-1]), kind="DOUBLE")
     else:
@@ -157,6 +157,17 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
     said |= {} if classes is None else {"classes": json.dumps(labels.tolist(), ensure_ascii=False)}
     said |= {} if names is None else {"features": json.dumps([str(name) for name in names], ensure_ascii=False)}
     return graph.serialized(said | dict(about))
+
+
+def _is_exported(estimator: Any) -> bool:
+    """Whether it is a fitted estimator or booster of ours."""
+    return hasattr(estimator, "predictor_") or hasattr(estimator, "left_out_")
+
+
+def _scored(graph: Graph, x: str, estimator: Any) -> str | _Decided:
+    """Numbers or decisions of a fitted estimator or booster."""
+    classes = len(getattr(estimator, "classes_", ()))
+    return (_network if hasattr(estimator, "predictor_") else _boosted)(graph, x, estimator, classes)
 
 
 def _encoded(graph: Graph, name: str, coder: Coder) -> list[str]:
@@ -205,6 +216,8 @@ def _levels(graph: Graph, name: str, coder: Levels) -> str:
 def _network(graph: Graph, x: str, estimator: Any, classes: int) -> str | _Decided:
     """A linear model or a network with its scaling, as ``predict`` and ``predict_proba`` say."""
     predictor: Predictor = estimator.predictor_
+    if hasattr(predictor, "last"):
+        x, predictor = _stacked(graph, x, predictor), predictor.last
     if not isinstance(predictor.model, Network):
         raise DataError(
             "the model is a module of your own, whose code metrifair does not know; export it with "
@@ -223,6 +236,43 @@ def _network(graph: Graph, x: str, estimator: Any, classes: int) -> str | _Decid
     positive = graph.add("GreaterOrEqual" if estimator.scheme_.positive == 1 else "Greater", x, 0.0)
     chosen = graph.add("Reshape", graph.cast(positive, "INT64"), np.array([-1]))
     return _Decided(_of_two(graph, graph.add("Sigmoid", x)), chosen)
+
+
+def _stacked(graph: Graph, x: str, predictor: Any) -> str:
+    """What the last model of a stack takes: the blended predictions of the others, and the features if it asks."""
+    parts = [_blended(graph, x, blend) for blend in (predictor.outcome, predictor.group) if blend is not None]
+    parts += [x] if predictor.passthrough else []
+    return graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+
+
+def _blended(graph: Graph, x: str, blend: Any) -> str:
+    """The mean of numbers, or the calibrated log-odds of classes but the first, as ``Blend`` computes them."""
+    count = 0 if blend.correction is None else len(blend.correction.bias)
+    total = graph.add("Sum", *(_prediction(graph, x, model, count) for model in blend.models))
+    mean = graph.add("Div", total, float(len(blend.models)))
+    if blend.correction is None:
+        return graph.add("Reshape", mean, np.array([-1, 1]))
+    slope, bias = blend.correction
+    # Log-odds do not depend on what probabilities are divided by to add up to 1.
+    logs = graph.add("Add", graph.add("Mul", graph.add("Log", graph.add("Max", mean, _LEAST)), slope), bias)
+    odds = np.vstack([-np.ones(count - 1), np.eye(count - 1)])
+    return graph.add("MatMul", logs, odds)
+
+
+def _prediction(graph: Graph, x: str, model: Any, classes: int) -> str:
+    """Numbers (rows, 1), or probabilities (rows, classes) of classes from 0 on."""
+    if not _is_exported(model):
+        raise DataError(
+            f"the stack holds a {type(model).__name__}, which cannot be written as ONNX; fit it with models of ours, "
+            "such as FairClassifier(0) and FairLGBMClassifier(0)"
+        )
+    found = _scored(graph, x, model)
+    if isinstance(found, str):
+        return graph.add("Reshape", found, np.array([-1, 1]))
+    known = np.asarray(model.classes_).astype(int)
+    if len(known) == classes:
+        return found.probabilities
+    return graph.add("MatMul", found.probabilities, np.eye(classes)[known])
 
 
 def _boosted(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decided:

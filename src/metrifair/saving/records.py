@@ -227,7 +227,7 @@ class BoosterRecord(ModelRecord):
 class InnerRecord(Record):
     """A model within another file, as its own file would hold it."""
 
-    kind: Literal["estimator", "booster", "postprocessor", "pipeline"]
+    kind: Literal["estimator", "booster", "stack", "postprocessor", "pipeline"]
     meta: dict[str, Any]
 
 
@@ -237,6 +237,15 @@ class PostprocessorRecord(ModelRecord):
     wraps: list[Literal["estimator", "group_model"]]  # which of these were given, not left to their default
     scheme: SchemeRecord
     inner: dict[str, InnerRecord]
+
+
+class StackRecord(ModelRecord):
+    """A stack: its last model as its own file would hold it, and the models whose predictions that takes."""
+
+    last: InnerRecord
+    outcome: Annotated[list[InnerRecord], Meta(min_length=1)]
+    group: list[InnerRecord]  # none where it was trained without a penalty
+    given: list[Literal["outcome_models", "group_models"]]  # which of these were given, not left to their default
 
 
 class EncoderParameters(Record):

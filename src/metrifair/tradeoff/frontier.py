@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from math import hypot, sqrt
 from statistics import fmean
+from time import monotonic
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.base import is_regressor
+from sklearn.pipeline import Pipeline
 
+from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, Remedy
+from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.figures.intervals import FEW
 from metrifair.figures.utility import CONSTANT, UTILITIES, Predictions, Utility, UtilityLike, utility_of
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import attributes_equal_to_label
-from metrifair.problem.tables import Table, library_of
+from metrifair.problem.problem import attributes_equal_to_label, classes_in
+from metrifair.problem.tables import Table, levels, library_of, not_numbers, one_column
 from metrifair.support.checks import check_known, is_number, last_step, seed_of
+from metrifair.support.progress import Progress
 from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.repeats import repeat_notes
+from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio, has_lightgbm
 from metrifair.tradeoff.result import NestedFold, SweepContext, TradeOff, in_row_order
 from metrifair.tradeoff.split import (
     DataSet,
@@ -63,6 +70,7 @@ class FrontierRequest:
     criterion: str | Criterion | None
     random_state: Any
     search: SearchOptions
+    automatic: bool = False  # whether the families are those of "auto"
 
     def checked(self) -> FrontierRequest:
         """The same request with a seed; a DataError where arguments do not go together."""
@@ -77,7 +85,39 @@ class FrontierRequest:
             )
         if self.search.test_folds is not None:
             self._check_test_folds()
-        return replace(self, random_state=seed_of(self.random_state))
+        asked = replace(self, random_state=seed_of(self.random_state))
+        if isinstance(self.estimator, str) and self.estimator == AUTO:
+            return asked._with_portfolio()
+        if self.search.families is not None:
+            problem = "names families of frontier('auto', ...); leave it out with estimators"
+            raise DataError(problem, argument="families", received=self.search.families)
+        return asked
+
+    def _with_portfolio(self) -> FrontierRequest:
+        """The same request with the families that suit the data as estimators."""
+        for name, given in {"parameter": self.parameter, "devices": self.search.devices}.items():
+            if given is not None:
+                raise DataError("must be left out with 'auto'", argument=name, received=given)
+        classes = len(classes_in("y", levels("y", one_column("y", self.y))))
+        data = self.data([FairClassifier() if classes else FairRegressor()])
+        portfolio = Portfolio(
+            rows=len(data.rows),
+            classes=classes,
+            aim={"criterion": data.problem.scheme.criterion, "contrast": self.search.contrast},
+            numeric_groups=data.problem.numbers is not None,
+            strata=self.control_features is not None,
+            needs_group=self.search.needs_group,
+        )
+        families, search = portfolio.chosen(self.search.families or (), replace(self.search, families=None))
+        if not_numbers(self.X):
+            families = {name: Pipeline([("encoder", TableEncoder()), ("model", one)]) for name, one in families.items()}
+        return replace(
+            self,
+            estimator=families,
+            strengths=STRENGTHS if self.strengths is None else self.strengths,
+            search=search,
+            automatic=True,
+        )
 
     def _check_test_folds(self) -> None:
         """Refuse options that test folds cannot be combined with."""
@@ -153,12 +193,23 @@ def trade_off(asked: FrontierRequest) -> TradeOff:
     context, outcomes, tried, notes = found.context, found.outcomes, found.tried, [found.note]
     if families is not None:
         notes += repeat_notes(data, context.test_part(data.rows))
+    if (families_note := _families_note(asked, plan.families, context.families)) is not None:
+        notes.append(families_note)
     if len(scheme.classes) == 2 and asked.setting(members, "pos_label") is None:
         labels = [_plain(label) for label in scheme.classes]
         notes.append(FrontierNote("positive_label", {"labels": labels, "positive": scheme.positive}))
     record = _record(asked, outcomes, context, data, utility=utility, notes=notes)
     record = replace(record, test_folds=test_folds)
     return replace(record, tried=tried) if isinstance(asked.strengths, str) else record
+
+
+def _families_note(asked: FrontierRequest, known: Sequence[Family], tried: Sequence[Family]) -> FrontierNote | None:
+    """Which families were tried within the budget; None where neither the families nor a budget are of ours to tell."""
+    if not asked.automatic and asked.search.budget is None:
+        return None
+    names, budget = [family.name for family in known], asked.search.budget
+    facts: dict[str, Any] = {"tried": names[: len(tried)], "untried": names[len(tried) :], "budget": budget}
+    return FrontierNote("families", facts | {"trees": not asked.automatic or has_lightgbm()})
 
 
 def automatic_test_folds(data: DataSet, test: float) -> int:
@@ -199,40 +250,68 @@ class _SweepPlan:
         """The seed whose score distributions are kept, and the utility beside the usual ones."""
         return self.asked.search.seed_values[0], self.utility
 
+    def started_families(self) -> Iterator[Family]:
+        """The families, one after the other until the budget is spent; progress shows the one that is being tried."""
+        budget, begun, width = self.asked.search.budget, monotonic(), max(len(one.name) for one in self.families)
+        bar = Progress("", total=len(self.families), text="{} families".format) if len(self.families) > 1 else None
+        with bar or nullcontext():
+            for place, family in enumerate(self.families):
+                if place and budget is not None and monotonic() - begun > budget:
+                    return
+                if bar is not None:
+                    bar.label = f"Training {family.name:<{width}}"
+                    bar.show(place)
+                yield family
+
     def with_one_split(self, members: Sequence[Any]) -> _Swept:
         """All models on one split into training, validation and test rows."""
         asked, trained = self.asked, bool(self.families)
         shares = asked.validation, asked.test_share
         split, folds = split_rows(self.data, *shares, asked.random_state, folds=asked.search.folds, train=trained)
-        evaluator = self.evaluator(split, folds)
+        evaluator, tried = self.evaluator(split, folds), 0
+        outcomes: list[Outcome] = []
+        families: list[Family] = []
         if trained:
-            context = SweepContext(evaluator, split.test, self.families, self.table)
-            outcomes, tried = self.swept(evaluator, split, folds)
+            for family in self.started_families():
+                found, candidates = self.swept(family, evaluator, split, folds)
+                outcomes, tried = [*outcomes, *found], tried + candidates
+                families.append(family)
+            context = SweepContext(evaluator, split.test, tuple(families), self.table)
         else:
             context, seed = SweepContext(evaluator, split.test), asked.search.seed_values[0]
-            outcomes, tried = [evaluator(model, Job(float(at), seed)) for at, model in enumerate(members)], 0
+            outcomes = [evaluator(model, Job(float(at), seed)) for at, model in enumerate(members)]
         sizes = {"training": len(split.train), "validation": len(split.validation), "test": len(split.test)}
         return _Swept(context, outcomes, tried, FrontierNote("split", {**sizes, "folds": len(folds)}))
 
     def cross_fitted(self, count: int) -> _Swept:
         """Figures of all rows by models that were trained and chosen without them, and models of all rows."""
-        asked, data, nested = self.asked, self.data, []
+        asked, data = self.asked, self.data
         splits = outer_splits(data, count, asked.validation, asked.random_state, folds=asked.search.folds)
-        for split, folds in splits:
-            evaluator = replace(self.evaluator(split, folds), nested=True)
-            nested.append(NestedFold(evaluator, split.test, self.swept(evaluator, split, folds)[0]))
+        nested = [
+            NestedFold(replace(self.evaluator(split, folds), nested=True), split.test, []) for split, folds in splits
+        ]
         rows = [fold.rows for fold in nested]
         unseen: dict[Job, Predictions | None] = {}
-        for same in zip(*(fold.outcomes for fold in nested), strict=True):
-            parts = [one.model.test for one in same if one.model is not None]
-            unseen[same[0].job] = in_row_order(parts, rows) if len(parts) == count else None
         (everyone,) = with_common_comparisons(data.held_out(data.rows))
         fold_of_row = np.repeat(np.arange(count), [len(own) for own in rows])[np.argsort(np.concatenate(rows))]
         every_part = (everyone,) * 4
         evaluator = Evaluator(*every_part, *self._shown, cross_predictions=unseen, test_fold=fold_of_row)
         whole = Split(data.rows, data.rows, data.rows)
-        context = SweepContext(evaluator, data.rows, self.families, self.table, tuple(nested))
-        outcomes, tried = self.swept(evaluator, whole, ())
+        outcomes: list[Outcome] = []
+        families: list[Family] = []
+        tried = 0
+        for family in self.started_families():
+            by_fold = [
+                self.swept(family, fold.evaluator, *split)[0] for fold, split in zip(nested, splits, strict=True)
+            ]
+            for same in zip(*by_fold, strict=True):
+                parts = [one.model.test for one in same if one.model is not None]
+                unseen[same[0].job] = in_row_order(parts, rows) if len(parts) == count else None
+            nested = [replace(fold, outcomes=[*fold.outcomes, *own]) for fold, own in zip(nested, by_fold, strict=True)]
+            found, candidates = self.swept(family, evaluator, whole, ())
+            outcomes, tried = [*outcomes, *found], tried + candidates
+            families.append(family)
+        context = SweepContext(evaluator, data.rows, tuple(families), self.table, tuple(nested))
         first, folds = splits[0]
         sizes = {"training": len(first.train), "validation": len(first.validation), "test": len(data.rows)}
         facts = {**sizes, "test_folds": count, "folds": len(folds)}
@@ -247,33 +326,22 @@ class _SweepPlan:
         predicted: dict[Job, Predictions | None] | None = {} if folds else None
         return Evaluator(training, validation, test, held_out, *self._shown, cross_predictions=predicted)
 
-    def swept(self, evaluator: Evaluator, split: Split, folds: Sequence[Rows]) -> tuple[list[Outcome], int]:
-        """The outcomes of all families, and among how many models a choice is made."""
+    def swept(
+        self, family: Family, evaluator: Evaluator, split: Split, folds: Sequence[Rows]
+    ) -> tuple[list[Outcome], int]:
+        """The outcomes of a family, and among how many models a choice is made."""
         search, data, rows = self.asked.search, self.data, replace(self.table, rows=split.train)
         way: Callable[..., list[Outcome]] = sweep
         if folds:
             way = partial(cross_sweep, parts=[(fold, data.held_out(fold)) for fold in folds])
-        outcomes: list[Outcome] = []
-        tried = 0
-        for family in self.families:
-            run = None
-            if search.ledger is not None:
-                # Points have all named utilities anyway.
-                scored = () if self.utility.name in UTILITIES else (self.asked.utility,)
-                parts = (split.validation, split.test, *folds)
-                run = Ledger(search.ledger, _run_name(family, rows, data, parts, scored))
-            trained = partial(
-                way,
-                family.estimator,
-                rows,
-                evaluate=evaluator,
-                ledger=run,
-                n_jobs=search.n_jobs,
-                devices=search.devices,
-            )
-            found, candidates = _trained(self.asked, trained, family, self.utility)
-            outcomes, tried = [*outcomes, *found], tried + candidates
-        return outcomes, tried
+        run = None
+        if search.ledger is not None:
+            # Points have all named utilities anyway.
+            scored = () if self.utility.name in UTILITIES else (self.asked.utility,)
+            run = Ledger(search.ledger, _run_name(family, rows, data, (split.validation, split.test, *folds), scored))
+        own = {"ledger": run, "n_jobs": search.n_jobs, "devices": search.devices}
+        trained = partial(way, family.estimator, rows, evaluate=evaluator, **own)
+        return _trained(self.asked, trained, family, self.utility)
 
 
 def _record(

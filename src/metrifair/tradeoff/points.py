@@ -151,3 +151,19 @@ def area(
     bounds = [*(min(point.gap(unfairness_of), 1.0) for point in steps), 1.0]
     widths = (max(0.0, end - start) for start, end in pairwise(bounds))
     return sum((max(0.0, min(worth(point), 1.0)) * width for point, width in zip(steps, widths, strict=True)), 0.0)
+
+
+def mean_worth(points: Iterable[Point], *, unfairness_of: str, worth: Callable[[Point], float], top: float) -> float:
+    """The mean, over all limits of unfairness from 0 to ``top``, of the best worth within the limit.
+
+    Where no point is within the limit, the worst one counts: a constant predictor is about as good.
+
+    >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.5, 0.1)]
+    >>> round(mean_worth(some, unfairness_of="scores", worth=_accuracy, top=0.8), 3)      # half of the limits reach 0.9
+    0.7
+    """
+    own = list(points)
+    steps, least = pareto(own, unfairness_of=unfairness_of, worth=worth), min(map(worth, own))
+    bounds = [0.0, *(min(point.gap(unfairness_of), top) for point in steps), top]
+    values = [least, *map(worth, steps)]
+    return sum(value * (end - start) for value, (start, end) in zip(values, pairwise(bounds), strict=True)) / top

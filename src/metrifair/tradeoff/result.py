@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, log, pi, sqrt
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from metrifair.support.checks import check_known, check_switches, is_number
 from metrifair.support.provenance import Provenance
 from metrifair.support.special import normal_cdf, normal_quantile
 from metrifair.tradeoff.evaluate import Evaluator, HeldOutPredictions, resampled_interval, worth_of
-from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, pareto
+from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, mean_worth, pareto
 from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import Family, RowsToTrain, fitted_at
 
@@ -263,7 +263,8 @@ class TradeOff:
             if not near:
                 raise
             found = [nearest(self, candidates, wish)]
-        return best_of(self, found, wish, utility)
+        family = best_family(candidates, {one.job.family for one in found}, self.unfairness_of, utility)
+        return best_of(self, [one for one in found if one.job.family == family], wish, utility)
 
     def _chosen_by_fold(self, wish: Wish, utility: Utility, needs_group: bool | None) -> list[Outcome]:
         """The outcomes that are chosen in each test fold, without its rows."""
@@ -428,6 +429,25 @@ def nearest(front: TradeOff, candidates: Sequence[Outcome], wish: Wish) -> Outco
     if wish.min_accuracy is not None:
         return max(candidates, key=lambda one: one.validation.accuracy)
     return min(candidates, key=lambda one: one.validation.gap(front.unfairness_of))
+
+
+def best_family(candidates: Sequence[Outcome], families: Collection[str], unfairness_of: str, utility: Utility) -> str:
+    """The one of these families that is best on validation data on average over all limits.
+
+    A pool of all models would be led by whichever of them is best by chance near one limit.
+    """
+    top = max(one.validation.gap(unfairness_of) for one in candidates) or 1.0
+
+    def figure(point: Point) -> float:
+        value = point.figure(utility.name)
+        return 0.0 if value is None else utility.worth(value)  # a utility that no model has decides nothing
+
+    def mean(family: str) -> float:
+        own = [one.validation for one in candidates if one.job.family == family]
+        return mean_worth(own, unfairness_of=unfairness_of, worth=figure, top=top)
+
+    named = dict.fromkeys(one.job.family for one in candidates if one.job.family in families)
+    return max(named, key=mean)  # the first of equals
 
 
 def best_of(front: TradeOff, found: Sequence[Outcome], wish: Wish, utility: Utility) -> Outcome:

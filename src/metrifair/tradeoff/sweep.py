@@ -25,13 +25,21 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from metrifair.errors import DataError, Diverged
-from metrifair.estimators import BY_NAME, fit_stack
+from metrifair.estimators import FairEstimator, fit_stack
 from metrifair.estimators.settings import check_devices, is_solved
 from metrifair.postprocessing.calibration import ScorePostprocessor
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Contrast
 from metrifair.problem.tables import Table, columns, renumbered, rows_of
-from metrifair.support.checks import check_integer, check_known, groups_if_asked, is_integer, last_step
+from metrifair.support.checks import (
+    check_integer,
+    check_known,
+    check_switches,
+    groups_if_asked,
+    is_integer,
+    is_number,
+    last_step,
+)
 from metrifair.support.parallel import is_elsewhere, spread
 from metrifair.tradeoff.ledger import Ledger, entry_of, fingerprint, outcome_of
 from metrifair.tradeoff.points import Job, Outcome
@@ -94,7 +102,7 @@ def families_of(given: Any, parameter: str | None) -> tuple[Family, ...] | None:
     for one in (given.values() if isinstance(given, Mapping) else given) if several else [given]:
         if isinstance(one, type) or not hasattr(one, "predict"):
             raise DataError(
-                "must be an estimator, a list or dict of them, or a list of fitted models",
+                "must be 'auto', an estimator, a list or dict of them, or a list of fitted models",
                 argument="estimator",
                 received=one,
                 remedy="pass an object with fit and predict, such as FairClassifier()",
@@ -224,7 +232,8 @@ def sweep(
     known = {} if ledger is None else ledger.finished()
     outcomes = {job: outcome_of(known[job.name], job, estimator) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
-    if parameter == "strength" and type(estimator) in BY_NAME.values():
+    ours = isinstance(estimator, FairEstimator) and type(estimator).__module__.startswith("metrifair.")
+    if parameter == "strength" and ours:
         batches = _stacks(estimator, data, missing, evaluate, split=ledger is not None, devices=devices)
     elif devices is not None:
         raise DataError(
@@ -417,6 +426,14 @@ class SearchOptions:
     clusters : array of shape (n,), default=None
         The cluster of each row, such as a person or a household. Rows of one cluster stay together in every split and
         fold. A missing value is a cluster of its own. None splits rows one by one.
+    budget : float, default=None
+        Seconds after which no further family is started. The first family is always trained, and a family that has
+        been started is finished. None: for "auto" 15 seconds, or 60 with more than 20,000 rows; otherwise no limit.
+    families : list of str, default=None
+        Names of the families that "auto" tries, in this order and without a budget. ``list(front.parameters)`` names
+        those of an earlier frontier, so that the same ``random_state`` repeats it.
+    needs_group : bool, default=False
+        Whether prediction needs the group: True lets "auto" also try families that need it.
     tolerances : list of float, default=None
         Values of ``tolerance``, for the families that have this parameter. None uses 21 values from 0 to 1.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
@@ -456,6 +473,9 @@ class SearchOptions:
     folds: int | None = None
     test_folds: int | None = None
     clusters: Table | None = field(default=None, compare=False)
+    budget: float | None = None
+    families: Sequence[str] | None = None
+    needs_group: bool = False
     tolerances: Sequence[float] | None = None
     contrast: Contrast = "pairs"
     continuous: Continuous | None = None
@@ -467,10 +487,10 @@ class SearchOptions:
         if not self.seed_values:
             problem = "must be a number from 1 upwards, or a list of seeds from 0 upwards"
             raise DataError(problem, argument="seeds", received=self.seeds)
-        if self.folds is not None:
-            check_integer("folds", self.folds, least=2)
-        if self.test_folds is not None:
-            check_integer("test_folds", self.test_folds, least=2)
+        for name in ("folds", "test_folds"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), least=2)
+        self._check_portfolio()
         if self.tolerances is not None:
             distinct_numbers("tolerances", self.tolerances, least=0.0)
         check_known("contrast", self.contrast, CONTRASTS)
@@ -479,6 +499,20 @@ class SearchOptions:
         check_devices(self.devices)
         if not isinstance(self.ledger, str | os.PathLike | None):
             raise DataError("must be None or the path of a file", argument="ledger", received=self.ledger)
+
+    def _check_portfolio(self) -> None:
+        """Raise a DataError unless the options of "auto" can be used."""
+        check_switches(needs_group=self.needs_group)
+        if self.budget is not None and (not is_number(self.budget) or self.budget <= 0):
+            raise DataError("must be a positive number of seconds", argument="budget", received=self.budget)
+        names: Any = self.families
+        if names is None:
+            return
+        if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+            raise DataError("must be None or a list of names", argument="families", received=names)
+        if self.budget is not None:
+            problem = "must be left out with families, all of which are trained"
+            raise DataError(problem, argument="budget", received=self.budget)
 
     @property
     def seed_values(self) -> list[int]:

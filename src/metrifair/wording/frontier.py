@@ -54,6 +54,18 @@ def _cross_fitted(training: int, validation: int, test: int, test_folds: int, fo
     )
 
 
+def _families(tried: Sequence[str], untried: Sequence[str], budget: float | None, *, trees: bool) -> str:
+    texts = [f"Families tried, in this order: {'; '.join(tried)}."]
+    if untried and budget is not None:
+        texts.append(f"Not started within {budget:g} seconds: {'; '.join(untried)}. A larger budget tries them too.")
+    if not trees:
+        texts.append(
+            "LightGBM is not installed: no family of trees has the penalty, a stack takes predictions of "
+            'scikit-learn\'s trees, and no model file can hold it. Install "metrifair[boosting]".'
+        )
+    return " ".join(texts)
+
+
 def _weighted() -> str:
     return "Rows count by their sample weights. Intervals are omitted: their proof does not cover weighted samples."
 
@@ -165,6 +177,7 @@ def _same_decisions(models: int, of: int) -> str:
 NOTES: Mapping[str, Callable[..., str]] = {
     "split": _split,
     "cross_fitted": _cross_fitted,
+    "families": _families,
     "positive_label": positive_text,
     "weighted": _weighted,
     "label_groups": lambda attribute: (

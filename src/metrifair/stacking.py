@@ -1,0 +1,407 @@
+"""Fair models on the predictions of others: stacking, with the penalty on the model that comes last.
+
+The best scores that need no group depend on the features through a few numbers: the probability of each label (of a
+number its mean) and, among the rows that a criterion compares, the probability of each group. A penalized model of
+these numbers has little to overfit. They are predicted out of fold, by models that have not seen the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_regressor
+
+from metrifair.errors import DataError, ModelFileError
+from metrifair.estimators.estimator import FitData, trained_stack
+from metrifair.estimators.fair import FairClassifier, FairRegressor
+from metrifair.postprocessing.group_model import Correction
+from metrifair.postprocessing.postprocessor import GivenRows, assign_folds, check_learner, out_of_fold
+from metrifair.problem.cells import Dependence
+from metrifair.problem.problem import Problem
+from metrifair.saving.models import class_named
+from metrifair.saving.records import Arrays
+from metrifair.support.arrays import Floats, Integers
+from metrifair.support.checks import check_integer, check_switches
+from metrifair.support.signatures import as_in
+from metrifair.training.models import Predictor
+
+__all__ = ["FairStackingClassifier", "FairStackingRegressor"]
+
+_ROUNDS, _LEAVES, _RATE = 60, 8, 0.1  # of the trees
+_FEW_ROWS = 10_000  # below which threads wait longer than they compute
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Blend(NamedTuple):
+    """Fitted models whose predictions are averaged; of classes, the averages are calibrated."""
+
+    models: tuple[Any, ...]
+    correction: Correction | None  # None: a number is predicted
+
+    @property
+    def width(self) -> int:
+        """How many numbers are predicted for each row."""
+        return 1 if self.correction is None else len(self.correction.bias) - 1
+
+    def __call__(self, x: Floats) -> Floats:
+        """A number (n, 1), or the log-odds of each class but the first against the first: (n, classes - 1)."""
+        if self.correction is None:
+            return mean_prediction(self.models, x, 0)
+        return log_odds(self.correction(mean_prediction(self.models, x, len(self.correction.bias))))
+
+
+def mean_prediction(models: Sequence[Any], x: Floats, classes: int) -> Floats:
+    """The mean of what the models predict: numbers (n, 1), or probabilities (n, classes) of classes from 0 on."""
+    if not classes:
+        numbers: Floats = np.mean([model.predict(x) for model in models], axis=0)
+        return numbers[:, None]
+    found = np.zeros((len(x), classes))
+    for model in models:  # one that was fitted without a fold may lack a class
+        found[:, np.asarray(model.classes_).astype(int)] += model.predict_proba(x)
+    return found / len(models)
+
+
+def log_odds(probabilities: Floats) -> Floats:
+    """Logarithms of probabilities (n, classes), less that of the first class."""
+    logs = np.log(probabilities)
+    return np.asarray(logs[:, 1:] - logs[:, :1])
+
+
+@dataclass(frozen=True, eq=False)
+class StackedPredictor:
+    """The model that comes last, and the models whose predictions it takes."""
+
+    last: Predictor
+    outcome: Blend
+    group: Blend | None  # None: trained without a penalty, which needs no groups
+    passthrough: bool
+
+    def output(self, x: Floats) -> Floats:
+        """Outputs of features (n, features) in their own units."""
+        blends = [blend(x) for blend in (self.outcome, self.group) if blend is not None]
+        return self.last.output(np.column_stack([*blends, x] if self.passthrough else blends))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all features lead to the same output."""
+        return self.last.is_constant
+
+    def linear_parts(self) -> None:
+        """A stack has no weights of its features."""
+
+    def as_module(self, *_: float) -> None:
+        """A DataError: trees are no layers of torch."""
+        raise DataError("a stack holds models that are no torch modules; use to_onnx, or predict")
+
+
+@dataclass(eq=False, repr=False)
+class _Stacking:
+    """What the stacking classifier and regressor share; the class beside it in the bases trains the last model."""
+
+    _: KW_ONLY
+    outcome_models: Sequence[Any] | None = None
+    group_models: Sequence[Any] | None = None
+    passthrough: bool = False
+    folds: int = 5
+
+    @property
+    def partial_fit(self) -> Any:
+        """Not there: out-of-fold predictions need all rows at once."""
+        raise AttributeError(f"{type(self).__name__} has no partial_fit: it needs all rows at once")
+
+    def _restored(
+        self, last: Any, models: Mapping[str, Sequence[Any]], arrays: Arrays, features: int
+    ) -> StackedPredictor:
+        """The predictor of models from a file: the last one, and those whose predictions it takes."""
+        blends: dict[str, Blend] = {}
+        for name, own in models.items():
+            numeric = name == "outcome" and is_regressor(self)
+            correction = None
+            if not numeric:
+                bias, slope = arrays.take(f"{name}_bias", (None,)), arrays.take(f"{name}_slope", (1,)).item()
+                correction = Correction(slope, bias)
+                known = range(len(bias))
+                if len(bias) < 2 or any(not set(np.asarray(one.classes_).tolist()) <= set(known) for one in own):
+                    raise ModelFileError(f"the file does not describe a model: its {name} models have other classes")
+            blends[name] = Blend(tuple(own), correction)
+        taken = sum(blend.width for blend in blends.values()) + self.passthrough * features
+        if taken != last.n_features_in_:
+            raise ModelFileError(f"the stack predicts {taken} numbers, and its last model takes {last.n_features_in_}")
+        return StackedPredictor(last.predictor_, blends["outcome"], blends.get("group"), self.passthrough)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()  # type: ignore[misc]
+        check_switches(passthrough=self.passthrough)
+        check_integer("folds", self.folds, least=2)
+        kinds = {"outcome_models": "regressor" if is_regressor(self) else "classifier", "group_models": "classifier"}
+        for name, kind in kinds.items():
+            models = getattr(self, name)
+            if models is not None and (not isinstance(models, list | tuple) or not models):
+                raise DataError("must be None or a list of estimators", argument=name, received=models)
+            for model in models or ():
+                check_learner(model, kind, name=name)  # type: ignore[arg-type]
+
+    def _fits(self, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]) -> list[dict[str, Any] | None]:
+        """As of any fair estimator, on the predictions of other models for the rows of each seed's folds."""
+        self._check_parameters()
+        fair, plain = [one for one in strengths if one], [one for one in strengths if not one]
+        found: list[dict[str, Any] | None] = []
+        for seed in seeds:
+            blends = [self._outcome_blend(data, seed)]
+            fits = dict(zip(plain, self._trained_on(blends, data, plain, seed), strict=True)) if plain else {}
+            if fair:
+                _check_theory(data.problem)
+                blends.append(self._group_blend(data, seed))
+                fits |= dict(zip(fair, self._trained_on(blends, data, fair, seed), strict=True))
+            found += [fits[strength] for strength in strengths]
+        return found
+
+    def _trained_on(
+        self, blends: Sequence[tuple[Floats, Blend]], data: FitData, strengths: Sequence[float], seed: int
+    ) -> list[dict[str, Any] | None]:
+        """Fitted attributes of the last models, whose features are the out-of-fold predictions of blends."""
+        parts = [predicted for predicted, _ in blends]
+        names = [f"prediction {place}" for place in range(sum(part.shape[1] for part in parts))]
+        if self.passthrough:
+            parts, names = [*parts, data.x], [*names, *data.names]
+        numbers = replace(data, x=np.column_stack(parts), names=tuple(names))
+        own: Any = self
+        fits = trained_stack(own, numbers, strengths=strengths, seeds=[seed])
+        outcome, group = blends[0][1], blends[1][1] if len(blends) > 1 else None
+        for fitted in filter(None, fits):
+            fitted["predictor_"] = StackedPredictor(fitted["predictor_"], outcome, group, self.passthrough)
+        return fits
+
+    def _outcome_blend(self, data: FitData, seed: int) -> tuple[Floats, Blend]:
+        """The probabilities of labels, or the mean of a number."""
+        templates, classes = self.outcome_models, len(data.problem.scheme.classes)
+        if templates is None:
+            templates = default_models(len(data.x), regression=not classes)
+        values = np.asarray(data.problem.labels if classes else data.targets)
+        target = _Target(np.arange(len(data.x)), values, classes)
+        return _cross_fitted(templates, data, target, folds=self.folds, seed=seed)
+
+    def _group_blend(self, data: FitData, seed: int) -> tuple[Floats, Blend]:
+        """The probabilities of the cells that are compared, by rows of these cells."""
+        templates = default_models(len(data.x)) if self.group_models is None else self.group_models
+        cells = np.unique([cell for one in data.problem.comparisons for cell in (*one.left, *one.right)])
+        compared = np.flatnonzero(np.isin(data.problem.cell, cells))
+        present, code = np.unique(data.problem.cell[compared], return_inverse=True)
+        return _cross_fitted(templates, data, _Target(compared, code, len(present)), folds=self.folds, seed=seed)
+
+
+class _Target(NamedTuple):
+    """What models learn to predict: a number, or classes from 0 on, of some of the rows."""
+
+    rows: Integers
+    values: NDArray[Any]
+    classes: int  # 0: a number
+
+
+def _cross_fitted(
+    templates: Sequence[Any], data: FitData, target: _Target, *, folds: int, seed: int
+) -> tuple[Floats, Blend]:
+    """Predictions for all rows by models that have not seen them, and the models of all rows with a target."""
+    rows, values, classes = target
+    given = GivenRows(data.x[rows], values, None, None if data.problem.weight is None else data.problem.weight[rows])
+    # Folds have the same mix of classes. No class is so small that it would leave one fold only.
+    kind, everyone = np.zeros(len(data.x), dtype=np.int64), np.arange(len(data.x))
+    kind[rows] = 1 + values if classes else 1
+    fold = assign_folds(folds, 0 * kind, kind, seed)
+
+    def fit(others: Integers) -> list[Any]:
+        own = np.flatnonzero(np.isin(rows, others))
+        return [given.fit(template, own) for template in templates]
+
+    predicted = out_of_fold(fit, lambda models, part: mean_prediction(models, data.x[part], classes), fold)
+    models = tuple(fit(everyone))
+    if not classes:
+        return predicted, Blend(models, None)
+    weight = np.ones(len(rows)) if given.weight is None else given.weight
+    correction = Correction.learned(predicted[rows], values, weight)
+    return log_odds(correction(predicted)), Blend(models, correction)
+
+
+def default_models(rows: int, *, regression: bool = False) -> list[Any]:
+    """A linear model and small trees: LightGBM's, or scikit-learn's where that is not installed."""
+    linear = FairRegressor if regression else FairClassifier
+    # As much regularization as scikit-learn's logistic regression has by default.
+    return [linear(0.0, model="linear", weight_decay=1 / rows), _small_trees(rows, regression=regression)]
+
+
+def _small_trees(rows: int, *, regression: bool) -> Any:
+    if find_spec("lightgbm") is None:
+        from sklearn import ensemble  # noqa: PLC0415  (takes long to import, and is seldom needed)
+
+        kind = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier
+        return kind(max_iter=_ROUNDS, learning_rate=_RATE, max_leaf_nodes=_LEAVES, early_stopping=False)
+    kind = class_named("FairLGBMRegressor" if regression else "FairLGBMClassifier")
+    threads = 1 if rows < _FEW_ROWS else None
+    return kind(0.0, n_estimators=_ROUNDS, learning_rate=_RATE, num_leaves=_LEAVES, n_jobs=threads, verbose=-1)
+
+
+def _check_theory(problem: Problem) -> None:
+    """Raise a DataError where the best scores depend on more than these numbers."""
+    criterion = problem.scheme.criterion
+    if criterion.score != "prediction":
+        raise DataError(
+            "cannot be stacked: its scores depend on the label of a row, of which a probability is not enough",
+            argument="criterion",
+            received=criterion.name,
+            remedy="use FairClassifier or FairRegressor",
+        )
+    dependence = next((one for one in problem.comparisons if isinstance(one, Dependence)), None)
+    if dependence is not None:
+        raise DataError(
+            f"cannot be stacked: {dependence.attribute!r} has no groups to predict the probabilities of",
+            argument="sensitive_features",
+            remedy="cut numbers into groups, and use contrast='pairs' or 'rest'; or use FairClassifier",
+        )
+
+
+@as_in(FairClassifier)
+@dataclass(eq=False, repr=False)
+class FairStackingClassifier(_Stacking, FairClassifier):
+    """A fair classifier on the predictions of other classifiers.
+
+    ``outcome_models`` predict the label and ``group_models`` the group, out of fold. A network or linear model with the
+    penalty of FairClassifier takes these probabilities, as calibrated log-odds, for its features. The best scores that
+    need no group depend on nothing else. On few rows this overfits the penalty less than a model of the features does.
+
+    The group is predicted among the rows that the criterion compares. For equal opportunity these are the rows with
+    the positive label. Several attributes and strata are predicted together. Prediction needs no groups.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Penalty strength: the weight of the unfairness. 0 trains a stack without a penalty, which needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        Fairness criterion, as in FairClassifier. ``risk_parity`` raises an error: it compares losses, which depend on
+        the label of a row.
+    metric, estimate, combine, penalize : as in FairClassifier
+    contrast : {"pairs", "rest"}, default="pairs"
+        Which groups are compared: all pairs of groups, or each group with the rest.
+    intersectional : as in FairClassifier
+    continuous : "auto", bool or list of str, default="auto"
+        Numeric attributes, such as age. They raise an error here: a number has no groups to predict.
+    small_groups : as in FairClassifier
+    model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
+        Model to train, with the predictions for its features.
+    solver, hidden, batch_size, epochs, learning_rate : as in FairClassifier
+    learning_rate_decay, weight_decay, early_stopping, standardize : as in FairClassifier
+    device, random_state, verbose : as in FairClassifier
+    pos_label, class_weight : as in FairClassifier
+    outcome_models : list of classifiers, default=None
+        Models that predict the outcome: classifiers, whose probabilities are averaged. None is a logistic regression
+        and boosted trees of 8 leaves: those of LightGBM, or of scikit-learn if LightGBM is not installed. A model file
+        holds models of ours only, such as FairClassifier(0) and FairLGBMClassifier(0).
+    group_models : list of classifiers, default=None
+        Classifiers that predict the group, averaged likewise. None is the same pair.
+    passthrough : bool, default=False
+        Whether the last model takes the features too.
+    folds : int, default=5
+        Number of cross-validation folds that predict held-out rows. The models that are kept are fitted on all rows.
+
+    Attributes
+    ----------
+    predictor_ : StackedPredictor
+        The models: ``outcome``, ``group``, and the parameters of the last one.
+    classes_ : ndarray
+        The classes, in ascending order.
+    left_out_ : tuple of str
+        Groups that were too small to train on, with their numbers of rows.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X had them.
+    n_iter_ : int
+        Epochs of the last model, or iterations of the solver.
+
+    See Also
+    --------
+    FairClassifier : The penalty on a model of the features.
+
+    Examples
+    --------
+    >>> from metrifair import unfairness
+    >>> from metrifair.stacking import FairStackingClassifier
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=400)
+    >>> X = generator.normal(size=(400, 3)) + np.c_[a, a, 0 * a]
+    >>> y = (X.sum(1) + generator.normal(size=400) > 1).astype(int)
+    >>> for strength in (0.0, 4.0):
+    ...     model = FairStackingClassifier(strength, random_state=0).fit(X, y, sensitive_features=a)
+    ...     print(round(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a), 1))
+    0.4
+    0.2
+    """
+
+
+@as_in(FairRegressor, FairStackingClassifier)
+@dataclass(eq=False, repr=False)
+class FairStackingRegressor(_Stacking, FairRegressor):
+    """A fair regressor on the predictions of other models.
+
+    ``outcome_models`` predict the target and ``group_models`` the group, out of fold. A network or linear model with
+    the penalty of FairRegressor takes these numbers for its features. Prediction needs no groups.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Penalty strength: the weight of the unfairness. 0 trains a stack without a penalty, which needs no groups.
+    criterion, metric, estimate, combine, penalize : as in FairStackingClassifier
+    contrast, intersectional, continuous, small_groups : as in FairStackingClassifier
+    model, solver, hidden, batch_size, epochs, learning_rate : as in FairStackingClassifier
+    learning_rate_decay, weight_decay, early_stopping : as in FairStackingClassifier
+    standardize, device, random_state, verbose : as in FairRegressor
+    loss : {"squared_error"}, default="squared_error"
+        Loss of the risk. Other losses raise an error: their best predictions depend on more than the mean.
+    outcome_models : list of regressors, default=None
+        Models that predict the outcome: regressors, whose predictions are averaged. None is a linear model and boosted
+        trees of 8 leaves: those of LightGBM, or of scikit-learn if LightGBM is not installed.
+    group_models, passthrough, folds : as in FairStackingClassifier
+
+    Attributes
+    ----------
+    predictor_ : StackedPredictor
+        The models: ``outcome``, ``group``, and the parameters of the last one.
+    target_scaling_ : tuple of float
+        Center and spread of the target.
+    left_out_ : tuple of str
+        Groups that were too small to train on, with their numbers of rows.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X had them.
+    n_iter_ : int
+        Epochs of the last model, or iterations of the solver.
+
+    See Also
+    --------
+    FairRegressor : The penalty on a model of the features.
+
+    Examples
+    --------
+    >>> from metrifair.stacking import FairStackingRegressor
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=500)
+    >>> X = np.c_[generator.normal(size=500), a]
+    >>> y = X[:, 0] + (a == 0)
+    >>> model = FairStackingRegressor(5.0, random_state=0).fit(X, y, sensitive_features=a)
+    >>> [round(float(values[a == 0].mean() - values[a == 1].mean()), 1) for values in (y, model.predict(X))]
+    [1.2, 0.1]
+    """
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.loss != "squared_error":
+            problem = "must be 'squared_error': the best predictions by other losses depend on more than a mean"
+            raise DataError(problem, argument="loss", received=self.loss)

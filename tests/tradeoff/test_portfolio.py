@@ -1,0 +1,176 @@
+"""``frontier("auto", ...)``: which families, in which order, within which budget; and the family that is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.base import is_regressor
+from sklearn.pipeline import Pipeline
+
+import metrifair
+from metrifair import DataError, Frontier, SearchOptions, frontier, load
+from metrifair.stacking import FairStackingClassifier
+from metrifair.tradeoff import frontier as frontiers
+from metrifair.tradeoff import portfolio
+from metrifair.tradeoff.points import Job, Outcome, Point
+from metrifair.tradeoff.portfolio import Portfolio
+from metrifair.tradeoff.sweep import needs_group
+
+RNG = np.random.default_rng(0)
+A = RNG.integers(0, 2, 400)
+X = RNG.normal(size=(400, 2)) + np.c_[A, 0 * A]
+Y = (X.sum(1) + RNG.logistic(size=400) > 0.5).astype(int)
+FEW = Portfolio(rows=1_000, classes=2)
+QUICK: dict[str, Any] = {"sensitive_features": A, "strengths": [0, 1], "random_state": 3, "test": 0.25}
+LINEAR = metrifair.FairClassifier, metrifair.FairRegressor
+LINES = SearchOptions(families=["linear", "blind_barycenter"], tolerances=[0, 1])
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same"),
+    pytest.mark.filterwarnings("ignore:the labels of some rows follow from"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "names"),
+    [
+        ({}, ["stack", "small_trees", "network", "linear", "stack_with_features", "blind_barycenter"]),
+        (
+            {"rows": 30_000},
+            ["large_trees", "stack", "network", "linear", "stack_with_features", "blind_barycenter"],
+        ),
+        ({"classes": 3}, ["stack", "small_trees", "network", "linear", "stack_with_features"]),
+        (
+            {"classes": 0},
+            ["stack", "small_trees", "network", "linear", "stack_with_features", "blind_barycenter"],
+        ),
+        ({"numeric_groups": True}, ["small_trees", "network", "linear"]),
+        ({"aim": {"criterion": "risk_parity"}}, ["small_trees", "network", "linear"]),
+        (
+            {"aim": {"criterion": "equal_opportunity"}},
+            ["stack", "small_trees", "network", "linear", "stack_with_features"],
+        ),
+        ({"strata": True}, ["stack", "small_trees", "network", "linear", "stack_with_features"]),
+    ],
+)
+def test_families_suit_the_data(changed: dict[str, Any], names: list[str]) -> None:
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    families = replace(FEW, **changed).families()
+    assert list(families) == names
+    assert not any(map(needs_group, families.values()))
+    assert {is_regressor(one) for one in families.values()} == {changed.get("classes") == 0}
+    more = replace(FEW, **changed, needs_group=True).families()
+    assert list(more)[: len(names)] == names
+    assert all(needs_group(more[name]) for name in set(more) - set(names))
+
+
+def test_group_aware_families_are_tried_where_they_may_be() -> None:
+    assert {"barycenter", "thresholds"} <= set(replace(FEW, needs_group=True).families())
+
+
+def test_without_lightgbm_no_trees_have_the_penalty_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "find_spec", lambda _: None)
+    assert list(FEW.families())[:2] == ["stack", "network"]
+    assert "stack" not in replace(FEW, saved=True).families()
+    front = frontier("auto", X, Y, **QUICK, search=LINES)
+    assert "LightGBM is not installed" in front.summary()
+
+
+def test_naming_the_families_repeats_the_result(tmp_path: Path) -> None:
+    first = frontier("auto", X, Y, **QUICK, search=LINES)
+    again = frontier("auto", X, Y, **QUICK, search=replace(LINES, families=list(first.parameters)))
+    assert list(first.parameters) == ["linear", "blind_barycenter"]
+    assert first.points == again.points
+    assert first.validation_points == again.validation_points
+    first.save(tmp_path / "front")
+    kept = load(tmp_path / "front")
+    assert isinstance(kept, Frontier)
+    assert kept.parameters == first.parameters
+    assert "Families tried, in this order: linear; blind_barycenter." in kept.summary()
+
+
+@pytest.mark.parametrize("test", [0.25, None])
+def test_no_family_is_started_after_the_budget(test: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that a family takes 10 seconds of; what was trained is the same as without a budget."""
+    ticks = iter(range(0, 1_000, 10))
+    monkeypatch.setattr(frontiers, "monotonic", lambda: next(ticks))
+    monkeypatch.setattr(
+        portfolio.Portfolio, "families", lambda self: {name: self._ours(*LINEAR, model="linear") for name in "abc"}
+    )
+    asked = QUICK | {"test": test}
+    front = frontier("auto", X, Y, **asked, search=SearchOptions(budget=15))
+    assert list(front.parameters) == ["a", "b"]
+    assert "Not started within 15 seconds: c." in front.summary()
+    whole = frontier("auto", X, Y, **asked, search=SearchOptions(families=["a", "b"]))
+    assert whole.points == front.points
+    assert {point.family for point in front.points} == {"a", "b"}
+
+
+def test_tables_with_text_and_missing_values_are_encoded() -> None:
+    table = pl.DataFrame({"size": [*X[:-1, 0].tolist(), None], "town": np.where(X[:, 1] > 0, "A", "B").tolist()})
+    front = frontier("auto", table, Y, **QUICK, search=SearchOptions(families=["linear"]))
+    assert isinstance(front.select(max_unfairness=1), Pipeline)
+
+
+def test_a_number_is_regressed() -> None:
+    front = frontier("auto", X, X.sum(1), **QUICK, search=SearchOptions(families=["linear"]))
+    assert front.accuracy_name == "R2"
+
+
+@pytest.mark.parametrize(
+    ("argument", "given"),
+    [
+        ("parameter", {"parameter": "strength"}),
+        ("devices", {"search": SearchOptions(devices=["cpu"])}),
+        ("families", {"search": SearchOptions(families=["oracle"])}),
+    ],
+)
+def test_what_auto_does_not_take_is_refused(argument: str, given: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=argument):
+        frontier("auto", X, Y, **(QUICK | given))
+
+
+def test_families_are_names_of_auto_only() -> None:
+    with pytest.raises(DataError, match="families"):
+        frontier(metrifair.FairClassifier(), X, Y, **QUICK, search=SearchOptions(families=["linear"]))
+    with pytest.raises(DataError, match="budget must be left out"):
+        SearchOptions(families=["linear"], budget=3)
+
+
+def made(curves: dict[str, list[tuple[float, float]]]) -> Frontier:
+    outcomes = []
+    for family, points in curves.items():
+        for strength, (gap, accuracy) in enumerate(points):
+            point = Point(float(strength), 0, accuracy, gap, family=family)
+            outcomes.append(Outcome(Job(float(strength), 0, family), point, point, model=(family, strength)))
+    return Frontier(
+        outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100}, parameters=dict.fromkeys(curves, "strength")
+    )
+
+
+def test_the_family_is_chosen_by_its_whole_curve_and_then_the_strength() -> None:
+    """One family is better nearly everywhere; the other has one lucky model within the limit."""
+    good = [(0.40, 0.90), (0.30, 0.88), (0.19, 0.84), (0.10, 0.80)]
+    lucky = [(0.40, 0.80), (0.30, 0.78), (0.18, 0.845), (0.10, 0.60)]
+    front = made({"lucky": lucky, "good": good})
+    assert front.select(max_unfairness=0.2) == ("good", 2)
+    assert front.select(max_unfairness=0.5) == ("good", 0)
+    assert made({"lucky": lucky}).select(max_unfairness=0.2) == ("lucky", 2)
+
+
+def test_a_family_without_a_model_within_the_limit_is_not_chosen() -> None:
+    front = made({"good": [(0.40, 0.90), (0.30, 0.88)], "fair": [(0.30, 0.70), (0.05, 0.65)]})
+    assert front.select(max_unfairness=0.1) == ("fair", 1)
+    assert front.select(max_unfairness=0.35) == ("good", 1)
+
+
+@pytest.mark.slow
+def test_the_default_tries_the_stack_first() -> None:
+    front = frontier("auto", X, Y, sensitive_features=A, random_state=0, search=SearchOptions(budget=0.01))
+    assert list(front.parameters) == ["stack"]
+    assert isinstance(front.select(max_unfairness=1), FairStackingClassifier)
