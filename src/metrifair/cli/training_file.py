@@ -49,8 +49,8 @@ from metrifair.support.arrays import Integers
 from metrifair.support.checks import argument_if_asked, check_known, last_step
 from metrifair.support.provenance import SourceFile
 from metrifair.tradeoff.points import FrontierNote, Job
-from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio, has_lightgbm
+from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, SearchOptions, estimator_at
 from metrifair.wording.frontier import note_text as frontier_note_text

@@ -29,8 +29,8 @@ from metrifair.support.progress import Progress
 from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
-from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio, has_lightgbm
+from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.result import NestedFold, SweepContext, TradeOff, in_row_order
 from metrifair.tradeoff.split import (
     DataSet,
