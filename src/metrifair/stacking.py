@@ -211,11 +211,12 @@ def _cross_fitted(
 ) -> tuple[Floats, Blend]:
     """Predictions for all rows by models that have not seen them, and the models of all rows with a target."""
     rows, values, classes = target
-    given = GivenRows(data.x[rows], values, None, None if data.problem.weight is None else data.problem.weight[rows])
+    weight, clusters = (None if part is None else part[rows] for part in (data.problem.weight, data.problem.clusters))
+    given = GivenRows(data.x[rows], values, None, weight, clusters)
     # Folds have the same mix of classes. No class is so small that it would leave one fold only.
     kind, everyone = np.zeros(len(data.x), dtype=np.int64), np.arange(len(data.x))
     kind[rows] = 1 + values if classes else 1
-    fold = assign_folds(folds, 0 * kind, kind, seed)
+    fold = assign_folds(folds, 0 * kind, kind, seed, data.problem.clusters)
 
     def fit(others: Integers) -> list[Any]:
         own = np.flatnonzero(np.isin(rows, others))

@@ -16,6 +16,7 @@ import metrifair
 from metrifair import BarycenterPostprocessor, FairClassifier, SearchOptions, ThresholdPostprocessor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import estimator as training
+from metrifair.stacking import FairStackingClassifier
 from metrifair.tradeoff.split import DataSet, Split, data_set, in_folds, outer_splits
 
 RNG = np.random.default_rng(7)
@@ -143,12 +144,18 @@ INSIDE: dict[str, Callable[[], Any]] = {
     "a pipeline": lambda: BarycenterPostprocessor(
         Pipeline([("same", StandardScaler(with_mean=False, with_std=False)), ("model", Seen())]), random_state=0
     ),
+    "labels of a stack": lambda: FairStackingClassifier(
+        1.0, outcome_models=[Seen()], group_models=[LogisticRegression()], folds=5, epochs=1, random_state=0
+    ),
+    "groups of a stack": lambda: FairStackingClassifier(
+        1.0, outcome_models=[LogisticRegression()], group_models=[Seen()], folds=5, epochs=1, random_state=0
+    ),
 }
 
 
 @pytest.mark.parametrize("inside", INSIDE)
 @pytest.mark.parametrize("clusters", [PERSON, None], ids=["clusters", "rows"])
-def test_models_of_postprocessors_score_other_persons(inside: str, clusters: Any) -> None:
+def test_models_within_a_model_score_other_persons(inside: str, clusters: Any) -> None:
     Seen.scored.clear()
     INSIDE[inside]().fit(X, Y, sensitive_features=A, clusters=clusters)
     unseen = [(fitted, scored) for fitted, scored in Seen.scored if not fitted & scored]
