@@ -50,6 +50,7 @@ SETTINGS = {
     "docs/comparing.md": "1.0 0.5 95 5",
     "docs/defaults.md": "0.005 0.03",
     "docs/evidence.md": "8.2 2.11 15.4",
+    "docs/group-probabilities.md": "0.02",
     "docs/numbers.md": "5 95 0.05",
     "docs/stability.md": "1.0 3.11 3.14",
     "docs/standards.md": "1607.4 1.1 2",
@@ -152,6 +153,7 @@ NOTES = {
     "boosting-notes.md": "python -m experiments boosting",
     "defaults.md": "python -m benchmarks defaults",
     "differences.md": "python -m benchmarks.differences",
+    "group-probabilities.md": "python -m benchmarks.proxies",
 }
 """Records of single runs, which are their own source: each names the command or the files behind it."""
 

@@ -30,6 +30,8 @@ RECORDS = {
         records.ReliabilityBin,
         records.GroupFigures,
         records.ByGroup,
+        records.ProxyEstimate,
+        records.ProxyRecord,
         records.Difference,
         records.Look,
         records.Baseline,
@@ -47,6 +49,8 @@ NAMES = {
     "AlongNumber": "attribute within bands",
     "GroupFigures": "group group_value",
     "ByGroup": "attribute within groups conditions",
+    "ProxyEstimate": "figure groups",
+    "ProxyRecord": "attribute assumption source estimates corrected_by",
     "Difference": "model attribute criterion within groups metric group_values conditions",
     "Look": "look attribute criterion within groups metric group_values conditions baseline",
     "Baseline": "attribute criterion within groups metric looks group_values conditions",
@@ -55,6 +59,7 @@ NAMES = {
 }
 """Fields that name a figure or say where it comes from."""
 
+PROXY = "auditing/test_proxy_audits.py::"
 FINDING, BY_GROUP = "auditing/test_finding_oracles.py::", "auditing/test_by_group.py::"
 RATES, RESAMPLING = "figures/test_selection_rates.py::", "auditing/test_audit_resampling.py::"
 DESCRIBED = f"{FINDING}test_findings_describe_the_two_groups"
@@ -114,6 +119,13 @@ ORACLES = {
     "ReliabilityBin.rate": FIGURES,
     "ReliabilityBin.interval": f"{RATES}test_wilsons_interval_solves_its_equation",
     "ReliabilityBin.size": FIGURES,
+    "ProxyEstimate.weighted": f"{PROXY}test_every_estimate_is_that_of_its_definition",
+    "ProxyEstimate.corrected": f"{PROXY}test_every_estimate_is_that_of_its_definition",
+    "ProxyEstimate.bounds": "figures/test_proxies.py::test_bounds_are_the_extremes_of_all_people_that_agree_with_cells",
+    "ProxyEstimate.bounds_interval": "figures/test_proxies.py::test_intervals_of_bounds_have_the_error_of_resamples",
+    "ProxyRecord.known": f"{PROXY}test_every_estimate_is_that_of_its_definition",
+    "ProxyRecord.cells": f"{PROXY}test_every_estimate_is_that_of_its_definition",
+    "ProxyRecord.reliability": f"{PROXY}test_reliability_is_the_share_of_known_groups",
     "GroupFigures.size": FIGURES,
     "GroupFigures.base_rate": FIGURES,
     "GroupFigures.auc": "auditing/test_by_group_oracles.py::test_the_interval_of_an_auc_has_delongs_error",

@@ -32,6 +32,7 @@ from .metrics.distances import (
 from .metrics.witness import witness
 from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
+from .problem.proxies import GroupProbabilities
 from .tradeoff.sweep import SearchOptions
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "FairXGBClassifier",
     "FairXGBRegressor",
     "Frontier",
+    "GroupProbabilities",
     "ReadOptions",
     "SearchOptions",
     "TableEncoder",

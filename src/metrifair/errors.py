@@ -28,6 +28,7 @@ def __dir__() -> list[str]:
 
 # Arguments that Python takes as fields of a record.
 _RECORDS = {
+    "GroupProbabilities": ("cells", "confusion", "known_groups", "with_labels"),
     "options=AuditOptions": ("cuts", "loss", "max_groups"),
     "reading=ReadOptions": ("decimal", "encoding", "format", "missing", "replace", "separator", "sheet"),
 }

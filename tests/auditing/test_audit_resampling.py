@@ -59,16 +59,15 @@ def coverage(population: Population, sizes: tuple[int, int], repeats: int, *, sp
         scores = np.concatenate([side.rvs(size, random_state=generator) for side, size in draws])
         weights = generator.lognormal(0.0, spread, len(scores)) if spread else None
         found = two_samples(scores, on_left, weights)
-        rows = () if weights is None else rows_of(found.values, scores, on_left, weights)
+        rows = None if weights is None else rows_of(found.values, scores, on_left, weights)
         intervals = bootstrap(found, LINE, confidence=0.95, resamples=200, generator=generator, rows=rows).alone
         for metric, interval in intervals.items():
             covered[metric] += interval.low <= truth[metric] <= interval.high
     return {metric: times / repeats for metric, times in covered.items()}
 
 
-def rows_of(values: Floats, scores: Floats, on_left: np.ndarray, weights: Floats) -> tuple[Rows, Rows]:
-    place = np.searchsorted(values, scores)
-    return Rows(place[on_left], weights[on_left]), Rows(place[~on_left], weights[~on_left])
+def rows_of(values: Floats, scores: Floats, on_left: np.ndarray, weights: Floats) -> Rows:
+    return Rows(np.searchsorted(values, scores), weights * on_left, weights * ~on_left)
 
 
 def test_intervals_cover_about_as_often_as_they_say() -> None:
@@ -280,7 +279,7 @@ def test_bins_for_resampling_change_intervals_little() -> None:
     generator = np.random.default_rng(2)
     scores = np.concatenate([generator.beta(2, 3, 6000), generator.beta(3, 2, 6000)])
     found = two_samples(scores, np.arange(12_000) < 6000)
-    few, _ = thinned(found, (), 500)
+    few, _ = thinned(found, None, 500)
     options: dict[str, Any] = {"confidence": 0.95, "resamples": 400}
     exact = bootstrap(found, LINE, **options, generator=np.random.default_rng(3)).alone
     binned = bootstrap(few, LINE, **options, generator=np.random.default_rng(3)).alone

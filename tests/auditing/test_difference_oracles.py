@@ -152,7 +152,8 @@ def test_the_correlation_of_two_aucs_is_that_of_delong(weighted: bool) -> None:
     for score in models:
         below = _share_below(score[label], score[~label], weight[~label])
         above = 1 - _share_below(score[~label], score[label], weight[label])
-        influences.append(_Influences((below, above), (weight[label], weight[~label])))
+        rows = np.flatnonzero(label), np.flatnonzero(~label)
+        influences.append(_Influences((below, above), (weight[label], weight[~label]), rows))
         assert below == pytest.approx(placements(score)[0])
         assert above == pytest.approx(placements(score)[1])
     assert _correlation(*influences) == pytest.approx(expected)

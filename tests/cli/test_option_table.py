@@ -21,7 +21,7 @@ KEYS = {
 TYPES = {
     *("flag", "switch", "integer", "number", "number or median", "output", "pdf", "table"),
     *("folder", "folder or archive"),
-    *("costs", "criterion", "cuts", "fact", "families", "metric", "replacement", "strengths"),
+    *("costs", "criterion", "cuts", "fact", "families", "metric", "probabilities", "replacement", "strengths"),
 }
 LISTS = {"commands", "bundles", "main options"}
 CONTEXT = click.Context(main)

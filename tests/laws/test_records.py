@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from metrifair import AuditState, audit, audit_file, compare, monitor
+from metrifair import AuditState, GroupProbabilities, audit, audit_file, compare, monitor
 from metrifair.auditing import records
 from tests.flat_options import flat
 from tests.one_split import frontier
@@ -52,6 +52,14 @@ def _classes() -> Any:
     return audit(REGION, probabilities, sensitive_features={"sex": SEX}, **flat(**QUICK))
 
 
+def _probabilities() -> GroupProbabilities:
+    north = RANDOM.uniform(0.1, 0.9, ROWS)
+    known = np.where(np.arange(ROWS) < 60, REGION, None)
+    known[known == "west"] = None
+    table = {"north": north, "south": 1 - north}
+    return GroupProbabilities(table, attribute="region", source="BISG", known_groups=known, cells=REGION)
+
+
 def _frontier() -> Any:
     X = np.column_stack([SCORE, AGE])
     return frontier([LogisticRegression().fit(X, LABEL)], X, LABEL, sensitive_features={"sex": SEX}, random_state=0)
@@ -84,6 +92,7 @@ RESULTS: dict[str, Callable[[Path], Any]] = {
     "state": lambda _: _state(),
     "file": lambda folder: _file(folder, group="sex", weight="w"),
     "streamed": lambda folder: _file(folder, group=["sex", "age"], continuous=["age"], in_memory_rows=0),
+    "probabilities": lambda _: audit(LABEL, SCORE, sensitive_features=_probabilities(), **flat(**QUICK)),
     "models": lambda _: _several(),
     "comparison": lambda _: compare(_state(), _state()),
     "series": lambda _: monitor({"may": _state(), "june": _state()}),

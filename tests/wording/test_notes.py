@@ -156,6 +156,24 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"in_memory": True},
         "The rows are weighted. Certified bounds and p-values need equal weights and are omitted.",
     ),
+    "group_probabilities": (
+        {"attribute": "P(race)"},
+        (
+            "The groups of P(race) have probabilities: sizes are expected numbers of rows, p-values are by bootstrap, "
+            "and certified bounds are omitted."
+        ),
+    ),
+    "labels_unused": (
+        {"attribute": "P(race)"},
+        (
+            "Figures by label are omitted, because P(race) has no regard to labels. Pass "
+            "GroupProbabilities(with_labels=...) to state why they hold."
+        ),
+    ),
+    "few_known_rows": (
+        {"groups": [["white", 1], ["black", 4]], "fewest": 5},
+        "Not corrected by known groups, which need 5 rows in each group: “white” (1 row), “black” (4 rows).",
+    ),
     "few_effective_rows": (
         {"pairs": PAIRS[:1], "fewest": 5},
         "No confidence interval, because the weights leave an effective sample size below 5: “a” and “b” in label=1.",

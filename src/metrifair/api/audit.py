@@ -16,6 +16,7 @@ from metrifair.auditing.source import MemorySource, audit_source
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, in_groups
 from metrifair.problem.predictions import favorable_decisions
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Columns, Table, library_of
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import call_text
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _RowArguments(AuditArguments, total=False):
-    sensitive_features: Required[Table]
+    sensitive_features: Required[Table | GroupProbabilities]
     control_features: Table | None
     sample_weight: Table | None
     continuous: Continuous | None
@@ -40,7 +41,7 @@ def audit(
     y_true: Table | None,
     y_pred: Columns | Mapping[str, Columns],
     *,
-    sensitive_features: Table,
+    sensitive_features: Table | GroupProbabilities,
     control_features: Table | None = None,
     sample_weight: Table | None = None,
     criteria: Criteria = None,
@@ -69,8 +70,9 @@ def audit(
         Predictions of one model: probabilities, scores of any scale, decisions, or class probabilities. Named columns
         are matched to the labels by name. Of two classes the audit uses the positive one; of more it audits each class.
         A dict holds the predictions of several models; each is compared with the first.
-    sensitive_features : array-like or table
+    sensitive_features : array-like, table or GroupProbabilities
         The group of each sample. A table holds several attributes. Rows with a missing group are left out and counted.
+        Where groups are not in the data, their probabilities: ``GroupProbabilities``.
     control_features : array-like or table, default=None
         Strata within which groups are compared.
     sample_weight : array-like of shape (n_samples,), default=None

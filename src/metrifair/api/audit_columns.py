@@ -20,6 +20,7 @@ from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, R
 from metrifair.auditing.source import AuditSource, ColumnSource, audit_source
 from metrifair.errors import DataError
 from metrifair.problem.predictions import ROUNDING
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import library_of
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import call_text, read_score_origin, source_files
@@ -35,7 +36,7 @@ PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
 class _ColumnArguments(AuditArguments, total=False):
-    group: Required[str | Sequence[str]]
+    group: Required[str | Sequence[str] | GroupProbabilities]
     label: str | None
     control: str | Sequence[str] | None
     weight: str | None
@@ -60,7 +61,7 @@ def audit_file(
     path: PathLike,
     *,
     score: str | Sequence[str],
-    group: str | Sequence[str],
+    group: str | Sequence[str] | GroupProbabilities,
     label: str | None = None,
     control: str | Sequence[str] | None = None,
     weight: str | None = None,
@@ -87,8 +88,8 @@ def audit_file(
         The file, a pattern such as ``"scores/*.parquet"``, or "-" for standard input.
     score : str or sequence of str
         The score column. Several columns are the scores of several models; each is compared with the first.
-    group : str or sequence of str
-        The columns of the protected attributes.
+    group : str, sequence of str or GroupProbabilities
+        The columns of the protected attributes. Where groups are not in the data, the columns of their probabilities.
     label : str, default=None
         The outcome column.
     control : str or sequence of str, default=None
@@ -131,6 +132,7 @@ def audit_file(
             source.check(roles.by_role)
         columns = tuple(dict.fromkeys(name for roles in roles_by_name.values() for name in roles.columns))
         head = _head(source, columns, request.in_memory_rows)
+        _check_in_memory(source.name, group, request, in_memory=head is not None)
         if len(scores) > 1 and favorable_decision is None:
             check_models(source.head(scores, LOOKED_AT) if head is None else head, scores)
         sources: dict[str, AuditSource] = {
@@ -156,6 +158,15 @@ def _head(source: FileTable, columns: Sequence[str], most: int) -> pl.DataFrame 
     return head if len(head) <= most else None
 
 
+def _check_in_memory(name: str, group: object, request: Request, *, in_memory: bool) -> None:
+    """Raise a DataError for probabilities of groups that are out of core."""
+    if isinstance(group, GroupProbabilities) and not in_memory:
+        raise DataError(
+            f"{name} has more than {request.in_memory_rows:,} rows, and probabilities of groups are audited in memory",
+            remedy="audit a random sample of the rows, or raise AuditOptions.in_memory_rows",
+        )
+
+
 @overload
 def audit_table(table: Any, *, score: str, **others: Unpack[_TableArguments]) -> Audit: ...
 @overload
@@ -165,7 +176,7 @@ def audit_table(
     table: Any,
     *,
     score: str | Sequence[str],
-    group: str | Sequence[str],
+    group: str | Sequence[str] | GroupProbabilities,
     label: str | None = None,
     control: str | Sequence[str] | None = None,
     weight: str | None = None,
@@ -238,6 +249,7 @@ def audit_table(
         raise DataError(f"{place.name} has no rows")
     # All scores in one answer: each in an order of its own would pair the scores of different rows.
     in_memory = first.all_rows() if first.rows <= request.in_memory_rows else None
+    _check_in_memory(place.name, group, request, in_memory=in_memory is not None)
     _check_scores(first, in_memory, roles_by_name)
     sources: dict[str, AuditSource] = {**rows}
     if in_memory is not None:  # the engine made 0 and 1 of decisions

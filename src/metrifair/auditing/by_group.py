@@ -113,7 +113,7 @@ def _figures(scores: LabeledScores, right: float | None, confidence: float, *, p
         "log_loss": _log_loss(scores, confidence) if probabilities else None,
         "calibration_error": _calibration_error(scores, confidence) if probabilities else None,
         "roc": _roc(scores),
-        "reliability": _reliability(scores, confidence) if probabilities else (),
+        "reliability": reliability(scores, confidence) if probabilities else (),
     }
 
 
@@ -197,7 +197,8 @@ def _binned(scores: LabeledScores) -> _Binned:
     return _Binned(weight[used], score, rate, weight[used] ** 2 / squares)
 
 
-def _reliability(scores: LabeledScores, confidence: float) -> list[ReliabilityBin]:
+def reliability(scores: LabeledScores, confidence: float) -> list[ReliabilityBin]:
+    """The reliability curve."""
     found = _binned(scores)
     return [
         ReliabilityBin(

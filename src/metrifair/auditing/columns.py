@@ -21,6 +21,7 @@ from metrifair.errors import DataError, Remedies, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.predictions import ROUNDING, are_probabilities, check_one_spelling, value_counts
+from metrifair.problem.proxies import GroupProbabilities, proxy_columns, with_values
 from metrifair.problem.tables import EXACT, MOST_CLASSES, check_exact
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Booleans, Floats
@@ -49,13 +50,14 @@ class Roles(NamedTuple):
     cuts: Mapping[str, tuple[float, ...]] = {}  # that make groups of numbers, by column
     continuous: Continuous = False  # which of the groups are numbers
     favorable_decision: object = None  # the value of the score column that counts as 1, any other as 0; None: numbers
+    proxy: GroupProbabilities | None = None  # columns of probabilities in place of groups
 
     @classmethod
     def named(
         cls,
         *,
         score: str,
-        group: str | Sequence[str],
+        group: str | Sequence[str] | GroupProbabilities,
         label: str | None = None,
         control: str | Sequence[str] | None = None,
         weight: str | None = None,
@@ -65,7 +67,9 @@ class Roles(NamedTuple):
     ) -> Self:
         """The columns that a user named; a DataError where one would play two parts."""
         several: dict[str, tuple[str, ...]] = {}
-        for role, given in (("group", group), ("control", control)):
+        proxy = group if isinstance(group, GroupProbabilities) else None
+        named = group if proxy is None else proxy_columns(proxy)
+        for role, given in (("group", named), ("control", control)):
             names = () if given is None else names_of(role, given)
             if role == "group" and not names:
                 raise DataError("must name at least one column, got none", argument="group")
@@ -80,15 +84,21 @@ class Roles(NamedTuple):
             names = (score,) if one == "score" else several[one]
             if twice := set(names) & set(several[role]):
                 raise DataError(f"both name the column {min(twice)!r}", argument=(one, role), remedy="name two columns")
-        edges = cuts_by_column(cuts, several["group"])
-        return cls(score, several["group"], label, several["control"], weight, edges, continuous, favorable_decision)
+        groups = several["group"] if proxy is None else ()
+        edges = cuts_by_column(cuts, groups)
+        return cls(score, groups, label, several["control"], weight, edges, continuous, favorable_decision, proxy)
 
     @property
     def by_role(self) -> dict[str, Sequence[str]]:
         """The columns of each part."""
         one = {"score": self.score, "label": self.label, "weight": self.weight}
         named: dict[str, Sequence[str]] = {role: [name] for role, name in one.items() if name is not None}
-        return named | {"group": self.groups, "control": self.controls}
+        return named | {"group": (*self.groups, *self.probabilities), "control": self.controls}
+
+    @property
+    def probabilities(self) -> tuple[str, ...]:
+        """The columns of probabilities of groups, and of what else is known of these groups."""
+        return () if self.proxy is None else proxy_columns(self.proxy)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -98,7 +108,7 @@ class Roles(NamedTuple):
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that are read."""
-        return *self.keys, self.score, *([] if self.weight is None else [self.weight])
+        return *self.keys, self.score, *([] if self.weight is None else [self.weight]), *self.probabilities
 
     def is_number(self, name: str) -> bool | None:
         """Whether a column of groups holds a number; None: its values tell."""
@@ -346,10 +356,19 @@ def decoded(
         array = np.array([None, *values], dtype=object)[place] if (place == 0).any() else np.array(values)[place - 1]
         found[level.role][level.name] = array
     return {
-        "sensitive_features": in_groups(found["group"], roles.cuts),
+        "sensitive_features": in_groups(found["group"], roles.cuts) if found["group"] else None,
         "control_features": found["control"] or None,
         "y_true": found["label"] or None,
     }
+
+
+def probabilities_in(proxy: GroupProbabilities, table: pl.DataFrame) -> GroupProbabilities:
+    """The probabilities of groups in the columns of a table, with what else is known of these groups."""
+    return with_values(
+        proxy,
+        lambda name: numbers("group", name, table[name]),
+        lambda name: np.array(table[name].to_list(), dtype=object),
+    )
 
 
 class UsedRows(NamedTuple):
@@ -359,11 +378,12 @@ class UsedRows(NamedTuple):
     codes: list[NDArray[Any]]
     weight: Floats | None
     left_out: Counter[str]  # by why
+    used: Booleans | None = None  # which rows of the table these are; None: all
 
     def only(self, which: Booleans) -> UsedRows:
         """Some of the rows."""
         weight = None if self.weight is None else self.weight[which]
-        return UsedRows(self.scores[which], [code[which] for code in self.codes], weight, self.left_out)
+        return UsedRows(self.scores[which], [code[which] for code in self.codes], weight, self.left_out, which)
 
 
 def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame) -> UsedRows:

@@ -262,7 +262,7 @@ class FileRows(ColumnCells):
         """Read all rows once, and keep a sample of the scores."""
         tally, left_out = dict[tuple[int, ...], Floats](), collections.Counter[str]()
         precision = self.source.precision(self.roles.score)
-        for scores, codes, weight, not_used in self.batches():
+        for scores, codes, weight, not_used, _ in self.batches():
             left_out += not_used
             if len(scores) == 0:
                 continue
@@ -303,7 +303,7 @@ class FileRows(ColumnCells):
         known = np.ravel_multi_index(tuple(np.array(self.cells).T), sizes)  # ascending, as the cells are
         combinations = prod(sizes)
         cell_at = np.searchsorted(known, np.arange(combinations)) if combinations <= _TABLE else None
-        for scores, codes, weight, _ in self.batches():
+        for scores, codes, weight, *_ in self.batches():
             number = _radix(codes, sizes)
             yield Block(scores, np.searchsorted(known, number) if cell_at is None else cell_at.take(number), weight)
 

@@ -112,6 +112,13 @@ def middle_of(upto: NDArray[Any], share: float = 0.5, total: float | None = None
 
 def selection_of(sample: AuditSample, request: Request) -> Selection | None:
     """Who is selected; None where nothing is decided."""
+    if sample.problem.members is not None and not STANDARDS[request.standard or ""].imputed:
+        raise DataError(
+            "does not permit imputed groups: it asks for the categories that people reported",
+            argument="standard",
+            received=request.standard,
+            remedy="pass the reported groups, or another standard",
+        )
     if None not in sample.predicted:
         if request.standard:
             raise DataError(
@@ -289,8 +296,9 @@ def _group_counts(
         for amount in (rows if weight is None else weight, selection.amount[own])
     )
     counts = np.stack([total - chosen, chosen], -1).astype(np.float64)[present]
-    squares = None if weight is None or rows is not None else np.bincount(codes, weight**2, shape[0])[present]
-    return counts, np.bincount(codes, rows, shape[0])[present], squares
+    within_bins = sample.binned is not None
+    squares = None if weight is None or within_bins else np.bincount(codes, weight**2, shape[0])[present]
+    return counts, np.rint(np.bincount(codes, rows, shape[0])[present]), squares
 
 
 def _rates(name: str, size: float, table: Floats) -> GroupRates:

@@ -74,8 +74,8 @@ def metrics_by_group(
                 group, members = str(attribute.groups[code]), rows.at(units[codes == code])
                 where = f"the group {group!r} of {attribute.name!r}"
                 measures = _measures(members, metrics, audited.request, generator, where)
-                groups.append(GroupMeasures(group, len(members.y_true), measures))
-            missing = len(inside) - len(units)
+                groups.append(GroupMeasures(group, audited.sample.size(units[codes == code]), measures))
+            missing = audited.sample.size(inside) - audited.sample.size(units)
             tables.append(_table(attribute.name, within, groups, missing=missing, conditions=conditions))
     return tables
 

@@ -19,6 +19,7 @@ from metrifair.figures.certificates import generalization_bounds
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.problem import attributes_equal_to_label, is_evident_positive
+from metrifair.problem.proxies import Memberships
 from metrifair.problem.values import Value, canonical, letters
 from metrifair.support.arrays import Floats
 
@@ -64,8 +65,11 @@ def audit_notes(
     notes += _absent_notes(sample, parts) + small_notes(findings, plan.min_group_size)
     if complete is not None:
         notes.append(Note("binned_counts", {"rows": sample.size(np.arange(len(problem))), "complete": complete}))
-    if sample.weighted:
+    if problem.members is not None:
+        notes += _proxy_notes(problem.members, scheme.attributes[0].name)
+    elif sample.weighted:
         notes.append(Note("weighted_rows", {"in_memory": complete is None}))
+    if sample.weighted:
         notes += _effective_notes(findings) if plan.resamples else []
     notes += _parity_notes(sample)
     if plan.vc_dimension is not None:
@@ -218,6 +222,18 @@ def _effective_notes(findings: Sequence[Finding]) -> list[Note]:
     return [Note("few_effective_rows", {"pairs": pairs, "fewest": FEWEST})] if pairs else []
 
 
+def _proxy_notes(members: Memberships, attribute: str) -> list[Note]:
+    """What probabilities of groups leave out; which groups are known too rarely to correct by them."""
+    notes, rows = [Note("group_probabilities", {"attribute": attribute})], members.rows
+    if members.labels_unused:
+        notes.append(Note("labels_unused", {"attribute": attribute}))
+    if rows.known is not None:
+        counts = np.bincount(rows.known[rows.known >= 0], minlength=len(rows.groups))
+        few = [[group, int(count)] for group, count in zip(rows.groups, counts, strict=True) if count < FEWEST]
+        notes += [Note("few_known_rows", {"groups": few, "fewest": FEWEST})] if few else []
+    return notes
+
+
 def _distinct(entries: Iterable[Sequence[str | int]]) -> list[list[str | int]]:
     return [list(entry) for entry in dict.fromkeys(map(tuple, entries))]  # lists, as in JSON
 
@@ -229,7 +245,7 @@ def _parity_notes(sample: AuditSample) -> list[Note]:
     very many rows by some that stand for all.
     """
     scores, outcome, problem = sample.predicted.get(None), sample.outcome, sample.problem
-    if scores is None or outcome is None:
+    if scores is None or outcome is None or problem.members is not None:
         return []
     score, unit = stand_ins(scores, _STAND_INS)
     outcome, notes = outcome[unit], []

@@ -29,10 +29,14 @@ from metrifair.support.arrays import Floats, Integers
 
 
 class _Influences(NamedTuple):
-    """The influences of the rows of each side on a figure, in one order for all audits, and the rows' weights."""
+    """The influences of the rows of each side on a figure, in one order for all audits, and the rows' weights.
+
+    ``rows`` says which rows these are: where groups have probabilities, one may be on several sides.
+    """
 
     values: Sequence[Floats]
     weights: Sequence[Floats]
+    rows: Sequence[Integers]
 
 
 def in_memory(audit: AuditWithRows) -> bool:
@@ -50,7 +54,7 @@ def correlations(
     rows = [one.rows for one in (before, after) if one.rows is not None and one.rows.ordered]
     if len(rows) < 2 or not _same_rows(*rows):
         return None
-    orders = [np.arange(len(one.sample.problem)) if one.sample.order is None else one.sample.order for one in rows]
+    orders = [_order(one.sample) for one in rows]
     compared = [_comparisons(one) for one in rows]
     influences = [
         _group_influences(one, order) | _ratio_influences(one, audit.record, order)
@@ -70,8 +74,20 @@ def correlations(
     return found
 
 
+def _order(sample: AuditSample) -> Integers:
+    """The place of each row among those passed in."""
+    return np.arange(len(sample.problem)) if sample.order is None else sample.order
+
+
+def _row_of(problem: Problem, order: Integers) -> Integers:
+    """The row of each unit; where groups have probabilities, several units may be of one row."""
+    return order if problem.members is None else problem.members.row
+
+
 def _same_rows(before: AuditedRows, after: AuditedRows) -> bool:
     """Whether all rows have the same groups, labels, strata and weights, in the order they were passed in."""
+    if (before.sample.problem.members is None) != (after.sample.problem.members is None):
+        return False
     mine, theirs = _columns(before), _columns(after)
     if mine.keys() != theirs.keys():
         return False
@@ -125,7 +141,9 @@ def _distance_correlation(metric: str, audits: Sequence[Compared], orders: Seque
         values = np.zeros(0) if utility is None else utility(scores.values) * signs[witness]
         sides = [units[np.argsort(orders[audit][units], kind="stable")] for units in audits[audit].sides]
         weights = [np.ones(len(units)) if scores.amount is None else scores.amount[units] for units in sides]
-        return _Influences([values[scores.place[units]] for units in sides], weights)
+        row_of = _row_of(audits[audit].problem, orders[audit])
+        gaps = [sign * values[scores.place[units]] for sign, units in zip((1, -1), sides, strict=True)]
+        return _Influences(gaps, weights, [row_of[units] for units in sides])
 
     correlation = _correlation(influences(0, 0), influences(1, 1))
     if not facts(metric).is_maximum or signs[0] != signs[1]:
@@ -147,28 +165,32 @@ def _group_influences(audited: AuditedRows, order: Any) -> dict[Names, _Influenc
         return {}
     selection = selection_of(sample, audited.request)
     found: dict[Names, _Influences] = {}
+    row_of = _row_of(sample.problem, order)
     for within, _, inside in sets_of(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             for code, rows, weight in _groups(sample, sample.problem, (inside, place), order):
                 names = attribute.name, BY_GROUP, within, (str(attribute.groups[code]),)
+                own = [row_of[rows]]
                 is_positive, scores = positive[rows] == 1, score[rows]
                 if 0 < is_positive.sum() < len(rows):
                     weights = weight[is_positive], weight[~is_positive]
                     below = _share_below(scores[is_positive], scores[~is_positive], weights[1])
                     above = 1 - _share_below(scores[~is_positive], scores[is_positive], weights[0])
-                    found[*names, "auc"] = _Influences((below, above), weights)
+                    found[*names, "auc"] = _Influences(
+                        (below, above), weights, (own[0][is_positive], own[0][~is_positive])
+                    )
                 if selection is not None:
                     selected = selection.amount[rows] > 0
                     right = selected == (is_positive == (sample.favorable == "high"))
-                    found[*names, "accuracy"] = _Influences([right.astype(np.float64)], [weight])
+                    found[*names, "accuracy"] = _Influences([right.astype(np.float64)], [weight], own)
                 if sample.probabilities and not are_decisions(score):
                     clipped = np.clip(scores, SMALLEST, 1 - SMALLEST)
                     loss = -np.where(is_positive, np.log(clipped), np.log1p(-clipped))
-                    found[*names, "log_loss"] = _Influences([loss], [weight])
+                    found[*names, "log_loss"] = _Influences([loss], [weight], own)
                     # What rows add to the gap of their bin, whichever sign that has.
                     bins, error = reliability_bin(scores), scores - is_positive
                     signs = np.sign(np.bincount(bins, weight * error))
-                    found[*names, "calibration_error"] = _Influences([signs[bins] * error], [weight])
+                    found[*names, "calibration_error"] = _Influences([signs[bins] * error], [weight], own)
     return found
 
 
@@ -187,7 +209,7 @@ def _ratio_influences(audited: AuditedRows, record: AuditRecord, order: Any) -> 
         groups = problem.scheme.attributes[places[table.attribute]].groups
         slopes = {table.reference: -ratio, lowest.group: 1.0}
         sides = [
-            (slopes.get(str(groups[code]), 0.0) * (selection.amount[rows] > 0), weight)
+            (slopes.get(str(groups[code]), 0.0) * (selection.amount[rows] > 0), weight, _row_of(problem, order)[rows])
             for code, rows, weight in _groups(sample, problem, (inside, places[table.attribute]), order)
         ]
         found[table.attribute, DECISIONS, table.within, (), "selection_ratio"] = _Influences(*zip(*sides, strict=True))
@@ -217,10 +239,12 @@ def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
 
 
 def _correlation(first: _Influences, second: _Influences) -> float:
-    moments = np.zeros((2, 2))
-    for one, other, weight in zip(first.values, second.values, first.weights, strict=True):
+    """Of the errors of two figures: that of the influences of single rows, whichever sides these are on."""
+    totals = np.zeros((2, 1 + max(int(rows.max()) for rows in first.rows)))
+    for one, other, weight, rows in zip(first.values, second.values, first.weights, first.rows, strict=True):
         share = weight / weight.sum()
-        centered = np.stack([values - share @ values for values in (one, other)]) * share
-        moments += centered @ centered.T
+        for audit, values in enumerate((one, other)):
+            totals[audit] += np.bincount(rows, share * (values - share @ values), totals.shape[1])
+    moments = totals @ totals.T
     scale = sqrt(moments[0, 0] * moments[1, 1])
     return 0.0 if scale == 0 else float(np.clip(moments[0, 1] / scale, -1.0, 1.0))

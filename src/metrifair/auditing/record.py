@@ -24,9 +24,10 @@ from metrifair.auditing.distribution import (
 )
 from metrifair.auditing.notes import DECISION_NOTES, audit_notes, decision_notes
 from metrifair.auditing.numbers import Bands, along_number, worst_cut
-from metrifair.auditing.records import AuditRecord, AuditSettings, Distribution, Finding, WitnessCurve
+from metrifair.auditing.proxies import proxy_record
+from metrifair.auditing.records import AuditRecord, AuditSettings, Distribution, Finding, ProxyRecord, WitnessCurve
 from metrifair.auditing.request import MOST_PAIRED, Plan, Request
-from metrifair.auditing.resampling import Intervals, Rows, bootstrap, permutation_p_values, thinned
+from metrifair.auditing.resampling import Intervals, bootstrap, permutation_p_values, thinned
 from metrifair.auditing.sample import (
     AuditSample,
     Compared,
@@ -99,6 +100,7 @@ def audit_record(
         notes=audit_notes(sample, parts, findings, decisions, plan=plan, selection=selection, complete=complete),
         permutations=plan.permutations,
         by_group=by_group_of(sample, selection, request),
+        proxy=_proxy_record(sample, selection, findings=findings, decisions=decisions, confidence=plan.confidence),
         settings=_settings(sample, request, selection),
     )
 
@@ -118,8 +120,17 @@ def record_of_rates(record: AuditRecord, sample: AuditSample, request: Request) 
         along=along,
         notes=[*decision_notes(sample, decisions, request.threshold, selection), *others],
         by_group=by_group_of(sample, selection, request),
+        proxy=_proxy_record(
+            sample, selection, findings=record.findings, decisions=decisions, confidence=record.confidence
+        ),
         settings=settings,
     )
+
+
+def _proxy_record(sample: AuditSample, selection: Selection | None, **found: Any) -> ProxyRecord | None:
+    """What an audit by probabilities of groups rests on; None where groups are known."""
+    members = sample.problem.members
+    return None if members is None else proxy_record(sample, members, selection, **found)
 
 
 def _settings(sample: AuditSample, request: Request, selection: Selection | None) -> AuditSettings:
@@ -288,7 +299,7 @@ def pair_findings(
 def _resampled(
     measured: MeasuredPair, drawn: TwoSamples, bin_of: Integers, plan: Plan, generator: np.random.Generator
 ) -> tuple[Intervals, dict[str, float | None]]:
-    """Intervals, which include the values, and p-values by metric; no p-values for weighted samples.
+    """Intervals, which include the values, and p-values by metric; of weighted samples, only by group probabilities.
 
     Scores in bins, ``drawn``, have been taken together, and are again: some metrics do not survive that.
     """
@@ -297,7 +308,7 @@ def _resampled(
     intervals = Intervals({}, {})
     p_values: dict[str, float | None] = {}
     if plan.resamples and metrics:
-        rows = [Rows(bin_of[side.place], side.weights) for side in measured.rows]
+        rows = None if measured.rows is None else measured.rows._replace(place=bin_of[measured.rows.place])
         fine = drawn._replace(values=bin_means(measured.pair, bin_of))
         few, few_rows = thinned(fine, rows, plan.resolution)
         resampled = bootstrap(
@@ -309,8 +320,10 @@ def _resampled(
             rows=few_rows,
             comparisons=plan.comparisons,
         )
-        intervals = Intervals(*(_including(kind, measured.values) for kind in resampled))
-    if plan.permutations and metrics and not measured.rows:
+        alone, jointly = (_including(kind, measured.values) for kind in (resampled.alone, resampled.jointly))
+        intervals = Intervals(alone, jointly)
+        p_values = dict(resampled.p_values) if plan.permutations else {}
+    if plan.permutations and metrics and measured.rows is None:
         # Where scores are taken together anyway, a test loses nothing by fewer of them, of which each costs draws.
         most = None if exact else max(_COARSEST, plan.resolution // _COARSER)
         p_values = permutation_p_values(

@@ -53,7 +53,8 @@ class Finding:
     certified: float | None = None  # upper bound by the DKW inequality, for this finding alone
     certified_jointly: float | None = None  # the same, for all findings of the audit at once
     paper_bound: float | None = None  # upper bound by the VC dimension, for this finding alone
-    p_value: float | None = None  # of "the groups have one distribution", by permutation; None for small groups
+    # Of "the groups have one distribution": by permutation, or by bootstrap where groups have probabilities
+    p_value: float | None = None
     witness: WitnessCurve | None = field(default=None, repr=False)
     cuts: int = 0  # the groups are the worst of so many cuts of a numeric attribute, or groups against the rest
     enough: bool = True  # False: a group is below the minimum group size
@@ -185,6 +186,43 @@ class ByGroup:
     conditions: Conditions = ()
 
 
+Assumption = Literal["scores", "scores_and_labels", "labels_included", "observed"]
+"""What is assumed of groups by probability: given the inputs of the probabilities, the group is independent of the
+score, or of score and label, or of the score given the label too; or the observed group is, given the true one."""
+
+
+Correction = Literal["known_groups", "confusion"]
+"""What corrects figures: groups that are known of some rows, or how often observed groups are wrong."""
+
+
+@dataclass(frozen=True)
+class ProxyEstimate:
+    """A figure weighted by probabilities of groups, beside its correction and its bounds without the assumption."""
+
+    figure: Literal["selection_rate", "selection_ratio", "energy"]
+    groups: tuple[str, ...]  # whose figure it is, or which two are compared; a ratio is to the second
+    weighted: Measure
+    corrected: Measure | None = None  # by known groups, or for errors of observed ones
+    bounds: Interval | None = None  # without the assumption
+    bounds_interval: Interval | None = None  # confidence interval of both bounds
+
+
+@dataclass(frozen=True)
+class ProxyRecord:
+    """What an audit by probabilities of groups rests on, and what checks it."""
+
+    attribute: str
+    assumption: Assumption
+    source: str | None = None  # of the probabilities
+    estimates: Sequence[ProxyEstimate] = ()  # of all rows, not by stratum
+    corrected_by: Correction | None = None
+    known: int = 0  # rows whose group is known
+    cells: int = 0  # at most so many bound a figure
+    reliability: Mapping[str, Sequence[ReliabilityBin]] = field(
+        default_factory=dict
+    )  # by group, where groups are known
+
+
 @dataclass(frozen=True)
 class GroupMeasures:
     """Measures of one group by the names of their metrics; None where a metric is undefined for the group."""
@@ -242,6 +280,7 @@ class AuditRecord:
     notes: Sequence[Note] = ()
     permutations: int = 0  # behind the p-values
     by_group: Sequence[ByGroup] = ()
+    proxy: ProxyRecord | None = None  # None: groups are known
     settings: AuditSettings = field(default_factory=AuditSettings)
     # Two audits that found the same are equal, whenever they were made.
     provenance: Provenance = field(default_factory=Provenance, compare=False)

@@ -6,7 +6,7 @@ are taken together: what moves within such a bin is a share 1/sqrt(resolution) o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -38,17 +38,23 @@ _STEEP = 2.0  # by how much perturbations are magnified to see the bias of a max
 
 
 class Rows(NamedTuple):
-    """Samples of one side that count differently."""
+    """Samples that count differently: how much on either side. Those of known groups count on one side only."""
 
     place: Integers  # (n,): which score
-    weights: Floats  # (n,)
+    left: Floats  # (n,): weights
+    right: Floats  # (n,)
+
+    @property
+    def shared(self) -> bool:
+        """Whether some count on both sides, so that the errors of the sides are correlated."""
+        return bool((self.left * self.right).any())
 
 
-def thinned(found: TwoSamples, rows: Sequence[Rows], most: int) -> tuple[TwoSamples, tuple[Rows, ...]]:
+def thinned(found: TwoSamples, rows: Rows | None, most: int) -> tuple[TwoSamples, Rows | None]:
     """At most ``most`` scores, and the rows with them."""
     bin_of = bins(found, most)
     few = coarsened(found, bin_of)._replace(values=bin_means(found, bin_of))
-    return few, tuple(Rows(bin_of[side.place], side.weights) for side in rows)
+    return few, None if rows is None else rows._replace(place=bin_of[rows.place])
 
 
 class _Side(NamedTuple):
@@ -60,11 +66,23 @@ class _Side(NamedTuple):
     third: Floats  # (k,): its third moment, as far as the samples' weights make it
 
 
+class _Common(NamedTuple):
+    """What rows that count on both sides have in common there: sums of products of their shares at each score."""
+
+    covariance: Floats  # (k,): of the noise of both sides
+    left_twice: Floats  # (k,): left share squared times right share
+    right_twice: Floats  # (k,)
+
+
 class Intervals(NamedTuple):
-    """Intervals by metric: of one comparison by itself, and such as hold for all comparisons of an audit at once."""
+    """Intervals by metric: of one comparison by itself, and such as hold for all comparisons of an audit at once.
+
+    P-values are those of rows that count on both sides, whose groups cannot be permuted.
+    """
 
     alone: dict[str, Interval]
     jointly: dict[str, Interval]
+    p_values: Mapping[str, float] = {}
 
 
 def bootstrap(
@@ -74,7 +92,7 @@ def bootstrap(
     confidence: float,
     resamples: int,
     generator: np.random.Generator,
-    rows: Sequence[Rows] = (),
+    rows: Rows | None = None,
     comparisons: int = 1,
 ) -> Intervals:
     """Intervals of each distance; none of a metric without a witness, nor where a side has fewer than 5 samples.
@@ -96,14 +114,20 @@ def bootstrap(
     mixture of both; where the gap is one of shares, at least with two more on either side (Agresti and Coull). Where
     all scores of both sides are equal, only the Kolmogorov distance has an interval, by the inequality of Dvoretzky,
     Kiefer and Wolfowitz.
+
+    A row that counts on both sides has one multiplier for both. Its score may depend on how it counts, so that the two
+    sides are never one sample: noise alone is then how far a resample moves, and the p-value how often that is at least
+    as far from 0 as the sample.
     """
     levels = confidence, 1 - (1 - confidence) / comparisons
     if min(effective_sizes(found, rows)) < FEWEST:
         return Intervals({}, {})
     if len(found.values) == 1:
-        return Intervals(*({} if rows else _of_equal_scores(found, metrics, level) for level in levels))
+        alone, jointly = (_of_equal_scores(found, metrics, level) if rows is None else {} for level in levels)
+        return Intervals(alone, jointly)
     pooled = (shares(found.left) + shares(found.right)) / 2
-    sides = [_side(found[1 + at], pooled, rows[at] if rows else None) for at in range(2)]
+    sides = [_side(found[1 + at], pooled, rows, at) for at in range(2)]
+    common = _common(sides, rows) if rows is not None and rows.shared else None
     utilities: dict[str, Floats] = {}
     for metric in metrics:
         if facts(metric).of_merged or facts(metric).of_shares:
@@ -112,40 +136,41 @@ def bootstrap(
     if not utilities:
         return Intervals({}, {})
     blocks = [
-        _replicates(found.values, sides, list(utilities), count, generator)
+        _replicates(found.values, sides, common, list(utilities), count=count, generator=generator)
         for count in _blocks(resamples, len(found.values))
     ]
     values = distances_between(found.values, sides[0].share - sides[1].share, list(utilities))
     replicates = {metric: np.concatenate([block[metric] for block in blocks]) for metric in utilities}
     # Resamples show no quantile that lies beyond all of them, and hardly one with fewer than five beyond it.
     seen = max(confidence, 1 - 5 / (resamples + 1))
-    return Intervals(
-        *(
-            {
-                metric: _interval(
-                    metric,
-                    float(values[metric]),
-                    replicates[metric],
-                    _linear_error(utility, sides, level),
-                    (level, min(level, seen)),
-                )
-                for metric, utility in utilities.items()
-            }
-            for level in levels
-        )
+    alone, jointly = (
+        {
+            metric: _interval(
+                metric,
+                float(values[metric]),
+                replicates[metric],
+                _linear_error(utility, sides, common, level),
+                (level, min(level, seen)),
+            )
+            for metric, utility in utilities.items()
+        }
+        for level in levels
     )
+    beyond = {metric: int((replicates[metric][:, 0] >= values[metric]).sum()) for metric in utilities}
+    p_values = {} if common is None else {metric: (1 + times) / (1 + resamples) for metric, times in beyond.items()}
+    return Intervals(alone, jointly, p_values)
 
 
-def effective_sizes(found: TwoSamples, rows: Sequence[Rows]) -> tuple[float, float]:
+def effective_sizes(found: TwoSamples, rows: Rows | None) -> tuple[float, float]:
     """How many samples of equal weight say as much as those of either side.
 
     >>> found = TwoSamples(np.arange(2.0), np.array([2.0, 0.0]), np.array([3.0, 1.0]))
-    >>> effective_sizes(found, ()), effective_sizes(found, [Rows(np.array([0]), found.left[:1])] * 2)
-    ((2.0, 4.0), (1.0, 1.0))
+    >>> effective_sizes(found, None), effective_sizes(found, Rows(np.arange(2), found.left, found.right))
+    ((2.0, 4.0), (1.0, 1.6))
     """
-    if not rows:
+    if rows is None:
         return float(found.left.sum()), float(found.right.sum())
-    left, right = (1.0 / float((shares(side.weights) ** 2).sum()) for side in rows)
+    left, right = (1.0 / float((shares(weights) ** 2).sum()) for weights in rows[1:])
     return left, right
 
 
@@ -155,35 +180,61 @@ def _of_equal_scores(found: TwoSamples, metrics: Sequence[str], confidence: floa
     return {metric: Interval(0.0, bound) for metric, bound in most.items() if bound is not None}
 
 
-def _side(weights: Floats, pooled: Floats, rows: Rows | None) -> _Side:
-    """The noise of one side; residuals are divided by 1 - share: that makes the variance of a mean unbiased.
+def _side(weights: Floats, pooled: Floats, rows: Rows | None, at: int) -> _Side:
+    """The noise of one side, the first or the second.
 
+    Residuals are divided by 1 - share: that makes the variance of a mean unbiased.
     Counts are samples of one share, as many at each score; rows have shares of their own.
     """
     if rows is None:
         place, times, share = np.arange(len(weights)), weights, np.full(len(weights), 1 / weights.sum())
     else:
-        place, times, share = rows.place, np.ones(len(rows.place)), shares(rows.weights)
-    scale = share / np.sqrt(1 - share)
+        place, times, share = rows.place, np.ones(len(rows.place)), shares(rows[1 + at])
+    scale = _scale(share)
     variance, third = (np.bincount(place, times * scale**power, len(weights)).astype(np.float64) for power in (2, 3))
     size = 1 / float(times @ share**2)
     return _Side(shares(weights), size, (size * variance + _ADDED * pooled / size) / (size + _ADDED), third)
 
 
+def _scale(share: Floats) -> Floats:
+    return np.asarray(share / np.sqrt(1 - share))
+
+
+def _common(sides: Sequence[_Side], rows: Rows) -> _Common:
+    """Of either side's variance a part is that of the added samples: so much less do both have in common."""
+    left, right = (_scale(shares(weights)) for weights in rows[1:])
+    kept = np.sqrt(np.prod([side.size / (side.size + _ADDED) for side in sides]))
+    products = kept * left * right, left**2 * right, left * right**2
+    return _Common(*(np.bincount(rows.place, one, len(sides[0].share)).astype(np.float64) for one in products))
+
+
 def _replicates(
-    values: Floats, sides: Sequence[_Side], metrics: Sequence[str], count: int, generator: np.random.Generator
+    values: Floats,
+    sides: Sequence[_Side],
+    common: _Common | None,
+    metrics: Sequence[str],
+    *,
+    count: int,
+    generator: np.random.Generator,
 ) -> dict[str, Floats]:
     """Distances (count, 3) by metric: of noise if both sides were one, with the sample, and magnified if a maximum."""
     observed = sides[0].share - sides[1].share
     as_one = shares(sides[0].size * sides[0].share + sides[1].size * sides[1].share)
     moved, by_chance = np.zeros((2, count, len(values)))
-    for sign, side in zip((1, -1), sides, strict=True):
-        drawn = sign * generator.standard_normal(moved.shape)
+    draws = [generator.standard_normal(moved.shape) for _ in sides]
+    if common is not None:
+        spread = np.sqrt(sides[0].variance * sides[1].variance)
+        alike = np.clip(np.divide(common.covariance, spread, out=np.zeros_like(spread), where=spread > 0), -1, 1)
+        draws[1] = alike * draws[0] + np.sqrt(1 - alike**2) * draws[1]
+    for sign, side, noise in zip((1, -1), sides, draws, strict=True):
+        drawn = sign * noise
         # Shares add up to 1 whatever they are multiplied by.
         moved += drawn * np.sqrt(side.variance)
         moved -= (drawn @ np.sqrt(side.variance))[:, None] * side.share
         by_chance += drawn * np.sqrt(as_one / side.size)
         by_chance -= (drawn @ np.sqrt(as_one / side.size))[:, None] * as_one
+    if common is not None:
+        by_chance = moved
     maxima = [metric for metric in metrics if facts(metric).is_maximum]
     alone, plain = distances_between(values, by_chance, metrics), distances_between(values, observed + moved, metrics)
     steep = plain | (distances_between(values, observed + _STEEP * moved, maxima) if maxima else {})
@@ -198,11 +249,11 @@ class _LinearError(NamedTuple):
     widened: float
 
 
-def _linear_error(utility: Floats, sides: Sequence[_Side], confidence: float) -> _LinearError:
+def _linear_error(utility: Floats, sides: Sequence[_Side], common: _Common | None, confidence: float) -> _LinearError:
     largest = float(np.abs(utility).max()) or 1.0  # cubes of huge utilities would overflow
     variances, third = [], 0.0
-    for sign, side in zip((1, -1), sides, strict=True):
-        apart = utility / largest - side.share @ (utility / largest)
+    centered = [utility / largest - side.share @ (utility / largest) for side in sides]
+    for sign, side, apart in zip((1, -1), sides, centered, strict=True):
         variance = float(side.variance @ apart**2)
         lowest, highest = float(apart.min()), float(apart.max())
         if ((apart == lowest) | (apart == highest)).all():  # the gap is one of shares
@@ -210,10 +261,14 @@ def _linear_error(utility: Floats, sides: Sequence[_Side], confidence: float) ->
             variance = max(variance, (highest - lowest) ** 2 * share * (1 - share) / (side.size + _ADDED))
         variances.append(variance)
         third += sign * float(side.third @ apart**3)
-    total = sum(variances)
+    total = independent = sum(variances)
+    if common is not None:
+        left, right = centered
+        total = max(0.0, total - 2 * float(common.covariance @ (left * right)))
+        third -= 3 * float(common.left_twice @ (left**2 * right) - common.right_twice @ (left * right**2))
     if total == 0:
         return _LinearError(0.0, 0.0, 1.0)
-    freedom = total**2 / sum(one**2 / (side.size - 1) for one, side in zip(variances, sides, strict=True))
+    freedom = independent**2 / sum(one**2 / (side.size - 1) for one, side in zip(variances, sides, strict=True))
     normal, student = normal_quantile((1 + confidence) / 2), student_quantile(freedom, (1 + confidence) / 2)
     skewness = third / total**1.5
     shift = skewness * (2 * normal**2 + 1) / 6 * student / normal

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, groupby, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metrifair.auditing.bins import BinnedScores
 from metrifair.auditing.brackets import Brackets, CellSides, bracket_distances
@@ -52,7 +53,7 @@ class AuditSample:
     predicted: Mapping[object, CountedScores]  # by the class whose probability it is; by None where there is one score
     selected: Floats  # rows, or weight, of each unit at or above the threshold; 0.5 where a request names none
     binned: BinnedScores | None = None  # the bins of scores that are out of core; None: units are rows in memory
-    rows: Integers | None = None  # in each unit; None: one
+    rows: NDArray[Any] | None = None  # in each unit: a share of one where groups have probabilities; None: one
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
     weight_exponent: int = 0  # ``weight`` times 2 to this power is the weight that the user passed
@@ -102,8 +103,8 @@ class AuditSample:
         return np.asarray(self.problem.labels if positive is None else positive, dtype=np.float64)
 
     def size(self, units: Integers) -> int:
-        """How many rows some units hold."""
-        return len(units) if self.rows is None else int(self.rows[units].sum())
+        """How many rows some units hold: people to be expected where groups have probabilities."""
+        return len(units) if self.rows is None else round(float(self.rows[units].sum()))
 
     def scores(self, criterion: Criterion, problem: Problem, loss: str | None) -> Mapping[object, CountedScores]:
         """What a criterion compares; ``problem`` holds outcomes as the criterion takes them."""
@@ -265,16 +266,25 @@ class Compared:
         right = (codes >= 0) & (codes != self.left) if self.right is None else codes == self.right
         return units[codes == self.left], units[right]
 
-    def two_samples(self, sides: tuple[Integers, Integers]) -> tuple[TwoSamples, tuple[Rows, ...]]:
-        """The scores of both sides; and the rows of either, where they have weights and are held."""
+    def two_samples(self, sides: tuple[Integers, Integers]) -> tuple[TwoSamples, Rows | None]:
+        """The scores of both sides; and their rows, where they have weights and are held."""
         counted = self.part.scores
         left, right = (counted.at(units) for units in sides)
         used = (left > 0) | (right > 0)
         found = TwoSamples(*(part[used].astype(np.float64) for part in (counted.values, left, right)))
         if counted.amount is None or counted.starts is not None:
-            return found, ()
-        place = np.cumsum(used) - 1
-        return found, tuple(Rows(place[counted.place[units]], counted.amount[units]) for units in sides)
+            return found, None
+        units, place, members = np.concatenate(sides), np.cumsum(used) - 1, self.problem.members
+        on_left, amount = np.arange(len(units)) < len(sides[0]), counted.amount[units]
+        rows = Rows(place[counted.place[units]], amount * on_left, amount * ~on_left)
+        if members is not None:  # a row may be on both sides
+            row, count = members.row[units], len(members.rows.values)
+            left_weight, right_weight = (np.bincount(row, side, count).astype(np.float64) for side in rows[1:])
+            compared = np.flatnonzero(left_weight + right_weight)
+            at = np.zeros(count, np.int64)
+            at[row] = rows.place
+            rows = Rows(at[compared], left_weight[compared], right_weight[compared])
+        return found, rows
 
 
 def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Compared]:
@@ -284,7 +294,7 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
         if attribute.cuts or contrast == "independence":  # whose worst cut is looked for
             continue
         units, codes, present = members_of(sample.problem, part.units, place)
-        size = np.bincount(codes, None if sample.rows is None else sample.rows[units]).astype(np.int64)
+        size = np.rint(np.bincount(codes, None if sample.rows is None else sample.rows[units])).astype(np.int64)
         paired = len(present) <= 2 or (contrast == "pairs" and len(attribute.groups) <= MOST_PAIRED)
         pairs = combinations(present, 2) if paired else product(present, [None])
         values = canonical_values(attribute.values)
@@ -303,7 +313,7 @@ class MeasuredPair(NamedTuple):
     gap: LargestGap
     values: Mapping[str, float]
     brackets: Mapping[str, Interval] = {}  # none of rows in memory
-    rows: tuple[Rows, ...] = ()  # of either side, where they have weights and are in memory
+    rows: Rows | None = None  # of both sides, where they have weights and are in memory
     left_scores: tuple[Floats, Floats] | None = None  # all of the left side and its rows at each; None: as in the pair
 
 

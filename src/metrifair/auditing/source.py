@@ -23,6 +23,7 @@ from metrifair.auditing.columns import (
     levels_for,
     numbers,
     precision_of,
+    probabilities_in,
     scores_in,
     used_rows,
 )
@@ -36,7 +37,8 @@ from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.predictions import predictions_of
-from metrifair.problem.problem import Given, Problem, problem_of
+from metrifair.problem.problem import Given, Problem, check_labels, problem_by_membership
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, columns
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.provenance import made_now
@@ -99,7 +101,7 @@ class MemorySource:
     """Rows in memory, as a user passes them."""
 
     y_pred: Table
-    sensitive_features: Table
+    sensitive_features: Table | GroupProbabilities
     y_true: Table | None = None
     control_features: Table | None = None
     sample_weight: Table | None = None
@@ -117,14 +119,17 @@ class MemorySource:
         prediction, classes, precision = predictions_of(self.y_pred, scored, pos_label=request.pos_label)
         weight, order, exponent = problem.weight, None, 0
         if weight is not None:
+            # Multiplying by a power of two changes no ratio of weights, and keeps sums from overflowing.
+            exponent = 0 if self.sample_weight is None else int(np.frexp(weight.max())[1])
+            weight = np.ldexp(weight, -exponent)
+        if weight is not None and problem.members is None:
             # Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed
-            # over. Multiplying by a power of two changes no ratio of weights, and keeps sums from overflowing.
+            # over. Where groups have probabilities, there are several times as many entries, too many to sort.
             scores = [prediction] if prediction.ndim == 1 else list(prediction.T)
             others = [one for one in (problem.labels, problem.strata) if one is not None]
             order = np.lexsort([*others, *problem.groups.T, *scores, weight])
-            exponent = int(np.frexp(weight.max())[1])
-            weight = np.ldexp(weight, -exponent)[order]
-            problem, prediction = replace(problem.take(order), weight=weight), prediction[order]
+            weight, prediction = weight[order], prediction[order]
+            problem = replace(problem.take(order), weight=weight)
             crossed = None if crossed is None else replace(crossed.take(order), weight=weight)
         selected = np.zeros(len(prediction))
         if prediction.ndim == 1:
@@ -135,6 +140,7 @@ class MemorySource:
             (float(prediction.min()), float(prediction.max())),
             scores_by_class(prediction, classes, weight),
             selected,
+            rows=None if problem.members is None else problem.members.share,
             weight=weight,
             weighted=weight is not None,
             weight_exponent=exponent,
@@ -181,9 +187,14 @@ class ColumnSource:
                 many.level.cut_at(values[:-1], float(values[-1]))
         check_some(self.name, roles, len(rows.scores))
         check_favorable(roles, rows.scores.max(), table[roles.score])
+        named = decoded(roles, levels, rows.codes, is_text=self.is_text)
+        if roles.proxy is not None:
+            named["sensitive_features"] = probabilities_in(
+                roles.proxy, table if rows.used is None else table.filter(rows.used)
+            )
         return MemorySource(
             rows.scores,
-            **decoded(roles, levels, rows.codes, is_text=self.is_text),
+            **named,
             sample_weight=rows.weight,
             precision=precision_of([table[roles.score].dtype]),
             left_out=rows.left_out + Counter({"missing_other_score": len(self.table) - len(table)}),
@@ -307,7 +318,7 @@ class ColumnCells(BinnedSource):
 def _interpreted(given: Given, request: Request, cells: CellTable | None = None) -> tuple[Problem, Problem | None]:
     """The problem of rows, or of cells with what each holds; and the same by attributes and their intersection."""
     rows = None if cells is None else cells.rows
-    problem = problem_of(
+    problem = problem_by_membership(
         given,
         intersectional=request.intersectional,
         continuous=request.numbers,
@@ -315,6 +326,14 @@ def _interpreted(given: Given, request: Request, cells: CellTable | None = None)
         pos_label=None if given.y is None else request.pos_label,
         compared=False,
     )
+    if problem.members is not None:
+        check_labels(problem.members.rows, () if request.criteria is None else request.named_criteria())
+        if request.contrast == "independence":
+            raise DataError(
+                "'independence' is not computed from probabilities of groups",
+                argument="contrast",
+                remedy="compare groups in pairs, or each with the rest",
+            )
     if problem.numbers is not None:
         # Attributes that are numbers are bands of about equal weight, for decisions by group. The numbers stay.
         weight = None if cells is None else cells.weight
@@ -328,6 +347,8 @@ def _interpreted(given: Given, request: Request, cells: CellTable | None = None)
 
 def _crossed_problem(problem: Problem, sensitive_features: Any, request: Request) -> Problem | None:
     """The same rows by each attribute and by the intersection of those that are not numeric; None of one attribute."""
+    if problem.members is not None:
+        return None
     given = columns("sensitive_features", sensitive_features)
     if len(given) < 2:
         return None

@@ -150,6 +150,7 @@ class TableRows(ColumnCells):
         columns.append(score(roles.score).alias("score"))
         if roles.weight is not None:
             columns.append(known(roles.weight).cast(nw.Float64).alias("weight"))
+        columns += [known(column).alias(f"of_group_{place}") for place, column in enumerate(roles.probabilities)]
         kinds = {"score": schema[roles.score]} | {f"beside_{place}": schema[one] for place, one in enumerate(beside)}
         columns += [score(one).alias(f"beside_{place}") for place, one in enumerate(beside)]
         polars()  # in which answers come
@@ -181,7 +182,8 @@ class TableRows(ColumnCells):
     def all_rows(self) -> pl.DataFrame:
         """All rows under the names of their columns, from counts of those that are equal, in an order of their own."""
         others = [f"beside_{place}" for place in range(len(self.beside))]
-        kinds = [*self._keys, "score", *(["weight"] if self.weighted else []), *others]
+        of_groups = [f"of_group_{place}" for place in range(len(self.roles.probabilities))]
+        kinds = [*self._keys, "score", *(["weight"] if self.weighted else []), *of_groups, *others]
         counted = self.answer(self.frame.group_by(kinds, drop_null_keys=False).agg(nw.len().alias("rows")))
         counted = counted.sort(kinds)
         every = counted[np.repeat(np.arange(len(counted)), counted["rows"].to_numpy())]

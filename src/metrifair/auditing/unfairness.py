@@ -17,7 +17,8 @@ from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Contrast, check_dependences
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import predictions_of, scores_of
-from metrifair.problem.problem import Given, Problem, problem_of
+from metrifair.problem.problem import Given, Problem, problem_by_membership
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known
@@ -27,7 +28,7 @@ def unfairness(
     y_true: Table | None,
     y_pred: Table,
     *,
-    sensitive_features: Table,
+    sensitive_features: Table | GroupProbabilities,
     metric: MetricLike = "kolmogorov",
     criterion: str | Criterion = "statistical_parity",
     control_features: Table | None = None,
@@ -50,8 +51,9 @@ def unfairness(
         Outcomes: labels, or a regression target. Needed if the criterion uses labels or losses.
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
         Predictions, or class probabilities, whose rows sum to 1. Of two columns the positive class is used.
-    sensitive_features : array-like or table
-        The group of each sample. A table holds several attributes. Rows with a missing group are left out.
+    sensitive_features : array-like, table or GroupProbabilities
+        The group of each sample. A table holds several attributes. Rows with a missing group are left out. Where groups
+        are not in the data, their probabilities: ``GroupProbabilities``.
     metric : str or callable, default="kolmogorov"
         Distance between distributions: one of ``kolmogorov``, ``wasserstein``, ``energy``, ``cramer``, ``lp``, ``mmd``,
         ``total_variation``, or a function of two samples.
@@ -105,7 +107,7 @@ def unfairness(
         )
     looked_at = kind.needs_labels or kind.score == "loss" or callable(kind.score)
     numeric = kind.bins is not None or loss not in (None, "log_loss")
-    problem = problem_of(
+    problem = problem_by_membership(
         Given(
             y_true if looked_at else None,
             sensitive_features,

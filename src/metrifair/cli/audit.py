@@ -93,8 +93,9 @@ def audit_command(
             f"audit reads one FILE, got {[file, *ctx.args]}; write an audit of each with --json and run metrifair "
             "compare, or read files of one table with a pattern such as 'scores-*.csv'"
         )
+    proxy = probabilities_asked(asked)
     place = table_at(file, table, query, reading, [*written, rates])
-    check_columns(file, reading, score=score, **asked)
+    check_columns(file, reading, score=score, **{**asked, **proxy.columns})
     from metrifair.api.audit_columns import audit_file, audit_table
     from metrifair.cli.console import console, working_with_notes
     from metrifair.cli.show import write_rates
@@ -107,10 +108,38 @@ def audit_command(
     )
     with working_with_notes(out, f"Auditing {file if place is None else place.name}"):
         scores = score[0] if len(score) == 1 else list(score)
-        audited = audit(score=scores, **audit_arguments(ctx, asked, asked["group"]))
+        audited = audit(score=scores, **audit_arguments(ctx, asked, asked["group"]) | {**proxy.arguments})
         found = rules.by_standard(audited, standard, asked["group"])
     write_rates(out, found, rates)
     hand_over(ctx, out, found, written, about=about, details=standard.details)
+
+
+class _Proxy(NamedTuple):
+    """What probabilities of groups change: which columns the groups are, and what an audit takes for them."""
+
+    columns: Mapping[str, Any] = {}
+    arguments: Mapping[str, Any] = {}
+
+
+def probabilities_asked(asked: dict[str, Any]) -> _Proxy:
+    """The options of probabilities in place of groups, which are taken out of ``asked``."""
+    given = asked.pop("group_probabilities")
+    others = {"known_groups": "known_group", "cells": "proxy_cells", "with_labels": "proxy_labels"}
+    further = {argument: asked.pop(option) for argument, option in others.items()}
+    if given is None:
+        for option, value in zip(others.values(), further.values(), strict=True):
+            if value is not None:
+                raise click.UsageError(f"--{option.replace('_', '-')} needs --group-probabilities")
+        if not asked["group"]:
+            raise click.UsageError("Missing option '--group', or '--group-probabilities'.")
+        return _Proxy()
+    if asked["group"]:
+        raise click.UsageError("--group and --group-probabilities are audited one at a time; leave one of them out")
+    from metrifair.problem.proxies import GroupProbabilities, proxy_columns
+
+    attribute, columns = given
+    found = GroupProbabilities(columns, attribute=attribute, **further)
+    return _Proxy({"group": proxy_columns(found)}, {"group": found})
 
 
 def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:

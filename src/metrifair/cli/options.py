@@ -60,6 +60,20 @@ def cuts_asked(cuts: Sequence[tuple[str, list[float]]]) -> list[float] | dict[st
     return cuts[0][1] if len(cuts) == 1 and not cuts[0][0] else dict(cuts) or None
 
 
+def parse_probabilities(text: str) -> tuple[str, dict[str, str]]:
+    """An attribute and the columns of its groups' probabilities, or a usage error.
+
+    >>> parse_probabilities("race=white:p_white,p_black")
+    ('race', {'white': 'p_white', 'p_black': 'p_black'})
+    """
+    attribute, _, listed = text.partition("=")
+    named = [(part.partition(":"), part) for part in listed.split(",") if part]
+    columns = {group: column or part for (group, _, column), part in named}
+    if not attribute or len(columns) < 2 or len(columns) < len(named):
+        raise click.BadParameter(f"must be NAME=COLUMNS, such as race=p_white,p_black, got {text!r}")
+    return attribute, columns
+
+
 def continuous_asked(columns: Sequence[str], group: Sequence[str]) -> Any:
     """Which groups are numbers, as functions take it: columns, False for none of them, or "auto"."""
     if columns == ("none",) and "none" not in group:
@@ -317,6 +331,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "cuts": parse_cuts,
     "fact": pair("KEY=VALUE", "date=September 2026", str.partition),
     "families": parse_families,
+    "probabilities": parse_probabilities,
     "replacement": pair("OLD=NEW", "W=women", str.rpartition),
     "strengths": parse_strengths,
 }

@@ -17,6 +17,7 @@ from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.wording.findings import measure_text
 from metrifair.wording.notes import note_text, rate_notes
 from metrifair.wording.numbers import MISSING, figure_text, interval_text, number_text, p_text, percent_text
+from metrifair.wording.proxies import HEADINGS, estimate_row
 from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
 
@@ -45,11 +46,20 @@ def show_audit(out: Console, record: AuditRecord, *, details: bool = False) -> N
         _show_comparisons(out, record)
         if not standard:
             show_rates(out, record)
+        _show_proxy(out, record)
         show_by_group(out, record)
     notes = record.notes if details or not standard else rate_notes(record.notes)
     say(out, *(f"Note: {note_text(note, OPTION_NAMES)}" for note in notes))
     if standard and not details:
         say(out, "Use --details to add distances between score distributions, figures by group and all findings.")
+
+
+def _show_proxy(out: Console, record: AuditRecord) -> None:
+    """Estimates weighted by probabilities, where known groups or cells check them."""
+    estimates = [] if record.proxy is None else record.proxy.estimates
+    rows = [estimate_row(one) for one in estimates if one.corrected is not None or one.bounds is not None]
+    if rows:
+        show_table(out, HEADINGS, rows[:_SHOWN], left=1)
 
 
 def _show_comparisons(out: Console, record: AuditRecord) -> None:

@@ -313,6 +313,7 @@ class Standard:
     named: bool = False  # the reference must be named
     four_fifths: bool = True  # whether ratios are compared with four fifths
     scores: bool = False  # also mean scores, and ratios at every decile
+    imputed: bool = True  # whether groups may be known by their probabilities only
 
 
 STANDARDS: dict[str, Standard] = {
@@ -322,6 +323,7 @@ STANDARDS: dict[str, Standard] = {
         crossed=True,
         by_median=True,
         four_fifths=False,
+        imputed=False,
     ),
     "four-fifths": Standard(
         columns=("group", "rows", "share", "selected", "rate", "ratio", "below", "p", "shortfall"),

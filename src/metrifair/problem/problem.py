@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from math import isfinite, lgamma, log
@@ -23,8 +23,10 @@ from metrifair.problem.attributes import Continuous, Groups, group_codes, number
 from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compiled, sides_of
 from metrifair.problem.clusters import cluster_codes
 from metrifair.problem.criteria import LABEL, Criterion, Strata, criterion_named
+from metrifair.problem.proxies import GroupProbabilities, Memberships, RowProbabilities, row_probabilities
 from metrifair.problem.tables import (
     MOST_CLASSES,
+    UNKNOWN,
     Column,
     Table,
     array_of,
@@ -54,7 +56,7 @@ class Given:
     """
 
     y: Table | None = None
-    sensitive_features: Table | None = None
+    sensitive_features: Table | GroupProbabilities | None = None
     control_features: Table | None = None
     sample_weight: Table | None = None
     rows: Mapping[str, Table | None] = field(default_factory=dict)
@@ -99,16 +101,20 @@ class Scheme:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Checked rows, and what their values stand for. Rows without weight are gone, as if they had never been there."""
+    """Checked rows, and what their values stand for. Rows without weight are gone, as if they had never been there.
+
+    Where groups have probabilities, a row is here once for each group that it may belong to, with its share of weight.
+    """
 
     scheme: Scheme
     labels: NDArray[Any] | None  # (n,): codes of the classes, or numbers; None: no outcome was given
     groups: Integers  # (n, attributes): codes, -1 where the group is not known
     strata: Integers | None = None  # (n,): -1 where a row belongs to none
     weight: Floats | None = None  # None: every row counts once
-    kept: NDArray[np.bool_] | None = None  # which of the rows that were handed over are here; None: all
+    kept: NDArray[Any] | None = None  # which of the rows that were handed over are here, a mask or places; None: all
     numbers: Floats | None = None  # (n, attributes): attributes that are numbers, 0 for others; None: there are none
     clusters: Integers | None = None  # (n,): rows of one number stay together in every split; None: no row has to
+    members: Memberships | None = None  # of rows in groups of which probabilities are known; None: groups are known
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -146,7 +152,17 @@ class Problem:
             None if part is None else part[rows]
             for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters)
         )
-        return Problem(self.scheme, labels, self.groups[rows], strata, weight, numbers=numbers, clusters=clusters)
+        members = None if self.members is None else self.members.take(rows)
+        return Problem(
+            self.scheme,
+            labels,
+            self.groups[rows],
+            strata,
+            weight,
+            numbers=numbers,
+            clusters=clusters,
+            members=members,
+        )
 
     @property
     def attribute_values(self) -> Floats | None:
@@ -232,6 +248,72 @@ def problem_of(
         _ = scheme.cells  # what cannot be compared is said before anything else is done
     clusters = None if rows.clusters is None else cluster_codes(rows.clusters)
     return Problem(scheme, labels, coded, strata, rows.weight, rows.kept, numbers, clusters)
+
+
+def check_labels(probabilities: RowProbabilities, criteria: Sequence[Criterion]) -> None:
+    """Raise a DataError where a criterion looks at labels, and nothing says that probabilities may be used by label."""
+    looks = [one for one in criteria if one.needs_labels or one.score == "loss" or callable(one.score)]
+    if looks and probabilities.labels is None:
+        raise DataError(
+            f"{looks[0].name} looks at labels, which {probabilities.name} has no regard to",
+            remedy=[
+                Remedy("with_labels", "included", " if the probabilities are P(group | inputs, label)"),
+                Remedy(
+                    "with_labels", "independent", " if score and label are independent of the group given the inputs"
+                ),
+            ],
+        )
+
+
+def problem_by_membership(
+    given: Given, *, criterion: str | Criterion = "statistical_parity", pos_label: object = None, **options: Any
+) -> Problem:
+    """The record of the first rows, as ``problem_of`` makes it, for whoever takes probabilities of groups as well.
+
+    Rows are those of their most probable groups first, and then of all groups that they may belong to.
+
+    >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex")
+    >>> problem = problem_by_membership(Given(sensitive_features=sex))
+    >>> problem.groups.ravel(), problem.weight, problem.kept
+    (array([0, 1, 0]), array([0.25, 0.75, 1.  ]), array([0, 0, 1]))
+    """
+    if not isinstance(given.sensitive_features, GroupProbabilities):
+        return problem_of(given, criterion=criterion, pos_label=pos_label, **options)
+    found = row_probabilities(given.sensitive_features)
+    check_labels(found, [criterion_named(criterion)])
+    by_label = found.labels is not None
+    problem = problem_of(
+        replace(given, sensitive_features=_likeliest(found.values), y=given.y if by_label else None),
+        criterion=criterion,
+        pos_label=pos_label if by_label else None,
+        groups=range(len(found.groups)),
+        **options | {"continuous": False, "intersectional": False},
+    )
+    return _by_membership(problem, found, labels_unused=given.y is not None and not by_label)
+
+
+def _likeliest(values: Floats) -> NDArray[Any]:
+    """The place of the most probable group of each row, NaN where probabilities are missing."""
+    missing, place = np.isnan(values[:, 0]), np.nan_to_num(values).argmax(1)
+    return np.where(missing, np.nan, place) if missing.any() else place
+
+
+def _by_membership(problem: Problem, probabilities: RowProbabilities, *, labels_unused: bool) -> Problem:
+    """The same rows, once for each group of positive probability, with this share of their weight."""
+    rows = probabilities.take(slice(None) if problem.kept is None else problem.kept)
+    missing = np.flatnonzero(np.isnan(rows.values[:, 0]))
+    row, code = np.nonzero(rows.values > 0)
+    share = np.append(rows.values[row, code], np.ones(len(missing)))
+    row, code = np.append(row, missing), np.append(code, np.full(len(missing), UNKNOWN))
+    found = problem.take(row)
+    return replace(
+        found,
+        scheme=replace(problem.scheme, attributes=(Attribute(probabilities.name, probabilities.groups),)),
+        groups=code[:, None],
+        weight=share if found.weight is None else share * found.weight,
+        kept=row if problem.kept is None else np.flatnonzero(problem.kept)[row],
+        members=Memberships(row, share, rows, labels_unused),
+    )
 
 
 def _groups(

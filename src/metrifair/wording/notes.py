@@ -266,6 +266,22 @@ def _weighted_rows(in_memory: bool) -> str:
     )
 
 
+def _group_probabilities(attribute: str) -> str:
+    return (
+        f"The groups of {attribute} have probabilities: sizes are expected numbers of rows, p-values are by bootstrap, "
+        "and certified bounds are omitted."
+    )
+
+
+def _labels_unused(attribute: str) -> str:
+    return f"Figures by label are omitted, because {attribute} has no regard to labels."
+
+
+def _few_known_rows(groups: Sequence[tuple[str, int]], fewest: int) -> str:
+    names = [f"{quoted(name)} ({count_text(rows, 'row')})" for name, rows in groups]
+    return f"Not corrected by known groups, which need {fewest} rows in each group: {listed(names)}."
+
+
 def _few_effective_rows(pairs: Sequence[tuple[str, str, str]], fewest: int) -> str:
     return (
         f"No confidence interval, because the weights leave an effective sample size below {fewest}: {_pairs(pairs)}."
@@ -323,6 +339,9 @@ NOTES = {
     "binned_counts": Template("exactness", _binned_counts),
     "median_bracket": Template("exactness", _median_bracket),
     "weighted_rows": Template("weights", _weighted_rows),
+    "group_probabilities": Template("weights", _group_probabilities),
+    "labels_unused": Template("weights", _labels_unused, "with_labels", "to state why they hold"),
+    "few_known_rows": Template("weights", _few_known_rows),
     "few_effective_rows": Template("weights", _few_effective_rows),
     "training_rows": Template("training", _training_rows),
     "training_rows_too_few": Template("training", _training_rows_too_few),

@@ -12,6 +12,7 @@ from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import detectable_text, finding_sentence, group_texts
 from metrifair.wording.notes import constant_text, note_topic
 from metrifair.wording.numbers import confidence_text, count_text, percent_text, points_text, quoted, score_text
+from metrifair.wording.proxies import assumption_sentence, checked_sentence
 from metrifair.wording.rates import four_fifths_text, rates_sentence, table_selected_text
 
 _ROUNDING = 1e-9
@@ -35,7 +36,8 @@ def audit_summary(record: AuditRecord) -> list[str]:
         sentences.append("No groups could be compared.")
     else:
         enough = [finding for finding in compared if finding.enough]
-        sentences += _headline(enough, record)
+        answer, *evidence = _headline(enough, record)
+        sentences += [answer, *assumptions(record), *evidence]
         sentences += _significance(enough, record)
         small = len(compared) - len(enough)
         if enough and small:
@@ -44,6 +46,7 @@ def audit_summary(record: AuditRecord) -> list[str]:
                 f"{'is' if small == 1 else 'are'} reported separately."
             )
         sentences += _decisions(record.decisions)
+        sentences += checks(record)
     if record.notes:
         notes = "the note" if len(record.notes) == 1 else f"the {len(record.notes)} notes"
         sentences.append(f"Read {notes} before acting.")
@@ -53,7 +56,19 @@ def audit_summary(record: AuditRecord) -> list[str]:
 def rates_summary(record: AuditRecord) -> list[str]:
     """The answer of each table of rates."""
     constant = [f"{constant_text(note)}." for note in record.notes if note_topic(note) == "constant"]
-    return [*constant, *(rates_sentence(table, record.settings) for table in tables_asked(record))]
+    answers = [rates_sentence(table, record.settings) for table in tables_asked(record)]
+    return [*constant, *answers[:1], *assumptions(record), *answers[1:]]
+
+
+def checks(record: AuditRecord) -> list[str]:
+    """What corrects and bounds an audit by probabilities of groups."""
+    sentence = "" if record.proxy is None else checked_sentence(record.proxy)
+    return [sentence] if sentence else []
+
+
+def assumptions(record: AuditRecord) -> list[str]:
+    """What an audit by probabilities of groups assumes; nothing where groups are known."""
+    return [] if record.proxy is None else [assumption_sentence(record.proxy)]
 
 
 def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:

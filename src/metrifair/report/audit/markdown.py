@@ -15,6 +15,7 @@ from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.numbers import confidence_text, interval_text, number_text, percent_text
 from metrifair.wording.provenance import provenance_lines
+from metrifair.wording.proxies import HEADINGS, estimate_row
 from metrifair.wording.summary import audit_summary
 
 Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
@@ -26,6 +27,9 @@ _MOST_FINDINGS = 10
 def audit_markdown(record: AuditRecord) -> Iterable[str]:
     """The summary, tables by group, and the distances with the most evidence."""
     yield "\n".join(f"- {markdown_text(sentence)}" for sentence in audit_summary(record))
+    if record.proxy is not None and record.proxy.estimates:
+        yield f"**Weighted by {markdown_text(record.proxy.attribute)}**"
+        yield markdown_table(HEADINGS, map(estimate_row, record.proxy.estimates))
     for found in record.by_group[:MOST_TABLES]:
         known = [key for key in FIGURES if any(getattr(one, key) is not None for one in found.groups)]
         yield f"**{markdown_text(f'{found.attribute}, {found.within}')}** (intervals of single figures)"

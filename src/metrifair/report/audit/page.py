@@ -13,6 +13,7 @@ from metrifair.auditing.records import AuditRecord, Finding, MeasuresByGroup
 from metrifair.metrics.registry import METRICS
 from metrifair.report.audit.by_group import along_section, by_group_section, group_metrics_section
 from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
+from metrifair.report.audit.proxies import proxy_section
 from metrifair.report.audit.rates import rates_head, rates_section
 from metrifair.report.charts import axis, axis_json
 from metrifair.report.frontier import frontier_head, frontier_section
@@ -124,7 +125,7 @@ def _static_parts(
 ) -> tuple[Markup, dict[str, Markup]]:
     """The head of the page, and its sections without a script; by a standard, the tables of rates come first."""
     sections = {
-        "first": Markup(""),
+        "first": proxy_section(record),
         "ratios": rates_section(record, frontier=frontier),
         "along": along_section(record),
         "bygroup": joined(by_group_section(record.by_group), group_metrics_section(group_metrics)),
@@ -135,7 +136,7 @@ def _static_parts(
         return summary_head(audit_summary(record), fact_list(overview(record)), *remarks), sections
     sentences = item_list(audit_summary(record), class_="sentences")
     behind = card("distances", "Distances between score distributions", sentences)
-    first = joined(sections["ratios"], behind, *remarks)
+    first = joined(sections["ratios"], sections["first"], behind, *remarks)
     return rates_head(record), sections | {"first": first, "ratios": Markup("")}
 
 

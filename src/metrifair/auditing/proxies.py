@@ -1,0 +1,228 @@
+"""Audits by probabilities of groups: what they assume, and estimates beside their corrections and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from metrifair.auditing.by_group import LabeledScores, reliability
+from metrifair.auditing.decisions import Selection
+from metrifair.auditing.records import (
+    REST,
+    Assumption,
+    Correction,
+    Decisions,
+    Finding,
+    Measure,
+    ProxyEstimate,
+    ProxyRecord,
+    ReliabilityBin,
+)
+from metrifair.auditing.sample import AuditSample
+from metrifair.figures.intervals import FEWEST, Interval
+from metrifair.figures.proxies import CELL_ROWS, Estimate, RateBounds, energy_estimate, rate_bounds, rate_estimate
+from metrifair.problem.proxies import Labels, Memberships, RowProbabilities
+from metrifair.support.arrays import Booleans, Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _ProxyRows:
+    """Rows with probabilities of their groups, each once."""
+
+    rows: RowProbabilities
+    weight: Floats
+    score: Floats | None  # None: probabilities of several classes
+    selected: Floats | None  # 1 where a row is selected; None: nothing is decided
+
+    @classmethod
+    def of(cls, sample: AuditSample, members: Memberships, selection: Selection | None) -> _ProxyRows:
+        """From entries, of which each row has one or more."""
+        row, first = np.unique(members.row, return_index=True)
+        known = ~np.isnan(members.rows.values[row, 0])
+        row, first = row[known], first[known]
+        return cls(
+            members.rows.take(row),
+            np.ldexp(sample.amount[first] / members.share[first], sample.weight_exponent),
+            None if sample.score is None else sample.score[first],
+            None if selection is None else selection.amount[first] / sample.amount[first],
+        )
+
+    @cached_property
+    def amounts(self) -> Floats:
+        """How much each row counts for each group, (n, groups)."""
+        return self.rows.values * self.weight[:, None]
+
+    @cached_property
+    def labeled(self) -> Booleans:
+        """Rows whose group is known."""
+        known = self.rows.known
+        return np.zeros(len(self.weight), np.bool_) if known is None else known >= 0
+
+    @cached_property
+    def known_amounts(self) -> Floats:
+        """How much each row of known group counts for each group, (labeled, groups)."""
+        codes = np.zeros(0, np.int64) if self.rows.known is None else self.rows.known[self.labeled]
+        return np.where(codes[:, None] == np.arange(len(self.rows.groups)), self.weight[self.labeled, None], 0.0)
+
+    def side(self, group: str) -> Booleans:
+        """Which of the groups this is."""
+        return np.array([one == group for one in self.rows.groups])
+
+    def corrected(self, figure: Callable[[Booleans, Floats], Estimate], sides: Sequence[Booleans]) -> Estimate | None:
+        """A figure corrected by known groups or for errors of observed ones; None where too little is known.
+
+        ``figure`` takes some rows and their amounts (rows, groups). By known groups it is that of all rows, plus what
+        known groups change where they are known, without the bias that few rows have.
+        """
+        everyone = np.ones(len(self.weight), np.bool_)
+        if self.rows.inverse is not None:
+            true_amounts = self.amounts @ self.rows.inverse
+            if min(true_amounts[:, side].sum() for side in sides) <= 0:
+                return None
+            return figure(everyone, true_amounts)
+        fewest = min((int((self.known_amounts[:, side] > 0).sum()) for side in sides), default=0)
+        if self.rows.known is None or fewest < FEWEST:
+            return None
+        weighted, by_known = figure(self.labeled, self.amounts[self.labeled]), figure(self.labeled, self.known_amounts)
+        change = by_known + -weighted
+        return figure(everyone, self.amounts) + change._replace(value=change.value - change.bias).of_rows(self.labeled)
+
+
+def proxy_record(
+    sample: AuditSample,
+    members: Memberships,
+    selection: Selection | None,
+    *,
+    findings: Sequence[Finding],
+    decisions: Sequence[Decisions],
+    confidence: float,
+) -> ProxyRecord:
+    """The assumption, the estimates of all rows and the reliability of the probabilities."""
+    found = _ProxyRows.of(sample, members, selection)
+    rows, bounds = found.rows, _bounds(found)
+    estimates = [*_rates(found, decisions, bounds, confidence), *_energies(found, findings, confidence)]
+    corrected = any(one.corrected is not None for one in estimates)
+    by: Correction = "known_groups" if rows.inverse is None else "confusion"
+    return ProxyRecord(
+        rows.name,
+        _assumption(rows),
+        rows.source,
+        estimates,
+        by if corrected else None,
+        int(found.labeled.sum()),
+        max((one.cells for one in bounds.values()), default=0),
+        _reliability(found, confidence),
+    )
+
+
+_BY_LABELS: dict[Labels | None, Assumption] = {
+    None: "scores",
+    "independent": "scores_and_labels",
+    "included": "labels_included",
+}
+
+
+def _assumption(rows: RowProbabilities) -> Assumption:
+    return _BY_LABELS[rows.labels] if rows.inverse is None else "observed"
+
+
+def _bounds(found: _ProxyRows) -> dict[str, RateBounds]:
+    """Bounds of each group's selection rate; none without cells, decisions, enough rows, or people to be expected."""
+    if found.rows.cells is None or found.selected is None or len(found.weight) < CELL_ROWS:
+        return {}
+    return {
+        group: rate_bounds(found.selected, probability, found.weight, found.rows.cells)
+        for group, probability in zip(found.rows.groups, found.rows.values.T, strict=True)
+        if probability.any()
+    }
+
+
+def _rates(
+    found: _ProxyRows, decisions: Sequence[Decisions], bounds: dict[str, RateBounds], confidence: float
+) -> Iterator[ProxyEstimate]:
+    """Selection rates, and their ratios to the reference's."""
+    table = next((one for one in decisions if not one.conditions), None)
+    selected = found.selected
+    if table is None or selected is None:
+        return
+    rates = {
+        rate.group: found.corrected(partial(_rate, selected, side), [side])
+        for rate, side in ((rate, found.side(rate.group)) for rate in table.rates)
+    }
+    for rate in table.rates:
+        own = bounds.get(rate.group)
+        yield ProxyEstimate(
+            "selection_rate",
+            (rate.group,),
+            Measure(rate.selection_rate, rate.interval),
+            _measure(rates[rate.group], confidence),
+            None if own is None else Interval(own.lowest.value, own.highest.value),
+            None if own is None else own.interval(confidence),
+        )
+    for rate in table.rates:
+        if table.reference is None or rate.ratio is None or rate.group == table.reference:
+            continue
+        above, below = rates[rate.group], rates[table.reference]
+        ratio = None if above is None or below is None or below.value <= 0 else above.over(below)
+        yield ProxyEstimate(
+            "selection_ratio",
+            (rate.group, table.reference),
+            Measure(rate.ratio, rate.ratio_interval),
+            _measure(ratio, confidence),
+            *_ratio_bounds(bounds.get(rate.group), bounds.get(table.reference), confidence),
+        )
+
+
+def _ratio_bounds(
+    above: RateBounds | None, below: RateBounds | None, confidence: float
+) -> tuple[Interval | None, Interval | None]:
+    """The extreme ratios: both are reached at once; None where the rate below may be 0."""
+    if above is None or below is None or below.lowest.value <= 0:
+        return None, None
+    lowest, highest = above.lowest.over(below.highest), above.highest.over(below.lowest)
+    outer = Interval(max(0.0, lowest.interval(confidence).low), highest.interval(confidence).high)
+    return Interval(lowest.value, highest.value), outer
+
+
+def _energies(found: _ProxyRows, findings: Sequence[Finding], confidence: float) -> Iterator[ProxyEstimate]:
+    """Energy distances between groups that can be corrected."""
+    score = found.score
+    if score is None:
+        return
+    for finding in findings:
+        if finding.metric != "energy" or finding.conditions or finding.criterion != "statistical_parity":
+            continue
+        left = found.side(finding.groups[0])
+        right = ~left if finding.groups[1] == REST else found.side(finding.groups[1])
+        corrected = found.corrected(partial(_energy, score, left, right), [left, right])
+        if corrected is not None:
+            weighted = Measure(finding.value, finding.interval)
+            yield ProxyEstimate("energy", finding.groups, weighted, _measure(corrected, confidence))
+
+
+def _rate(selected: Floats, side: Booleans, rows: Booleans, amounts: Floats) -> Estimate:
+    return rate_estimate(selected[rows], amounts[:, side].sum(1))
+
+
+def _energy(score: Floats, left: Booleans, right: Booleans, rows: Booleans, amounts: Floats) -> Estimate:
+    return energy_estimate(score[rows], amounts[:, left].sum(1), amounts[:, right].sum(1))
+
+
+def _measure(estimate: Estimate | None, confidence: float) -> Measure | None:
+    return None if estimate is None else Measure(estimate.value, estimate.interval(confidence))
+
+
+def _reliability(found: _ProxyRows, confidence: float) -> dict[str, list[ReliabilityBin]]:
+    """Whether people of known group belong to it as often as its probability says."""
+    inside, groups = found.labeled, found.rows.groups
+    if not inside.any() or found.rows.inverse is not None:
+        return {}
+    curves = {}
+    for code, group in enumerate(groups):
+        probability, own, weight = found.rows.values[inside, code], found.known_amounts[:, code], found.weight[inside]
+        squares = own**2, (weight - own) ** 2
+        curves[group] = reliability(LabeledScores(probability, probability, own, weight - own, squares), confidence)
+    return curves

@@ -1,0 +1,176 @@
+"""Selection rates and energy distances of groups of which probabilities are known: estimates, corrections, bounds.
+
+To first order an estimate is a sum over rows, each with its influence, so that sums of estimates of the same rows keep
+their correlation. Amounts are how much a row counts for a group: its weight times the probability of the group. They
+may be negative, where observed groups are corrected for errors.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from metrifair.figures.intervals import Interval
+from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.special import student_quantile
+
+CELL_ROWS = 50  # of a cell that bounds rates: within fewer, shares are too noisy to be bounds
+
+
+class Estimate(NamedTuple):
+    """A figure, the influence of each row on it, and what noise adds beside: to its value, and to its variance.
+
+    The squared influences on a figure that is ``quadratic`` in the differences of distributions grow as it does: they
+    are those at this value.
+    """
+
+    value: float
+    influence: Floats  # (n,)
+    bias: float = 0.0
+    variance: float = 0.0
+    quadratic: float = 0.0  # 0: the figure is a mean
+
+    def __add__(self, other: Estimate) -> Estimate:  # type: ignore[override]
+        return Estimate(
+            self.value + other.value,
+            self.influence + other.influence,
+            self.bias + other.bias,
+            self.variance + other.variance,
+            self.quadratic + other.quadratic,
+        )
+
+    def __neg__(self) -> Estimate:
+        return Estimate(-self.value, -self.influence, -self.bias, self.variance, -self.quadratic)
+
+    def over(self, other: Estimate) -> Estimate:
+        """The ratio of two estimates of the same rows."""
+        ratio = self.value / other.value
+        return Estimate(ratio, (self.influence - ratio * other.influence) / other.value)
+
+    def of_rows(self, inside: Booleans) -> Estimate:
+        """The same among more rows, of which these are its own."""
+        influence = np.zeros(len(inside))
+        influence[inside] = self.influence
+        return self._replace(influence=influence)
+
+    def interval(self, confidence: float) -> Interval:
+        """Student's interval; degrees of freedom are the rows of equal influence that would say as much, less one.
+
+        That of a quadratic figure has all values whose own error reaches the estimate, as Wilson's of a share has.
+
+        >>> Estimate(0.5, np.full(4, 0.1)).interval(0.95)  # doctest: +ELLIPSIS
+        Interval(low=-0.234..., high=1.234...)
+        """
+        squares = float((self.influence**2).sum())
+        fourth = float((self.influence**4).sum())
+        freedom = max(1.0, squares**2 / fourth - 1) if fourth > 0 else 1.0
+        quantile = student_quantile(freedom, (1 + confidence) / 2)
+        linear, further = quantile**2 * squares * (freedom + 1) / freedom, quantile**2 * self.variance
+        shift = linear / self.quadratic / 2 if self.quadratic > 0 else 0.0
+        half = sqrt(shift**2 + 2 * shift * max(0.0, self.value) + further) if shift else sqrt(linear + further)
+        return Interval(self.value + shift - half, self.value + shift + half)
+
+
+def rate_estimate(selected: Floats, amount: Floats) -> Estimate:
+    """The share of a group's amount that is selected; ``selected`` is 0 or 1.
+
+    >>> rate_estimate(np.array([1.0, 0.0]), np.array([0.9, 0.3])).value
+    0.75
+    """
+    rate = float(amount @ selected / amount.sum())
+    return Estimate(rate, amount * (selected - rate) / amount.sum())
+
+
+def energy_estimate(scores: Floats, left: Floats, right: Floats) -> Estimate:
+    """The energy distance of two groups, from the amount of each row in both.
+
+    Noise adds to it the sum of what every row's influence on the difference of the distributions has as energy. Near a
+    distance of 0 noise is all there is: the square of twice that sum bounds its variance.
+
+    >>> energy_estimate(np.array([0.0, 1.0, 1.0, 3.0]), np.array([1.0, 1, 0, 0]), np.array([0.0, 0, 1, 1])).value
+    1.5
+    """
+    left, right = left / left.sum(), right / right.sum()
+    order = np.argsort(scores)
+    to_left, to_right = (_mean_distances(scores, order, side) for side in (left, right))
+    within_left, between, within_right = float(left @ to_left), float(left @ to_right), float(right @ to_right)
+    witness = to_right - to_left
+    influence = 2 * (left * (witness - left @ witness) - right * (witness - right @ witness))
+    bias = (
+        left**2 @ (2 * to_left - within_left)
+        + right**2 @ (2 * to_right - within_right)
+        - 2 * (left * right) @ (to_left + to_right - between)
+    )
+    value = 2 * between - within_left - within_right
+    return Estimate(value, influence, float(bias), 2 * float(bias) ** 2, quadratic=value)
+
+
+def _mean_distances(scores: Floats, order: Integers, weight: Floats) -> Floats:
+    """The weighted sum of distances from each score to all scores."""
+    points, own = scores[order], weight[order]
+    upto, moment = np.cumsum(own), np.cumsum(own * points)
+    found = np.empty(len(scores))
+    found[order] = points * (2 * upto - upto[-1]) - (2 * moment - moment[-1])
+    return found
+
+
+class RateBounds(NamedTuple):
+    """The smallest and the largest selection rate that a group can have, estimated."""
+
+    lowest: Estimate
+    highest: Estimate
+    cells: int  # that were used
+
+    def interval(self, confidence: float) -> Interval:
+        """From the lower end of the lower bound's interval to the upper end of the upper one's."""
+        low, high = self.lowest.interval(confidence).low, self.highest.interval(confidence).high
+        return Interval(max(0.0, low), min(1.0, high))
+
+
+def rate_bounds(selected: Floats, probability: Floats, weight: Floats, cells: Integers) -> RateBounds:
+    """Bounds of a group's selection rate, whatever score and group have in common within cells.
+
+    In a cell of selection rate p and group share q, the share that is both lies between max(0, p + q - 1) and
+    min(p, q). Cells of few rows are merged first.
+
+    >>> half = np.tile([1.0, 0.0], 50)
+    >>> bounds = rate_bounds(half, np.full(100, 0.75), np.ones(100), np.zeros(100, int))
+    >>> round(bounds.lowest.value, 3), round(bounds.highest.value, 3)
+    (0.333, 0.667)
+    """
+    cell = merged_cells(cells, probability)
+    total = np.bincount(cell, weight)
+    share, rate = (np.bincount(cell, weight * one) / total for one in (probability, selected))
+    overlap = (share + rate > 1)[cell] * (probability + selected - 1)
+    most = np.where((rate < share)[cell], selected, probability)
+    amount = weight * probability
+    lowest, highest = (float(weight @ both / amount.sum()) for both in (overlap, most))
+    return RateBounds(
+        Estimate(lowest, (weight * overlap - lowest * amount) / amount.sum()),
+        Estimate(highest, (weight * most - highest * amount) / amount.sum()),
+        len(total),
+    )
+
+
+def merged_cells(cells: Integers, probability: Floats, least: int = CELL_ROWS) -> Integers:
+    """Cells of at least so many rows, as far as there are so many: neighbors by mean probability are merged.
+
+    >>> merged_cells(np.array([0, 1, 2, 3]), np.array([0.1, 0.9, 0.2, 0.8]), least=2)
+    array([0, 1, 0, 1])
+    """
+    rows = np.bincount(cells)
+    used = np.flatnonzero(rows)
+    mean = np.bincount(cells, probability)[used] / rows[used]
+    order = used[np.argsort(mean, kind="stable")]
+    upto = np.cumsum(rows[order])
+    starts = [0]
+    while (done := 0 if starts[-1] == 0 else upto[starts[-1] - 1]) + 2 * least <= upto[-1]:
+        after = int(np.searchsorted(upto, done + least)) + 1
+        if after >= len(order) or upto[-1] - upto[after - 1] < least:
+            break
+        starts.append(after)
+    merged = np.zeros(len(rows), np.int64)
+    merged[order] = np.searchsorted(starts, np.arange(len(order)), side="right") - 1
+    return merged[cells]

@@ -1,0 +1,253 @@
+"""Groups that are not in the data: the probability of each group in place of the group itself.
+
+A row counts for every group in proportion to its probability. So a problem has one entry for each row and group of
+positive probability, whose weight is the row's weight times that probability: whatever takes weights takes these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+
+from metrifair.errors import DataError
+from metrifair.problem.tables import UNKNOWN, Column, Table, array_of, columns, distinct, one_column, same_rows
+from metrifair.problem.values import is_missing_value, place_among
+from metrifair.support.arrays import Floats, Integers
+from metrifair.support.checks import check_known
+
+Labels: TypeAlias = Literal["included", "independent"]
+"""Why figures by label hold: probabilities are given the label too, or the group is independent of score and label."""
+
+_ROUNDING = 1e-6  # by which the probabilities of a row may miss 1
+_LARGEST_CONDITION = 20.0  # of a confusion matrix: beyond, errors of the observed groups grow too much
+
+
+@dataclass(frozen=True, eq=False)
+class GroupProbabilities:
+    """Probabilities of groups that are not in the data, such as P(race | surname, place).
+
+    Pass it as ``sensitive_features`` to ``unfairness`` and ``audit``, or as ``group`` to ``audit_file`` and
+    ``audit_table``. Each row counts for every group in proportion to its probability. Figures are those of the groups
+    if score and group are independent given the inputs of the probabilities; every headline states this assumption.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_samples, n_groups), data frame or dict of columns
+        One column per group, named after it. Rows sum to 1. A row of missing values has a missing group. For
+        ``audit_file`` and ``audit_table``: the names of the columns, as a list or as a dict by group.
+    attribute : str
+        Name of the protected attribute.
+    source : str, default=None
+        Where the probabilities come from, such as "BISG", for reports.
+    known_groups : array-like of shape (n_samples,) or str, default=None
+        The true groups of a random sample of the rows, missing elsewhere. They correct the estimates and show whether
+        the probabilities are calibrated. For files and tables: the name of the column.
+    cells : array-like of shape (n_samples,) or str, default=None
+        The inputs of the probabilities as one column, such as the tract. They bound selection rates without the
+        assumption. For files and tables: the name of the column.
+    confusion : array-like of shape (n_groups, n_groups), default=None
+        P(observed group | true group), one row per true group, for observed groups that can be wrong. The table then
+        holds the observed groups as 0 and 1.
+    with_labels : {"included", "independent"}, default=None
+        Permits figures that look at labels. "included": the probabilities are given the label too, P(group | inputs,
+        label). "independent": you assume that score and label together are independent of the group given the inputs.
+        By default such figures are left out.
+
+    Examples
+    --------
+    >>> from metrifair import unfairness
+    >>> race = GroupProbabilities({"white": [0.9, 0.6, 0.2], "black": [0.1, 0.4, 0.8]}, attribute="race")
+    >>> round(unfairness(None, [0.8, 0.6, 0.3], sensitive_features=race), 3)
+    0.498
+    """
+
+    table: Any
+    attribute: str
+    source: str | None = None
+    known_groups: Any = None
+    cells: Any = None
+    confusion: Any = None
+    with_labels: Labels | None = None
+
+    def __init__(
+        self,
+        table: Table | Sequence[str] | Mapping[str, str],
+        *,
+        attribute: str,
+        source: str | None = None,
+        known_groups: Table | str | None = None,
+        cells: Table | str | None = None,
+        confusion: Any = None,
+        with_labels: Labels | None = None,
+    ) -> None:
+        if not isinstance(attribute, str) or not attribute:
+            raise DataError("must be the name of the protected attribute", argument="attribute", received=attribute)
+        if with_labels is not None:
+            check_known("with_labels", with_labels, ("included", "independent"))
+        if known_groups is not None and confusion is not None:
+            raise DataError(
+                "correct the same figures", argument=("known_groups", "confusion"), remedy="pass one of them"
+            )
+        given = table, attribute, source, known_groups, cells, confusion, with_labels
+        for name, value in zip(self.__dataclass_fields__, given, strict=True):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"GroupProbabilities(..., attribute={self.attribute!r})"
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise DataError(
+            f"holds probabilities of {self.attribute}, which are not taken here",
+            argument="sensitive_features",
+            remedy="pass them to unfairness, audit, audit_file or audit_table, or pass the group of each row",
+        )
+
+
+class RowProbabilities(NamedTuple):
+    """Checked probabilities of rows, with what else is known of their groups."""
+
+    name: str  # of the attribute, as findings call it
+    groups: tuple[str, ...]
+    values: Floats  # (n, groups), NaN where a row has none
+    known: Integers | None  # (n,): codes of true groups, -1 where they are missing
+    cells: Integers | None  # (n,): codes of the inputs
+    inverse: Floats | None  # of the confusion matrix: observed groups as rows times it weigh for the true ones
+    labels: Labels | None
+    source: str | None
+
+    def take(self, rows: Any) -> RowProbabilities:
+        """These of the rows."""
+        known, cells = (None if part is None else part[rows] for part in (self.known, self.cells))
+        return self._replace(values=self.values[rows], known=known, cells=cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Memberships:
+    """Which row each entry of a problem is of, and the probability of its group there."""
+
+    row: Integers  # (entries,)
+    share: Floats  # (entries,); 1 where the group is missing
+    rows: RowProbabilities
+    labels_unused: bool = False  # labels were given, and nothing says that probabilities may be used by label
+
+    def take(self, entries: Any) -> Memberships:
+        """These of the entries, of the same rows."""
+        return replace(self, row=self.row[entries], share=self.share[entries])
+
+
+def row_probabilities(given: GroupProbabilities) -> RowProbabilities:
+    """The probabilities of all rows, checked.
+
+    >>> found = row_probabilities(GroupProbabilities({"a": [0.5, np.nan], "b": [0.5, np.nan]}, attribute="sex"))
+    >>> found.name, found.groups, found.values[0]
+    ('P(sex)', ('a', 'b'), array([0.5, 0.5]))
+    """
+    same_rows(table=given.table, known_groups=given.known_groups, cells=given.cells)
+    table = {str(group): array_of(str(group), column) for group, column in columns("table", given.table).items()}
+    groups = tuple(table)
+    if len(groups) < 2:
+        raise DataError(f"the probabilities of {given.attribute} need a column for each of two groups or more")
+    values = np.stack(list(table.values()), -1).astype(np.float64)
+    gaps = np.isnan(values)
+    known = ~gaps.all(1)
+    totals = values[known].sum(1)
+    wrong = ~((values[known] >= 0) & (values[known] <= 1)).all(1) | ~(np.abs(totals - 1) <= _ROUNDING)
+    if wrong.any():
+        place = int(np.flatnonzero(known)[wrong.argmax()])
+        raise DataError(
+            f"the probabilities of {given.attribute} must lie in [0, 1] with a sum of 1 in each row, or be missing in "
+            "the whole row",
+            received=dict(zip(groups, values[place].tolist(), strict=True)),
+        )
+    values[known] /= totals[:, None]
+    inverse = None
+    if given.confusion is not None:
+        if not np.isin(values[known], (0.0, 1.0)).all():
+            raise DataError(
+                "goes with observed groups, a table of 0 and 1, and this one holds probabilities", argument="confusion"
+            )
+        inverse = _inverse(given.confusion, len(groups))
+    return RowProbabilities(
+        f"P({given.attribute})",
+        groups,
+        values,
+        None if given.known_groups is None else _known_codes(given.known_groups, groups),
+        None if given.cells is None else distinct(one_column("cells", given.cells))[1],
+        inverse,
+        given.with_labels,
+        given.source,
+    )
+
+
+def probability_columns(given: GroupProbabilities) -> dict[str, str]:
+    """The columns of a file or table that hold the probability of each group; a DataError where values are given.
+
+    >>> probability_columns(GroupProbabilities(["p_white", "p_black"], attribute="race"))
+    {'p_white': 'p_white', 'p_black': 'p_black'}
+    """
+    names = given.table if isinstance(given.table, Mapping) else None
+    if isinstance(given.table, list | tuple) and all(isinstance(name, str) for name in given.table):
+        names = {name: name for name in given.table}
+    if not names or not all(isinstance(name, str) for name in (*names.values(), *_further(given).values())):
+        raise DataError(
+            "must name columns of the file or table",
+            argument="group",
+            remedy="GroupProbabilities(['p_white', 'p_black'], attribute='race') names the columns",
+        )
+    return {str(group): name for group, name in names.items()}
+
+
+def proxy_columns(given: GroupProbabilities) -> tuple[str, ...]:
+    """The columns of a file or table that hold probabilities, known groups and cells."""
+    return *probability_columns(given).values(), *_further(given).values()
+
+
+def _further(given: GroupProbabilities) -> dict[str, Any]:
+    named = {"known_groups": given.known_groups, "cells": given.cells}
+    return {role: column for role, column in named.items() if column is not None}
+
+
+def with_values(
+    given: GroupProbabilities, numbers: Callable[[str], Floats], values: Callable[[str], Column]
+) -> GroupProbabilities:
+    """The same with the values of its columns: ``numbers`` and ``values`` read a column by name."""
+    table = {group: numbers(name) for group, name in probability_columns(given).items()}
+    further: dict[str, Any] = {role: values(name) for role, name in _further(given).items()}
+    return replace(given, table=table, **further)
+
+
+def _known_codes(known_groups: Table, groups: Sequence[str]) -> Integers:
+    """The place of each row's true group, -1 where it is missing."""
+    values, inverse = distinct(one_column("known_groups", known_groups))
+    places = [UNKNOWN if is_missing_value(value) else place_among(value, groups) for value in values]
+    if None in places:
+        raise DataError(
+            f"must be missing or one of the groups {list(groups)}",
+            argument="known_groups",
+            received=values[places.index(None)],
+        )
+    return np.array(places, dtype=np.int64)[inverse]
+
+
+def _inverse(confusion: Any, groups: int) -> Floats:
+    """The inverse of a confusion matrix; a DataError where it is none, or amplifies errors too much."""
+    matrix = np.asarray(array_of("confusion", confusion), dtype=np.float64)
+    rows_sum = matrix.shape == (groups, groups) and np.allclose(matrix.sum(1), 1, rtol=0, atol=_ROUNDING)
+    if not rows_sum or not (matrix >= 0).all():
+        raise DataError(
+            f"must hold P(observed group | true group): {groups} rows of {groups} probabilities with a sum of 1",
+            argument="confusion",
+            received=matrix.tolist(),
+        )
+    condition = float(np.linalg.cond(matrix))
+    if not condition <= _LARGEST_CONDITION:
+        raise DataError(
+            f"has condition number {condition:.3g}, beyond {_LARGEST_CONDITION:g}: observed groups say too little "
+            "about the true ones to correct figures",
+            argument="confusion",
+            remedy="merge groups that are often confused",
+        )
+    return np.asarray(np.linalg.inv(matrix))

@@ -1,0 +1,78 @@
+"""The section of an audit's page on probabilities of groups: estimates, corrections, bounds, and reliability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metrifair.auditing.records import AuditRecord, ProxyEstimate, ProxyRecord
+from metrifair.figures.intervals import FEWEST, Interval
+from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
+from metrifair.report.html import Markup, card, element, table_head, table_region, table_row
+from metrifair.wording.numbers import percent_text
+from metrifair.wording.proxies import BOUNDS, CORRECTED, HEADINGS, WEIGHTED, check_hints, estimate_row
+
+_KINDS = (WEIGHTED, CORRECTED, BOUNDS)
+_APART = 0.2  # between the three estimates of a group, where groups are 1 apart
+_MOST_DRAWN = 12  # groups
+_UNIT = axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
+
+
+def proxy_section(record: AuditRecord) -> Markup:
+    """A picture and a table of the estimates, and the probabilities' reliability; empty where groups are known."""
+    proxy = record.proxy
+    if proxy is None or not proxy.estimates:
+        return Markup("")
+    charts = (rates_chart(proxy), _KINDS), (reliability_chart(proxy), list(proxy.reliability)[:_MOST_DRAWN])
+    drawn = [element("div", svg_chart(chart), line_key(names)) for chart, names in charts if chart.lines]
+    rows = [table_row(first, others) for first, *others in map(estimate_row, proxy.estimates)]
+    table = element("table", table_head(HEADINGS), element("tbody", *rows), class_="figures")
+    return card(
+        "proxy",
+        f"Weighted by {proxy.attribute}",
+        element("p", " ".join(check_hints(proxy)), class_="hint"),
+        *([element("div", *drawn, class_="pair")] if drawn else []),
+        table_region(table, "scroll inside", aria_label=f"Estimates weighted by {proxy.attribute}"),
+    )
+
+
+def rates_chart(proxy: ProxyRecord) -> LineChart:
+    """Selection rates: estimate, corrected estimate and bounds of each group side by side."""
+    rates = [one for one in proxy.estimates if one.figure == "selection_rate"][:_MOST_DRAWN]
+    lines = [line for place, one in enumerate(rates) for line in _estimates(one, place)]
+    shares = Axis(_UNIT.low, _UNIT.high, tuple((at, f"{at:.0%}") for at, _ in _UNIT.ticks))
+    groups = Axis(-0.5, len(rates) - 0.5, tuple((float(place), one.groups[0]) for place, one in enumerate(rates)))
+    return LineChart(f"Selection rates by {proxy.attribute}", groups, shares, lines, proxy.attribute, "Selection rate")
+
+
+def _estimates(estimate: ProxyEstimate, place: int) -> list[Line]:
+    """A line with a dot for each of the three; bounds have no dot."""
+    group, lines = estimate.groups[0], list[Line]()
+    for color, measure in enumerate((estimate.weighted, estimate.corrected)):
+        if measure is not None:
+            at, interval = place + (color - 1) * _APART, measure.interval
+            lines += [] if interval is None else [_segment(f"{_KINDS[color]}, {group}", color, at, interval)]
+            lines.append(Line(f"{group}: {percent_text(measure.value)}", color, [(at, measure.value)], dots=True))
+    if estimate.bounds is not None:
+        lines.append(_segment(f"{BOUNDS}, {group}", 2, place + _APART, estimate.bounds))
+    return lines
+
+
+def _segment(name: str, color: int, at: float, ends: Interval) -> Line:
+    return Line(name, color, [(at, max(0.0, ends.low)), (at, min(1.0, ends.high))])
+
+
+def reliability_chart(proxy: ProxyRecord) -> LineChart:
+    """How often rows of known group belong to a group, by its probability; no line for bins of few rows."""
+    lines: Sequence[Line] = [
+        Line(
+            group,
+            color,
+            [(one.score, one.rate) for one in bins],
+            [(one.score, one.interval.low, one.interval.high) for one in bins if one.interval is not None],
+            dots=True,
+        )
+        for color, (group, every) in enumerate(list(proxy.reliability.items())[:_MOST_DRAWN])
+        if (bins := [one for one in every if one.size >= FEWEST])
+    ]
+    title = f"Reliability of {proxy.attribute}"
+    return LineChart(title, _UNIT, _UNIT, lines, "Mean probability", "Share of known groups", diagonal=True)

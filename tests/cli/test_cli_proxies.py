@@ -1,0 +1,93 @@
+"""`metrifair audit --group-probabilities`: columns of probabilities in place of groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import Result
+
+from metrifair import GroupProbabilities, unfairness
+
+ROWS = 300
+RANDOM = np.random.default_rng(0)
+SHARE = RANDOM.uniform(0.05, 0.95, ROWS)
+SCORE = np.clip(RANDOM.normal(0.3 + 0.3 * SHARE, 0.2), 0, 1)
+RACE = ("--group-probabilities", "race=white:p_white,black:p_black")
+
+
+@pytest.fixture
+def scores(tmp_path: Path) -> Path:
+    black = RANDOM.uniform(size=ROWS) >= SHARE
+    known = [("black" if one else "white") if place % 3 == 0 else None for place, one in enumerate(black)]
+    table = {"p": SCORE, "p_white": SHARE, "p_black": 1 - SHARE, "race": known, "tract": np.floor(SHARE * 3)}
+    pl.DataFrame({**table, "y": RANDOM.integers(0, 2, ROWS)}).write_csv(tmp_path / "scores.csv")
+    return tmp_path / "scores.csv"
+
+
+def test_an_audit_by_probabilities_states_its_assumption_and_what_checks_it(
+    call: Callable[..., Result], scores: Path, tmp_path: Path
+) -> None:
+    checks = ("--known-group", "race", "--proxy-cells", "tract", "--json", tmp_path / "audit.json")
+    found = call("audit", scores, "--score", "p", *RACE, *checks, "--seed", 0, env={"COLUMNS": "140"})
+    assert found.exit_code == 0, found.output
+    words = " ".join(found.stdout.split())
+    assert "The rows are weighted by P(race): the figures are those of the groups only if score and group" in words
+    assert "Corrected by 100 rows of known group" in words
+    assert "Bounds without the assumption" in words
+    record = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    race = GroupProbabilities({"white": SHARE, "black": 1 - SHARE}, attribute="race")
+    expected = unfairness(None, SCORE, sensitive_features=race)
+    assert record["findings"][0]["value"] == pytest.approx(expected, abs=1e-9)
+    assert record["proxy"]["corrected_by"] == "known_groups"
+
+
+REFUSED = {
+    "neither": ((), "Missing option '--group', or '--group-probabilities'"),
+    "both": ((*RACE, "--group", "tract"), "--group and --group-probabilities are audited one at a time"),
+    "without probabilities": (("--group", "race", "--proxy-cells", "tract"), "--proxy-cells needs --group-probabil"),
+    "one column": (("--group-probabilities", "race=p_white"), "must be NAME=COLUMNS, such as race=p_white,p_black"),
+    "no such column": (("--group-probabilities", "race=p_white,p_red"), "has no column 'p_red' (given as group)"),
+    "no probabilities": (
+        ("--group-probabilities", "race=p_white,tract"),
+        "the probabilities of race must lie in [0, 1]",
+    ),
+    "other names": (
+        ("--group-probabilities", "race=p_white,p_black", "--known-group", "race"),
+        "--known-group must be missing or one of the groups ['p_white', 'p_black']",
+    ),
+    "labels": (
+        (*RACE, "--label", "y", "--criterion", "equal_opportunity"),
+        "equal_opportunity looks at labels, which P(race) has no regard to; use --proxy-labels included",
+    ),
+    "reported groups": ((*RACE, "--standard", "ll144"), "--standard does not permit imputed groups"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_audited_is_refused_in_the_words_of_options(
+    call: Callable[..., Result], scores: Path, case: str
+) -> None:
+    options, message = REFUSED[case]
+    found = call("audit", scores, "--score", "p", *options, env={"COLUMNS": "300"})
+    assert found.exit_code == 2
+    assert message in found.stderr
+
+
+def test_figures_by_label_are_shown_where_a_reason_is_stated(call: Callable[..., Result], scores: Path) -> None:
+    asked = "audit", scores, "--score", "p", *RACE, "--label", "y"
+    found = call(*asked, env={"COLUMNS": "300"})
+    assert "Figures by label are omitted, because P(race) has no regard to labels. Use --proxy-labels" in found.stdout
+    found = call(*asked, "--proxy-labels", "independent", env={"COLUMNS": "300"})
+    assert "only if score and label together are independent of the group" in found.stdout
+    assert "y=1: equal" in found.stdout
+
+
+def test_commands_without_the_option_refuse_it(call: Callable[..., Result], scores: Path) -> None:
+    found = call("count", scores, "--score", "p", *RACE, "--output", scores.with_suffix(".state"))
+    assert found.exit_code == 2
+    assert "No such option" in found.stderr

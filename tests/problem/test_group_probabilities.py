@@ -1,0 +1,143 @@
+"""What probabilities of groups must be, and who takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from metrifair import (
+    AuditOptions,
+    AuditState,
+    BarycenterPostprocessor,
+    DataError,
+    FairClassifier,
+    FairLGBMClassifier,
+    FairRegressor,
+    FairXGBClassifier,
+    GroupProbabilities,
+    ThresholdPostprocessor,
+    audit,
+    frontier,
+    unfairness,
+)
+from metrifair.baselines import ReweighingClassifier
+from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
+from metrifair.problem.problem import Given, problem_by_membership
+from metrifair.problem.proxies import row_probabilities
+
+HALF = [0.5, 0.25, 1.0]
+TABLE = {"a": HALF, "b": [1 - one for one in HALF]}
+SCORES = [0.1, 0.5, 0.9]
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "beyond 1": (
+        lambda: GroupProbabilities({"a": [1.5, 0.5], "b": [-0.5, 0.5]}, attribute="race"),
+        r"the probabilities of race must lie in \[0, 1\] with a sum of 1 in each row.*'a': 1.5",
+    ),
+    "another sum": (
+        lambda: GroupProbabilities({"a": [0.5, 0.5], "b": [0.5, 0.500002]}, attribute="race"),
+        "got {'a': 0.5, 'b': 0.500002}",
+    ),
+    "partly missing": (
+        lambda: GroupProbabilities({"a": [0.5, np.nan], "b": [0.5, 1.0]}, attribute="race"),
+        "or be missing in the whole row",
+    ),
+    "text": (lambda: GroupProbabilities({"a": ["x"], "b": ["y"]}, attribute="race"), "must hold numbers"),
+    "one group": (lambda: GroupProbabilities({"a": [1.0]}, attribute="race"), "a column for each of two groups"),
+    "no attribute": (lambda: GroupProbabilities(TABLE, attribute=""), "attribute must be the name"),
+    "other labels": (
+        lambda: GroupProbabilities(TABLE, attribute="race", with_labels="yes"),  # type: ignore[arg-type]
+        "with_labels must be one of 'included', 'independent'",
+    ),
+    "two corrections": (
+        lambda: GroupProbabilities(TABLE, attribute="race", known_groups=["a"] * 3, confusion=np.eye(2)),
+        "known_groups and confusion correct the same figures",
+    ),
+    "unknown group": (
+        lambda: GroupProbabilities(TABLE, attribute="race", known_groups=["a", None, "c"]),
+        r"known_groups must be missing or one of the groups \['a', 'b'\], got 'c'",
+    ),
+    "other rows": (lambda: GroupProbabilities(TABLE, attribute="race", cells=[1, 2]), "one length"),
+    "soft confusion": (
+        lambda: GroupProbabilities(TABLE, attribute="race", confusion=np.eye(2)),
+        "confusion goes with observed groups, a table of 0 and 1",
+    ),
+    "confusion of another shape": (
+        lambda: GroupProbabilities(np.eye(2), attribute="race", confusion=[[1.0]]),
+        r"2 rows of 2 probabilities",
+    ),
+    "confusion with another sum": (
+        lambda: GroupProbabilities(np.eye(2), attribute="race", confusion=[[0.9, 0.2], [0.1, 0.9]]),
+        "with a sum of 1",
+    ),
+    "confusion that says nothing": (
+        lambda: GroupProbabilities(np.eye(2), attribute="race", confusion=[[0.52, 0.48], [0.48, 0.52]]),
+        "has condition number 25, beyond 20",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_table_of_probabilities_is_refused(case: str) -> None:
+    make, message = REFUSED[case]
+    with pytest.raises(DataError, match=message):
+        row_probabilities(make())
+
+
+def test_sums_may_miss_1_by_rounding_and_are_1_then() -> None:
+    found = row_probabilities(GroupProbabilities(np.array([[0.2, 0.3, 0.4999995]]), attribute="race"))
+    assert found.values.sum() == pytest.approx(1, abs=1e-15)
+
+
+def test_a_row_counts_for_each_group_that_it_may_belong_to() -> None:
+    given = GroupProbabilities({"a": [0.25, np.nan, 0.0, 1.0], "b": [0.75, np.nan, 1.0, 0.0]}, attribute="race")
+    problem = problem_by_membership(Given(sensitive_features=given, sample_weight=[2.0, 3.0, 0.0, 5.0]))
+    entries = zip(problem.of_kept(np.arange(4)), problem.groups[:, 0], problem.weight, strict=True)
+    assert sorted(map(tuple, entries)) == [(0, 0, 0.5), (0, 1, 1.5), (1, -1, 3.0), (3, 0, 5.0)]
+    assert problem.members is not None
+    assert problem.members.share.tolist() == [0.25, 0.75, 1.0, 1.0]
+
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+Y = (X[:, 0] > 0).astype(int)
+RACE = GroupProbabilities({"a": np.full(40, 0.5), "b": np.full(40, 0.5)}, attribute="race")
+
+
+MODEL = LogisticRegression().fit(X, Y)
+
+
+OTHERS: dict[str, Callable[[], Any]] = {
+    "classifier": lambda: FairClassifier().fit(X, Y, sensitive_features=RACE),
+    "regressor": lambda: FairRegressor().fit(X, X[:, 1], sensitive_features=RACE),
+    "stream": lambda: FairClassifier().partial_fit(X, Y, sensitive_features=RACE, classes=[0, 1]),
+    "frontier": lambda: frontier(FairClassifier(), X, Y, sensitive_features=RACE),
+    "state": lambda: AuditState().add(None, Y, sensitive_features=RACE),
+    "barycenter": lambda: BarycenterPostprocessor(MODEL).fit(X, Y, sensitive_features=RACE),
+    "thresholds": lambda: ThresholdPostprocessor(MODEL).fit(X, Y, sensitive_features=RACE),
+    "one of several attributes": lambda: audit(None, Y, sensitive_features={"race": RACE, "sex": Y}),
+    "cuts": lambda: audit(None, Y, sensitive_features=RACE, options=AuditOptions(cuts=[0.5])),
+    "lightgbm": lambda: FairLGBMClassifier().fit(X, Y, sensitive_features=RACE),
+    "xgboost": lambda: FairXGBClassifier().fit(X, Y, sensitive_features=RACE),
+    "baseline": lambda: ReweighingClassifier(LogisticRegression()).fit(X, Y, sensitive_features=RACE),
+    "sampler": lambda: StratifiedBatchSampler(RACE, batch_size=8),
+    "penalty": lambda: UnfairnessPenalty()(torch.zeros(40), RACE),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_whoever_takes_groups_only_refuses_probabilities_in_words(case: str) -> None:
+    with pytest.raises(DataError, match="holds probabilities of race, which are not taken here"):
+        OTHERS[case]()
+
+
+@pytest.mark.parametrize("criterion", ["equal_opportunity", "predictive_equality", "equalized_odds", "risk_parity"])
+def test_criteria_that_look_at_labels_need_a_reason(criterion: str) -> None:
+    race = GroupProbabilities({"a": [0.5, 0.25, 1.0], "b": [0.5, 0.75, 0.0]}, attribute="race")
+    loss = {"loss": "squared_error"} if criterion == "risk_parity" else {}
+    with pytest.raises(DataError, match=rf"{criterion} looks at labels, which P\(race\) has no regard to; pass Group"):
+        unfairness([0, 1, 1], SCORES, sensitive_features=race, criterion=criterion, **loss)
