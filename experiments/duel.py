@@ -256,7 +256,7 @@ def peer_models(task: Task, plan: Plan, rows: peers.Rows, fold: Any) -> dict[str
     method, base, _ = protocol["methods"][task.method]
     if task.part != ALL_ROWS:
         known = rows.train
-        rows = peers.Rows(*(part[known] for part in rows[:3]), fold[known] != task.part)
+        rows = peers.Rows(rows.x[known], rows.y[known], rows.a[known], fold[known] != task.part)
     steps = protocol["quick"]["steps"] if plan.quick else None
     settings = peers.Settings(base, protocol["strengths"], protocol["blend"], steps)
     said = list(peers.METHODS[method](rows, settings))

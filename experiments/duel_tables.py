@@ -85,7 +85,7 @@ def entries_of(
     constant = np.full((1, 2, int(unseen.sum())), float(rows.y[known].mean() >= 0.5))
     for number, contest in contests:
         model = said[0] if pooled is None else np.concatenate([said, constant])[chosen(pooled, contest, rows)]
-        figures = judged(*model, rows.y[unseen], rows.a[unseen])
+        figures = judged(model[0], model[1], rows.y[unseen], rows.a[unseen])
         utility, gap = (float(getattr(figures, contest[name])) for name in ("utility", "gap"))
         excess = without_chance(gap, contest["gap"], rows.a[unseen])
         yield Entry(*place, number, utility, gap, excess)
@@ -148,11 +148,11 @@ def _verdict(
     """The best other method, the differences in utility and gap, and who is ahead; None where there is no entry."""
     if not own or not others:
         return None
-    errors = protocol["verdict"]["standard_errors"]
+    errors = float(protocol["verdict"]["standard_errors"])
 
     def keeps(entries: Mapping[int, Entry]) -> bool:
         mean, error = _mean([one.excess for one in entries.values()])
-        return mean - errors * error <= contest["limit"]
+        return mean - errors * error <= float(contest["limit"])
 
     able = {method: entries for method, entries in others.items() if keeps(entries) and own.keys() <= entries.keys()}
     if not able:
