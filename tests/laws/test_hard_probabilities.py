@@ -30,7 +30,7 @@ CRITERIA = ("statistical_parity", "equal_opportunity", "predictive_equality", "e
 # What noise, and rows of one weight, make of the figures.
 BESIDE = {
     *("interval", "joint_interval", "ratio_interval", "selection_ratio_interval", "p_value", "significant"),
-    *("tested_by", "unbiased", "certified", "certified_jointly", "paper_bound", "selected", "shortfall"),
+    *("tested_by", "detectable", "unbiased", "certified", "certified_jointly", "paper_bound", "selected", "shortfall"),
     *("attribute", "notes", "settings", "provenance", "proxy", "permutations"),
 }
 
