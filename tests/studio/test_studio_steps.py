@@ -59,6 +59,8 @@ def test_the_shown_command_and_python_compute_the_figures_of_the_page(studio: St
     status, headers, page = studio.ask("GET", "/take/audit/report.html")
     assert status == 200
     assert "sandbox allow-scripts" in headers["content-security-policy"]  # it reaches nothing of the studio
+    for name in ("log.txt", "..%2f..%2fetc%2fpasswd", "."):  # beside the results, and elsewhere
+        assert studio.ask("GET", f"/take/audit/{name}")[0] == 404
     assert b"--missing=N/A" in page or b"--missing N/A" in page  # the report names its command
 
 

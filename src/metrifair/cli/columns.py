@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class ColumnFacts:
         return f"the name contains “{self.word}”" if self.role else ""
 
 
-@click.command(cls=SectionedCommand, short_help="Show the columns of a file, and the roles they could have.")
+@click.command(short_help="Show the columns of a file, and the roles they could have.")
 @click.argument("file")
 @command_options("columns")
 @READING
