@@ -21,7 +21,7 @@ import sys
 for name in {blocked!r}:
     sys.modules[name] = None
 import metrifair
-assert not {{"torch", "numpy", "sklearn"}} & set(sys.modules), "import metrifair must stay light"
+assert not [name for name in ("torch", "numpy", "sklearn") if sys.modules.get(name)], "import metrifair must stay light"
 assert metrifair.__file__.startswith({folder!r}), metrifair.__file__
 for name in metrifair.__all__:
     if name not in {needed!r}:
@@ -115,6 +115,7 @@ def test_no_source_file_asks_for_code_to_be_executed():
         text = path.read_text().replace("create_subprocess_exec(", "")  # it starts a program, and no shell
         if path.name == "parallel.py":  # joblib packs what processes of one program send each other; no file is read so
             text = text.replace("pickle", "")
+        text = text.replace("create_subprocess_exec(", "")  # starts a program, and no shell
         assert not [word for word in banned if word in text], path
 
 

@@ -1,6 +1,6 @@
 __version__: str
 
-from . import baselines, criteria, datasets, evidence, nn
+from . import baselines, criteria, datasets, nn
 from .api.audit import audit
 from .api.audit_columns import audit_file, audit_table
 from .api.audit_result import Audit
@@ -68,7 +68,6 @@ __all__ = [
     "distances",
     "energy_dependence",
     "energy_distance",
-    "evidence",
     "frontier",
     "kolmogorov_distance",
     "load",

@@ -211,7 +211,8 @@ def _cross_fitted(
 ) -> tuple[Floats, Blend]:
     """Predictions for all rows by models that have not seen them, and the models of all rows with a target."""
     rows, values, classes = target
-    weight, clusters = (None if part is None else part[rows] for part in (data.problem.weight, data.problem.clusters))
+    weight = None if data.problem.weight is None else data.problem.weight[rows]
+    clusters = None if data.problem.clusters is None else data.problem.clusters[rows]
     given = GivenRows(data.x[rows], values, None, weight, clusters)
     # Folds have the same mix of classes. No class is so small that it would leave one fold only.
     kind, everyone = np.zeros(len(data.x), dtype=np.int64), np.arange(len(data.x))
@@ -226,8 +227,7 @@ def _cross_fitted(
     models = tuple(fit(everyone))
     if not classes:
         return predicted, Blend(models, None)
-    weight = np.ones(len(rows)) if given.weight is None else given.weight
-    correction = Correction.learned(predicted[rows], values, weight)
+    correction = Correction.learned(predicted[rows], values, np.ones(len(rows)) if weight is None else weight)
     return log_odds(correction(predicted)), Blend(models, correction)
 
 

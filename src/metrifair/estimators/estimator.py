@@ -108,7 +108,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each sample. Samples of weight 0 are ignored.
         clusters : array-like of shape (n_samples,), default=None
-            The cluster of each sample, such as a person. ``early_stopping`` holds out whole clusters.
+            The cluster of each row, such as a person. ``early_stopping`` holds out whole clusters.
 
         Returns
         -------

@@ -121,7 +121,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each sample, for the estimator too.
         clusters : array-like of shape (n_samples,), default=None
-            The cluster of each sample, such as a person. ``folds`` keep clusters whole.
+            The cluster of each row, such as a person. ``folds`` keep clusters whole.
 
         Returns
         -------

@@ -424,7 +424,7 @@ class SearchOptions:
         that many times longer. None uses 5 folds where ``test`` is None, the smallest group that is compared would
         have fewer than 200 test rows, and there are at most 20,000 rows in all; otherwise a share of the rows.
     clusters : array of shape (n,), default=None
-        The cluster of each row, such as a person or a household. Rows of one cluster stay together in every split and
+        The cluster of each row, such as a person. Rows of one cluster stay together in every split and
         fold. A missing value is a cluster of its own. None splits rows one by one.
     budget : float, default=None
         Seconds after which no further family is started. The first family is always trained, and a family that has
