@@ -53,7 +53,6 @@ SETTINGS = {
     "docs/group-probabilities.md": "0.02",
     "docs/numbers.md": "5 95 0.05",
     "docs/stability.md": "1.0 3.11 3.14",
-    "docs/studio.md": "127.0 2 4",
     "docs/standards.md": "1607.4 1.1 2",
     "docs/start.md": "3.11 95 70 260 1",
     "docs/studio.md": "127.0 2 4",

@@ -40,7 +40,7 @@ def shown_sections(call: Any, name: str) -> dict[str, list[str]]:
 def test_commands_with_many_options_have_sections() -> None:
     many = {name for name, command in COMMANDS.items() if len(options_of(command)) > 10}
     assert many >= {"audit", "count", "frontier", "merge", "monitor", "predict", "train"}
-    assert many | {"columns", "compare"} == set(SECTIONED)
+    assert many | {"compare"} == set(SECTIONED)
     assert set(MAIN_OPTIONS) == set(SECTIONED)
 
 
