@@ -246,7 +246,7 @@ def test_a_child_ends_when_its_studio_does() -> None:
     """Its standard input is closed, as the end of any process closes it."""
     script = (
         "import threading, time\nfrom metrifair.studio import child\n"
-        "threading.Thread(target=child._end_with_studio, daemon=True).start()\ntime.sleep(600)"
+        "threading.Thread(target=child._end_with_studio, daemon=True).start()\ntime.sleep(30)"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
