@@ -102,7 +102,7 @@ def test_weighted_sums_of_a_state_are_those_of_its_rows(
     way: str, atoms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exact scores, and bins of the grid: the moment is the sum of weight x position in both."""
-    for module in (bins, __import__("metrifair.api.state", fromlist=["MOST_ATOMS"])):
+    for module in (bins, __import__("metrifair.auditing.state_rows", fromlist=["MOST_ATOMS"])):
         monkeypatch.setattr(module, "MOST_ATOMS", atoms)
     data = frame(3)
     counts = (state := counted_by(way, data, AuditState(), tmp_path, ROLES)).counts
