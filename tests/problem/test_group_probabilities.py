@@ -139,5 +139,5 @@ def test_whoever_takes_groups_only_refuses_probabilities_in_words(case: str) -> 
 def test_criteria_that_look_at_labels_need_a_reason(criterion: str) -> None:
     race = GroupProbabilities({"a": [0.5, 0.25, 1.0], "b": [0.5, 0.75, 0.0]}, attribute="race")
     loss = {"loss": "squared_error"} if criterion == "risk_parity" else {}
-    with pytest.raises(DataError, match=rf"{criterion} looks at labels, which P\(race\) has no regard to; pass Group"):
+    with pytest.raises(DataError, match=rf"{criterion} uses labels, which needs a further assumption about P\(race\); pass Group"):
         unfairness([0, 1, 1], SCORES, sensitive_features=race, criterion=criterion, **loss)

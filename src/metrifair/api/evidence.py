@@ -65,7 +65,7 @@ class Verification:
     >>> from metrifair.auditing.evidence import Check
     >>> Verification([Check("files", "agrees", {"files": 7}), Check("missing_file", "differs", {"name": "audit.json"})])
     1 of 2 checks found a difference.
-    agrees: 7 files have the sha256 of the manifest.
+    agrees: 7 files have the sha256 that the manifest lists.
     DIFFERS: audit.json is missing.
     """
 
