@@ -317,9 +317,9 @@ def test_files_too_large_for_memory_refuse_probabilities(tmp_path: Path) -> None
     frame.write_parquet(tmp_path / "scores.parquet")
     race = GroupProbabilities(["u", "v"], attribute="race")
     shared: dict[str, Any] = {"score": "p", "group": race, "options": AuditOptions(in_memory_rows=100)}
-    with pytest.raises(DataError, match="more than 100 rows, and probabilities of groups are audited in memory"):
+    with pytest.raises(DataError, match="more than 100 rows, and group probabilities are audited in memory"):
         audit_file(tmp_path / "scores.parquet", **shared)
-    with pytest.raises(DataError, match="more than 100 rows, and probabilities of groups are audited in memory"):
+    with pytest.raises(DataError, match="more than 100 rows, and group probabilities are audited in memory"):
         audit_table(frame, **shared)
     with pytest.raises(DataError, match="group must name columns of the file or table"):
         audit_file(tmp_path / "scores.parquet", score="p", group=SMALL.race())

@@ -48,7 +48,7 @@ def test_an_audit_by_probabilities_states_its_assumption_and_what_checks_it(
 
 REFUSED = {
     "neither": ((), "Missing option '--group', or '--group-probabilities'"),
-    "both": ((*RACE, "--group", "tract"), "--group and --group-probabilities are audited one at a time"),
+    "both": ((*RACE, "--group", "tract"), "--group and --group-probabilities cannot be combined"),
     "without probabilities": (("--group", "race", "--proxy-cells", "tract"), "--proxy-cells needs --group-probabil"),
     "one column": (("--group-probabilities", "race=p_white"), "must be NAME=COLUMNS, such as race=p_white,p_black"),
     "no such column": (("--group-probabilities", "race=p_white,p_red"), "has no column 'p_red' (given as group)"),
@@ -81,7 +81,10 @@ def test_what_cannot_be_audited_is_refused_in_the_words_of_options(
 def test_figures_by_label_are_shown_where_a_reason_is_stated(call: Callable[..., Result], scores: Path) -> None:
     asked = "audit", scores, "--score", "p", *RACE, "--label", "y"
     found = call(*asked, env={"COLUMNS": "300"})
-    assert "Figures by label are omitted, because they need a further assumption about P(race). Use --proxy-labels" in found.stdout
+    assert (
+        "Figures by label are omitted, because they need a further assumption about P(race). Use --proxy-labels"
+        in found.stdout
+    )
     found = call(*asked, "--proxy-labels", "independent", env={"COLUMNS": "300"})
     assert "only if score and label together are independent of the group" in found.stdout
     assert "y=1: equal" in found.stdout
