@@ -88,7 +88,7 @@ def evidence_command(
     say(screen, f"Evidence: {out}")
 
 
-@click.command(short_help="Verify evidence: recompute its figures and compare its files.")
+@click.command(short_help="Verify the figures and files of evidence.")
 @click.argument("evidence")
 @options.command_options("verify")
 @click.pass_context
