@@ -432,3 +432,18 @@ def test_what_is_neither_folder_nor_archive_is_refused(data: Path, tmp_path: Pat
     for path in (data, tmp_path / "nothing"):
         with pytest.raises(DataError, match=r"name a folder or \.zip file of evidence"):
             verify(path)
+
+
+def test_evidence_of_another_processor_agrees() -> None:
+    """Written on ARM by ``metrifair evidence scores.csv ... --no-pdf`` from 400 made-up rows; CI runs on x86-64 too.
+
+    Write it again, on ARM, when the content of ``audit.json`` changes.
+    """
+    found = verify(Path(__file__).parent / "evidence-aarch64.zip")
+    assert {check.kind: check.outcome for check in found.checks if check.kind != "page"} == {
+        "files": "agrees",
+        "provenance": "agrees",
+        "figures": "agrees",
+    }
+    (figures,) = (check.facts["figures"] for check in found.checks if check.kind == "figures")
+    assert figures == "4,130"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from metrifair.evidence import verify
 from metrifair.studio import session as studio_session
 from metrifair.studio.commands import Table
 from metrifair.studio.session import Refused, Session
@@ -62,6 +63,19 @@ def test_the_shown_command_and_python_compute_the_figures_of_the_page(studio: St
     for name in ("log.txt", "..%2f..%2fetc%2fpasswd", "."):  # beside the results, and elsewhere
         assert studio.ask("GET", f"/take/audit/{name}")[0] == 404
     assert b"--missing=N/A" in page or b"--missing N/A" in page  # the report names its command
+
+
+def test_evidence_of_the_audit_agrees_with_the_file(studio: Studio, loans: Path, tmp_path: Path) -> None:
+    studio.idle()
+    studio.run("roles", **ROLES)
+    audited = studio.run("audit", **CHOICES)
+    assert audited["failed"] == {}
+    state = studio.run("evidence")
+    assert state["failed"] == {}
+    assert state["choices"]["audit"] == audited["choices"]["audit"]
+    (tmp_path / "evidence.zip").write_bytes(studio.ask("GET", "/take/evidence/evidence.zip")[2])
+    found = verify(tmp_path / "evidence.zip", data=loans)
+    assert found.agrees, found
 
 
 @pytest.mark.slow
@@ -232,7 +246,7 @@ def test_a_child_ends_when_its_studio_does() -> None:
     """Its standard input is closed, as the end of any process closes it."""
     script = (
         "import threading, time\nfrom metrifair.studio import child\n"
-        "threading.Thread(target=child._end_with_studio, daemon=True).start()\ntime.sleep(600)"
+        "threading.Thread(target=child._end_with_studio, daemon=True).start()\ntime.sleep(30)"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as process:
         assert process.stdin is not None

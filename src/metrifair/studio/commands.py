@@ -85,6 +85,12 @@ def audit_command(table: Table, choices: Choices, *outputs: str) -> Command:
     return Command(("audit", table, *options, *outputs))
 
 
+def evidence_command(table: Table, choices: Choices) -> Command:
+    """Write the audit of a file as evidence that others can verify."""
+    options = _options(choices, (*AUDIT, "intersectional", "standard", *READING))
+    return Command(("evidence", table, *options, "--out=evidence.zip"))
+
+
 def comparison_commands(before: Table, after: Table, choices: Choices) -> list[Command]:
     """Audit two files, and compare the second with the first."""
     alone = {**choices, "standard": ""}  # a comparison has no tables of a standard

@@ -27,6 +27,7 @@ _CLASSES = 20  # a label with more different numbers is a number to predict, as 
 FILES = {
     "audit": {"report.html": "Report, one page", "audit.json": "All figures of the audit"},
     "pdf": {"report.pdf": "Report as PDF"},
+    "evidence": {"evidence.zip": "Report, tables, figures, counts and manifest, for metrifair verify"},
     "compare": {"changes.html": "Comparison, one page", "changes.json": "All figures of the comparison"},
     "train": {"frontier.html": "Trade-off, one page", "frontier.json": "All figures of the trade-off"},
     "choose": {
@@ -173,13 +174,14 @@ class Session:
         work: dict[str, Callable[[Table, Choices], Coroutine[Any, Any, None]]] = {
             "audit": self._audit,
             "pdf": self._pdf,
+            "evidence": self._evidence,
             "compare": self._compare,
             "train": self._train,
             "choose": self._choose,
         }
         if self.table is None or "roles" not in self.choices:
             raise Refused("Confirm the roles of the columns first.")
-        if step not in ("pdf", "compare"):  # these repeat the choices of the audit
+        if step not in ("pdf", "evidence", "compare"):  # these repeat the choices of the audit
             self.choices[step] = choices
         merged = {**self.choices["reading"], **self.choices["roles"], **choices}
         self._start(step, work[step](self.table, merged))
@@ -190,12 +192,15 @@ class Session:
         if choices.get("threshold"):
             _number(choices["threshold"], "The threshold", above=-1e6)
         asked = commands.audit_command(table, choices, "--html=report.html", "--json=audit.json")
-        self._forget("pdf", "compare")
+        self._forget("pdf", "evidence", "compare")
         await self._finish("audit", [asked], commands.audit_python(table, choices))
 
     async def _pdf(self, table: Table, choices: Choices) -> None:
         asked = commands.audit_command(table, {**choices, **self._audited()}, "--pdf=report.pdf")
         await self._finish("pdf", [asked], "")
+
+    async def _evidence(self, table: Table, choices: Choices) -> None:
+        await self._finish("evidence", [commands.evidence_command(table, {**choices, **self._audited()})], "")
 
     async def _compare(self, table: Table, choices: Choices) -> None:
         if self.second is None:

@@ -2,7 +2,7 @@
 
 const byId = (id) => document.getElementById(id);
 const all = (selector) => [...document.querySelectorAll(selector)];
-const STEPS = { look: "Reading the file", audit: "Auditing", pdf: "Printing the report", compare: "Comparing", train: "Training", choose: "Choosing" };
+const STEPS = { look: "Reading the file", audit: "Auditing", pdf: "Printing the report", evidence: "Writing evidence", compare: "Comparing", train: "Training", choose: "Choosing" };
 const ROLES = { score: ["score", "decision"], label: ["label"], weight: ["weight"], id: ["id"] };
 let state = null;
 
@@ -163,7 +163,7 @@ function copied(title, text) {
 }
 
 function showTakeAway() {
-  const titles = { audit: "Audit", pdf: "Report as PDF", compare: "Comparison", train: "Trade-off", choose: "Chosen model" };
+  const titles = { audit: "Audit", pdf: "Report as PDF", evidence: "Evidence", compare: "Comparison", train: "Trade-off", choose: "Chosen model" };
   const steps = Object.keys(titles).filter((step) => state.done[step]);
   const shown = steps.map((step) => `${step}${state.done[step].number}`).join();
   byId("nothing").hidden = steps.length > 0;
@@ -175,10 +175,11 @@ function showTakeAway() {
       make("li", {}, make("a", { href: `take/${step}/${name}?${number}&download`, download: name, textContent: name }), ` ${title}`));
     const card = make("div", { className: "card" }, make("h2", { textContent: titles[step] }), make("ul", { className: "files" }, ...links));
     card.append(...notes.map((text) => make("p", { className: "hint", textContent: text })));
-    if (step === "audit" && !state.done.pdf) {
-      const button = make("button", { type: "button", textContent: "Print the report as PDF" });
-      button.onclick = () => run("pdf");
-      card.append(make("h3", { textContent: "PDF" }), button);
+    const further = { pdf: "Print the report as PDF", evidence: "Write evidence that others can verify" };
+    for (const [name, title] of step === "audit" ? Object.entries(further).filter(([other]) => !state.done[other]) : []) {
+      const button = make("button", { type: "button", textContent: title });
+      button.onclick = () => run(name);
+      card.append(make("p", {}, button));
     }
     card.append(...copied("Commands that compute the same results", commands.join("\n")));
     if (python) card.append(...copied(step === "train" || step === "choose" ? "Python code that uses the model" : "Python code that computes the same results", python));
