@@ -27,7 +27,7 @@ _CLASSES = 20  # a label with more different numbers is a number to predict, as 
 FILES = {
     "audit": {"report.html": "Report, one page", "audit.json": "All figures of the audit"},
     "pdf": {"report.pdf": "Report as PDF"},
-    "evidence": {"evidence.zip": "Report, tables, figures, counts and manifest, for metrifair verify"},
+    "evidence": {"evidence.zip": "Report, tables, figures, counts (also of small cells) and manifest"},
     "compare": {"changes.html": "Comparison, one page", "changes.json": "All figures of the comparison"},
     "train": {"frontier.html": "Trade-off, one page", "frontier.json": "All figures of the trade-off"},
     "choose": {
