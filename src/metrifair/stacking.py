@@ -1,8 +1,8 @@
-"""Fair models on the predictions of others: stacking, with the penalty on the model that comes last.
+"""Fair models on the predictions of other models: stacking, with the penalty on the final model.
 
-The best scores that need no group depend on the features through a few numbers: the probability of each label (of a
-number its mean) and, among the rows that a criterion compares, the probability of each group. A penalized model of
-these numbers has little to overfit. They are predicted out of fold, by models that have not seen the row.
+In theory, the best group-blind scores depend on the features only through a few numbers: the probability of each label
+(or the mean of a numeric target) and, among the rows that a criterion compares, the probability of each group. Other
+models predict these numbers out of fold. The final model has few inputs, so that it overfits little.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class StackedPredictor:
 
     def as_module(self, *_: float) -> None:
         """A DataError: trees are no layers of torch."""
-        raise DataError("a stack holds models that are no torch modules; use to_onnx, or predict")
+        raise DataError("a stack contains models that are no torch modules; use to_onnx, or predict")
 
 
 @dataclass(eq=False, repr=False)
@@ -254,7 +254,7 @@ def _check_theory(problem: Problem) -> None:
     criterion = problem.scheme.criterion
     if criterion.score != "prediction":
         raise DataError(
-            "cannot be stacked: its scores depend on the label of a row, of which a probability is not enough",
+            "cannot be used with a stack: its scores depend on the label of each row, not only on its probability",
             argument="criterion",
             received=criterion.name,
             remedy="use FairClassifier or FairRegressor",
@@ -262,9 +262,9 @@ def _check_theory(problem: Problem) -> None:
     dependence = next((one for one in problem.comparisons if isinstance(one, Dependence)), None)
     if dependence is not None:
         raise DataError(
-            f"cannot be stacked: {dependence.attribute!r} has no groups to predict the probabilities of",
+            f"cannot be used with a stack: {dependence.attribute!r} has no groups whose probabilities can be predicted",
             argument="sensitive_features",
-            remedy="cut numbers into groups, and use contrast='pairs' or 'rest'; or use FairClassifier",
+            remedy="cut numbers into groups and use contrast='pairs' or 'rest', or use FairClassifier",
         )
 
 
@@ -273,12 +273,13 @@ def _check_theory(problem: Problem) -> None:
 class FairStackingClassifier(_Stacking, FairClassifier):
     """A fair classifier on the predictions of other classifiers.
 
-    ``outcome_models`` predict the label and ``group_models`` the group, out of fold. A network or linear model with the
-    penalty of FairClassifier takes these probabilities, as calibrated log-odds, for its features. The best scores that
-    need no group depend on nothing else. On few rows this overfits the penalty less than a model of the features does.
+    ``outcome_models`` predict the label and ``group_models`` the group, out of fold. The features of the final model, a
+    network or linear model with the penalty of FairClassifier, are these probabilities as calibrated log-odds. In
+    theory, the best group-blind scores depend on nothing else. The final model has few inputs, which limits overfitting
+    on few rows.
 
-    The group is predicted among the rows that the criterion compares. For equal opportunity these are the rows with
-    the positive label. Several attributes and strata are predicted together. Prediction needs no groups.
+    The group models are trained on the rows that the criterion compares. For equal opportunity, these are the rows with
+    the positive label. Several attributes and strata are predicted jointly. Prediction needs no groups.
 
     Parameters
     ----------
@@ -292,24 +293,25 @@ class FairStackingClassifier(_Stacking, FairClassifier):
         Which groups are compared: all pairs of groups, or each group with the rest.
     intersectional : as in FairClassifier
     continuous : "auto", bool or list of str, default="auto"
-        Numeric attributes, such as age. They raise an error here: a number has no groups to predict.
+        Numeric attributes, such as age. They raise an error, because a number has no groups to predict.
     small_groups : as in FairClassifier
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
-        Model to train, with the predictions for its features.
+        Model to train, with the predictions as its features.
     solver, hidden, batch_size, epochs, learning_rate : as in FairClassifier
     learning_rate_decay, weight_decay, early_stopping, standardize : as in FairClassifier
     device, random_state, verbose : as in FairClassifier
     pos_label, class_weight : as in FairClassifier
     outcome_models : list of classifiers, default=None
-        Models that predict the outcome: classifiers, whose probabilities are averaged. None is a logistic regression
-        and boosted trees of 8 leaves: those of LightGBM, or of scikit-learn if LightGBM is not installed. A model file
-        holds models of ours only, such as FairClassifier(0) and FairLGBMClassifier(0).
+        Models that predict the outcome: classifiers, whose probabilities are averaged. None uses a logistic regression
+        and boosted trees with 8 leaves, from LightGBM, or from scikit-learn if LightGBM is not installed. A model file
+        can contain only models of metrifair, such as FairClassifier(0) and FairLGBMClassifier(0).
     group_models : list of classifiers, default=None
-        Classifiers that predict the group, averaged likewise. None is the same pair.
+        Classifiers that predict the group, averaged in the same way. None uses the same two kinds of models.
     passthrough : bool, default=False
         Whether the last model takes the features too.
     folds : int, default=5
-        Number of cross-validation folds that predict held-out rows. The models that are kept are fitted on all rows.
+        Number of cross-validation folds for the out-of-fold predictions. The models for new rows are fitted on all
+        rows.
 
     Attributes
     ----------
@@ -351,8 +353,9 @@ class FairStackingClassifier(_Stacking, FairClassifier):
 class FairStackingRegressor(_Stacking, FairRegressor):
     """A fair regressor on the predictions of other models.
 
-    ``outcome_models`` predict the target and ``group_models`` the group, out of fold. A network or linear model with
-    the penalty of FairRegressor takes these numbers for its features. Prediction needs no groups.
+    ``outcome_models`` predict the target and ``group_models`` the group, out of fold. These predictions are the
+    features of the final model, a network or linear model with the penalty of FairRegressor. Prediction needs no
+    groups.
 
     Parameters
     ----------
@@ -364,10 +367,10 @@ class FairStackingRegressor(_Stacking, FairRegressor):
     learning_rate_decay, weight_decay, early_stopping : as in FairStackingClassifier
     standardize, device, random_state, verbose : as in FairRegressor
     loss : {"squared_error"}, default="squared_error"
-        Loss of the risk. Other losses raise an error: their best predictions depend on more than the mean.
+        Loss of the risk. Other losses raise an error, because their best predictions depend on more than the mean.
     outcome_models : list of regressors, default=None
-        Models that predict the outcome: regressors, whose predictions are averaged. None is a linear model and boosted
-        trees of 8 leaves: those of LightGBM, or of scikit-learn if LightGBM is not installed.
+        Models that predict the outcome: regressors, whose predictions are averaged. None uses a linear model and
+        boosted trees with 8 leaves, from LightGBM, or from scikit-learn if LightGBM is not installed.
     group_models, passthrough, folds : as in FairStackingClassifier
 
     Attributes

@@ -220,7 +220,7 @@ def test_other_data_are_found_and_described(honest: Path, data: Path, tmp_path: 
     table = people()
     table.with_columns(p=1 - pl.col("p")).write_csv(other)
     assert {"data": "differs", "recount": "differs"}.items() <= outcomes(honest, data=other).items()
-    assert "DIFFERS: scores.csv has 400 rows and 0 excluded, in place of 400 and 0. 4 of 4 cells" in str(
+    assert "DIFFERS: scores.csv has 400 rows and 0 excluded rows; the evidence has 400 and 0. 4 of 4 cells" in str(
         verify(honest, data=other)
     )
     table.write_csv(other, line_terminator="\r\n")  # the same rows in other bytes

@@ -260,7 +260,7 @@ def test_the_assumption_is_in_every_headline(tmp_path: Path, given: Any, assumpt
     found = audit(LABEL, SMALL.score, sensitive_features=race, options=QUICK, random_state=0)
     assert found.record.proxy is not None
     assert found.record.proxy.assumption == assumption
-    sentence = f"The rows are weighted by P(race) (BISG): the figures are those of the groups {words}"
+    sentence = f"The figures weight each row by P(race) (BISG). They are valid for the true groups {words}"
     assert found.summary[1].startswith(sentence)
     found.to_html(tmp_path / "page.html")
     head = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -286,7 +286,7 @@ def test_the_page_shows_estimates_corrections_bounds_and_reliability(tmp_path: P
         "Share of known groups",
     ):
         assert text in page
-    assert "Corrected by 100 rows of known group, the impact ratio of “u” to “v” is" in " ".join(found.summary)
+    assert "Corrected with 100 rows of known group, the impact ratio of “u” to “v” is" in " ".join(found.summary)
 
 
 def test_few_known_groups_correct_nothing_and_a_note_says_so() -> None:
@@ -303,7 +303,7 @@ def test_rules_that_ask_for_reported_groups_refuse_probabilities() -> None:
         found.rates("ll144")
     for standard in ("four-fifths", "credit"):
         table = found.rates(standard, reference="v" if standard == "credit" else "highest")
-        assert "The rows are weighted by P(race)" in " ".join(table.audit.summary)
+        assert "The figures weight each row by P(race)" in " ".join(table.audit.summary)
 
 
 def test_dependence_on_the_group_is_refused() -> None:
@@ -317,9 +317,9 @@ def test_files_too_large_for_memory_refuse_probabilities(tmp_path: Path) -> None
     frame.write_parquet(tmp_path / "scores.parquet")
     race = GroupProbabilities(["u", "v"], attribute="race")
     shared: dict[str, Any] = {"score": "p", "group": race, "options": AuditOptions(in_memory_rows=100)}
-    with pytest.raises(DataError, match="more than 100 rows, and probabilities of groups are audited in memory"):
+    with pytest.raises(DataError, match="more than 100 rows, and group probabilities are audited in memory"):
         audit_file(tmp_path / "scores.parquet", **shared)
-    with pytest.raises(DataError, match="more than 100 rows, and probabilities of groups are audited in memory"):
+    with pytest.raises(DataError, match="more than 100 rows, and group probabilities are audited in memory"):
         audit_table(frame, **shared)
     with pytest.raises(DataError, match="group must name columns of the file or table"):
         audit_file(tmp_path / "scores.parquet", score="p", group=SMALL.race())

@@ -85,9 +85,9 @@ def test_decisions_that_are_words_stay_words(call: Call, scores: Path, tmp_path:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (["--gap", "0.1"], "With 412 and 412 rows, a gap of 10.0 points is found with a probability of 80%."),
-        (["--rows", "200", "--rows", "200"], "With 200 and 200 rows, a gap of 14.5 points is found"),
-        (["--rows", "2", "--rows", "2"], "With 2 and 2 rows, no gap is found with a probability of 80%."),
+        (["--gap", "0.1"], "With 412 and 412 rows, a true gap of 10.0 points is detected with a probability of 80%."),
+        (["--rows", "200", "--rows", "200"], "With 200 and 200 rows, a true gap of 14.5 points is detected"),
+        (["--rows", "2", "--rows", "2"], "2 and 2 rows are too few to detect any gap with a probability of 80%."),
     ],
 )
 def test_plan_prints_rows_or_the_gap(call: Call, asked: list[str], words: str) -> None:

@@ -36,8 +36,8 @@ def test_an_audit_by_probabilities_states_its_assumption_and_what_checks_it(
     found = call("audit", scores, "--score", "p", *RACE, *checks, "--seed", 0, env={"COLUMNS": "140"})
     assert found.exit_code == 0, found.output
     words = " ".join(found.stdout.split())
-    assert "The rows are weighted by P(race): the figures are those of the groups only if score and group" in words
-    assert "Corrected by 100 rows of known group" in words
+    assert "The figures weight each row by P(race). They are valid for the true groups only if score and group" in words
+    assert "Corrected with 100 rows of known group" in words
     assert "Bounds without the assumption" in words
     record = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
     race = GroupProbabilities({"white": SHARE, "black": 1 - SHARE}, attribute="race")
@@ -48,7 +48,7 @@ def test_an_audit_by_probabilities_states_its_assumption_and_what_checks_it(
 
 REFUSED = {
     "neither": ((), "Missing option '--group', or '--group-probabilities'"),
-    "both": ((*RACE, "--group", "tract"), "--group and --group-probabilities are audited one at a time"),
+    "both": ((*RACE, "--group", "tract"), "--group and --group-probabilities cannot be combined"),
     "without probabilities": (("--group", "race", "--proxy-cells", "tract"), "--proxy-cells needs --group-probabil"),
     "one column": (("--group-probabilities", "race=p_white"), "must be NAME=COLUMNS, such as race=p_white,p_black"),
     "no such column": (("--group-probabilities", "race=p_white,p_red"), "has no column 'p_red' (given as group)"),
@@ -62,7 +62,7 @@ REFUSED = {
     ),
     "labels": (
         (*RACE, "--label", "y", "--criterion", "equal_opportunity"),
-        "equal_opportunity looks at labels, which P(race) has no regard to; use --proxy-labels included",
+        "equal_opportunity uses labels, which needs a further assumption about P(race); use --proxy-labels included",
     ),
     "reported groups": ((*RACE, "--standard", "ll144"), "--standard does not permit imputed groups"),
 }
@@ -81,7 +81,10 @@ def test_what_cannot_be_audited_is_refused_in_the_words_of_options(
 def test_figures_by_label_are_shown_where_a_reason_is_stated(call: Callable[..., Result], scores: Path) -> None:
     asked = "audit", scores, "--score", "p", *RACE, "--label", "y"
     found = call(*asked, env={"COLUMNS": "300"})
-    assert "Figures by label are omitted, because P(race) has no regard to labels. Use --proxy-labels" in found.stdout
+    assert (
+        "Figures by label are omitted, because they need a further assumption about P(race). Use --proxy-labels"
+        in found.stdout
+    )
     found = call(*asked, "--proxy-labels", "independent", env={"COLUMNS": "300"})
     assert "only if score and label together are independent of the group" in found.stdout
     assert "y=1: equal" in found.stdout

@@ -176,7 +176,7 @@ def test_an_audit_that_finds_nothing_says_what_it_could_have_found() -> None:
                 rate = 1 - sum(finding.shares) / 2
                 rates = (rate - finding.detectable / 2, rate + finding.detectable / 2)
                 assert fisher_power(1_000, finding.sizes, rates, 0.05 / 3, rng) == pytest.approx(0.8, abs=0.05)
-            assert "is found with a probability of 80%" in describe(finding).meaning
+            assert "is detected with a probability of 80%" in describe(finding).meaning
     assert all(finding.detectable is None for finding in findings if finding.metric != "kolmogorov")
 
 

@@ -65,7 +65,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "other rows": (lambda: GroupProbabilities(TABLE, attribute="race", cells=[1, 2]), "one length"),
     "soft confusion": (
         lambda: GroupProbabilities(TABLE, attribute="race", confusion=np.eye(2)),
-        "confusion goes with observed groups, a table of 0 and 1",
+        "confusion needs a table of observed groups",
     ),
     "confusion of another shape": (
         lambda: GroupProbabilities(np.eye(2), attribute="race", confusion=[[1.0]]),
@@ -77,7 +77,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "confusion that says nothing": (
         lambda: GroupProbabilities(np.eye(2), attribute="race", confusion=[[0.52, 0.48], [0.48, 0.52]]),
-        "has condition number 25, beyond 20",
+        "has condition number 25, above 20",
     ),
 }
 
@@ -131,7 +131,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("case", OTHERS)
 def test_whoever_takes_groups_only_refuses_probabilities_in_words(case: str) -> None:
-    with pytest.raises(DataError, match="holds probabilities of race, which are not taken here"):
+    with pytest.raises(DataError, match="are probabilities of race, which this function does not accept"):
         OTHERS[case]()
 
 
@@ -139,5 +139,5 @@ def test_whoever_takes_groups_only_refuses_probabilities_in_words(case: str) -> 
 def test_criteria_that_look_at_labels_need_a_reason(criterion: str) -> None:
     race = GroupProbabilities({"a": [0.5, 0.25, 1.0], "b": [0.5, 0.75, 0.0]}, attribute="race")
     loss = {"loss": "squared_error"} if criterion == "risk_parity" else {}
-    with pytest.raises(DataError, match=rf"{criterion} looks at labels, which P\(race\) has no regard to; pass Group"):
+    with pytest.raises(DataError, match=rf"{criterion} uses labels, .* assumption about P\(race\); pass Group"):
         unfairness([0, 1, 1], SCORES, sensitive_features=race, criterion=criterion, **loss)

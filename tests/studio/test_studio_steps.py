@@ -108,7 +108,7 @@ def test_a_second_file_is_compared_with_the_first(studio: Studio, loans: Path, t
         ("audit", CHOICES | {"group": ["--html=/tmp/stolen.html"]}, "--html=/tmp/stolen.html"),
         ("train", {"minutes": "0", "families": ["linear"]}, "The time budget must be a number above 0."),
         ("train", {"minutes": "1", "families": []}, "Choose at least one model family."),
-        ("choose", {"max_unfairness": "0.1"}, "Train first."),
+        ("choose", {"max_unfairness": "0.1"}, "Train models first."),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -208,7 +208,7 @@ def test_the_number_of_columns_is_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(studio_session, "MOST_COLUMNS", 2)
     (tmp_path / "wide.csv").write_text("a,b,c\n1,2,3\n")
     said = looked(Session(tmp_path, tmp_path / "ledger"), Table(tmp_path / "wide.csv", "wide.csv"))
-    assert said == "The file has 3 columns; the studio takes up to 2."
+    assert said == "The file has 3 columns; the studio accepts up to 2."
 
 
 def test_a_step_ends_at_its_time_limit(loans: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,6 @@ def test_training_ends_at_its_budget_and_can_be_canceled(loans: Path, tmp_path: 
     studio.ask("POST", "/run/train", json.dumps(TRAINING))
     studio.wait(lambda state: state["running"] == "train")
     state = studio.run("cancel")
-    assert state["failed"]["train"] == "Canceled. Finished models are kept."
-    assert studio.run("audit", group=["sex"])["failed"] == {"train": "Canceled. Finished models are kept."}
+    assert state["failed"]["train"] == "Canceled. Finished models are stored."
+    assert studio.run("audit", group=["sex"])["failed"] == {"train": "Canceled. Finished models are stored."}
     studio.stop()

@@ -92,7 +92,7 @@ def test_parts_have_their_shares_and_the_same_mix(seed: int) -> None:
 
 
 def test_clusters_that_cannot_be_split_are_refused() -> None:
-    with pytest.raises(TooFewSamples, match="clusters hold 1 clusters, too few to hold out 25% of them"):
+    with pytest.raises(TooFewSamples, match="clusters have 1 distinct values, too few to hold out 25% of them"):
         data(np.zeros(N)).split(0.25, 0.25, 0)
     few = np.where(Y == 1, np.arange(N) % 3, 10 + np.arange(N))
     with pytest.raises(TooFewSamples, match="test_folds must be at most 3, as every fold needs rows of every label"):

@@ -138,7 +138,7 @@ def test_what_auto_does_not_take_is_refused(argument: str, given: dict[str, Any]
 def test_families_are_names_of_auto_only() -> None:
     with pytest.raises(DataError, match="families"):
         frontier(metrifair.FairClassifier(), X, Y, **QUICK, search=SearchOptions(families=["linear"]))
-    with pytest.raises(DataError, match="budget must be left out"):
+    with pytest.raises(DataError, match="budget must be omitted"):
         SearchOptions(families=["linear"], budget=3)
 
 

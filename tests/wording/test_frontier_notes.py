@@ -58,26 +58,26 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         "clusters",
         {"clusters": 1200, "rows": 3000},
         (
-            "The 3,000 rows form 1,200 clusters, which stay together in every split and fold. Intervals treat rows as "
-            "independent: they are too narrow if rows of one cluster are alike."
+            "The 3,000 rows form 1,200 clusters, which stay together in every split and fold. Confidence intervals "
+            "treat rows as independent: they are too narrow if rows of one cluster are similar."
         ),
     ),
     (
         "repeated_rows",
         {"repeated": 30, "rows": 1000},
         (
-            "30 of 1,000 test rows (3.0%) equal other rows, which train or choose models, in all features, label and "
-            "groups. If they are of the same people, figures of test rows are too good. Remove duplicates, or pass ids "
-            "as clusters (--cluster), which stay together in every split."
+            "30 of 1,000 test rows (3.0%) equal rows that train or select models, in all features, label and groups. "
+            "If they describe the same people, figures on test rows are too optimistic. Remove duplicates, or pass ids "
+            "as clusters (--cluster) to keep them together in every split."
         ),
     ),
     (
         "repeated_ids",
         {"column": "person", "repeated": 250, "rows": 1000},
         (
-            "250 of 1,000 test rows (25.0%) have the same “person” as other rows, which train or choose models. If "
-            "they are of the same people, figures of test rows are too good. Pass “person” as clusters (--cluster), "
-            "which stay together in every split."
+            "250 of 1,000 test rows (25.0%) have the same “person” as other rows that train or select models. If they "
+            "describe the same people, figures on test rows are too optimistic. Pass “person” as clusters (--cluster) "
+            "to keep them together in every split."
         ),
     ),
     (
@@ -132,16 +132,16 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         "families",
         {"tried": ["stack", "linear"], "untried": ["network"], "budget": 15.0, "trees": True},
         (
-            "Families tried, in this order: stack; linear. Not started within 15 seconds: network. A larger budget "
-            "tries them too."
+            "Families tried, in this order: stack; linear. Not started within 15 seconds: network. Set a larger "
+            "budget to try them."
         ),
     ),
     (
         "families",
         {"tried": ["stack"], "untried": [], "budget": None, "trees": False},
         (
-            "Families tried, in this order: stack. LightGBM is not installed: no family of trees has the penalty, a "
-            "stack takes predictions of scikit-learn's trees, and no model file can hold it. Install "
+            "Families tried, in this order: stack. LightGBM is not installed, so the frontier has no trees with the "
+            "penalty. Stacks use scikit-learn's trees and cannot be saved as a model file. Install "
             '"metrifair[boosting]".'
         ),
     ),

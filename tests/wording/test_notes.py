@@ -101,11 +101,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "left_out_rows": ({"rows": 1}, "Excluded: 1 row with a missing value that the audit needs, such as the score."),
     "suppressed_groups": (
         {"column": "race", "groups": ["Native", "Other"], "min_cell": 10},
-        "Suppressed: race “Native”, “Other”, as a cell of a group, stratum and label has fewer than 10 rows, or a total would reveal one. Rows of suppressed groups count as rows with a missing group. Rows of suppressed strata are withheld.",
+        "Suppressed: race “Native”, “Other”. A cell (group, stratum and label) has fewer than 10 rows, or a total would reveal such a cell. Rows of suppressed groups count as rows with a missing group. Rows of suppressed strata are withheld.",
     ),
     "rounded_scores": (
         {"digits": 2},
-        "All figures but decisions at a threshold are those of scores rounded to 2 digits.",
+        "Decisions at a threshold use the original scores. All other figures use scores rounded to 2 digits.",
     ),
     "withheld_rows": (
         {"rows": 2},
@@ -159,20 +159,20 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "group_probabilities": (
         {"attribute": "P(race)"},
         (
-            "The groups of P(race) have probabilities: sizes are expected numbers of rows, p-values are by bootstrap, "
-            "and certified bounds are omitted."
+            "The audit uses P(race) instead of known groups: group sizes are expected numbers of rows, p-values come "
+            "from a bootstrap, and certified bounds are omitted."
         ),
     ),
     "labels_unused": (
         {"attribute": "P(race)"},
         (
-            "Figures by label are omitted, because P(race) has no regard to labels. Pass "
-            "GroupProbabilities(with_labels=...) to state why they hold."
+            "Figures by label are omitted, because they need a further assumption about P(race). Pass "
+            "GroupProbabilities(with_labels=...) to state it."
         ),
     ),
     "few_known_rows": (
         {"groups": [["white", 1], ["black", 4]], "fewest": 5},
-        "Not corrected by known groups, which need 5 rows in each group: “white” (1 row), “black” (4 rows).",
+        "Not corrected, because fewer than 5 rows are known to be in the group: “white” (1 row), “black” (4 rows).",
     ),
     "few_effective_rows": (
         {"pairs": PAIRS[:1], "fewest": 5},

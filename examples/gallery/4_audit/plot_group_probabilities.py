@@ -2,9 +2,9 @@
 Groups that are not in the data
 ===============================
 
-Race is often not in the data, but its probability given the place is. Weighting every row by its probabilities shows
-the gap between the true groups. Assigning each row to its most probable group does not: it shows the same gap for a
-weak, a middle and a strong proxy.
+Often the data do not contain race, but its probability given the place. Here, weighting every row by its probabilities
+shows the gap between the true groups. Assigning each row to its most probable group does not: it shows the same gap for
+a weak, a medium and a strong proxy.
 """
 
 import matplotlib.pyplot as plt
@@ -28,6 +28,6 @@ figure, axes = plt.subplots(figsize=(7.2, 3.8))
 for shift, (name, values) in zip((-0.27, 0, 0.27), found.items(), strict=True):
     bars = axes.bar(np.arange(3) + shift, values, width=0.25, label=name)
     axes.bar_label(bars, fmt="%.2f", padding=2)
-axes.set_xticks(range(3), ["weak proxy", "middle", "strong proxy"])
+axes.set_xticks(range(3), ["weak proxy", "medium", "strong proxy"])
 axes.set(ylabel="Kolmogorov distance", ylim=(0, 0.5), title="The gap between two groups")
 axes.legend(ncols=3, loc="upper center", fontsize="small")

@@ -72,7 +72,7 @@ def audit(
         A dict holds the predictions of several models; each is compared with the first.
     sensitive_features : array-like, table or GroupProbabilities
         The group of each sample. A table holds several attributes. Rows with a missing group are left out and counted.
-        Where groups are not in the data, their probabilities: ``GroupProbabilities``.
+        If groups are not in the data, pass their probabilities as ``GroupProbabilities``.
     control_features : array-like or table, default=None
         Strata within which groups are compared.
     sample_weight : array-like of shape (n_samples,), default=None

@@ -162,7 +162,7 @@ def _check_in_memory(name: str, group: object, request: Request, *, in_memory: b
     """Raise a DataError for probabilities of groups that are out of core."""
     if isinstance(group, GroupProbabilities) and not in_memory:
         raise DataError(
-            f"{name} has more than {request.in_memory_rows:,} rows, and probabilities of groups are audited in memory",
+            f"{name} has more than {request.in_memory_rows:,} rows, and group probabilities are audited in memory",
             remedy="audit a random sample of the rows, or raise AuditOptions.in_memory_rows",
         )
 

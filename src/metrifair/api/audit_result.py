@@ -500,8 +500,9 @@ compute them.
     ) -> None:
         """Write evidence that others can verify: report, tables, figures, counts and a manifest.
 
-        The rows are counted by group, stratum, label and score, and the figures are those of the counts, so that
-        ``metrifair.evidence.verify`` can recompute them. Distances have brackets beyond 4,096 distinct scores.
+        The rows are counted by group, stratum, label and score. All figures are computed from the counts, so that
+        ``metrifair.evidence.verify`` can recompute them. With more than 4,096 distinct scores, each distance has a
+        lower and an upper bound.
 
         Parameters
         ----------
@@ -510,26 +511,27 @@ compute them.
         title : str, default=None
             Title of the report.
         about : dict of str, default=None
-            Metadata shown in the report, such as who made the audit and why. The manifest has it too.
+            Metadata shown in the report, such as who made the audit and why. The manifest contains it too.
         min_cell : int, default=1
             Minimum number of rows in a cell: a combination of groups, stratum and label. Groups with a smaller cell
-            count as missing, and so do further groups where a total would reveal the cell.
+            count as missing, and so do further groups if a total would reveal the cell. Counts of single scores can
+            still be of one row.
         score_digits : int, default=None
-            Number of digits to which scores are rounded before they are counted. By default every distinct score is
-            counted, up to 4,096 of them, so that a score of its own has a count of one row.
+            Number of decimal digits to which scores are rounded before they are counted. By default, every distinct
+            score is counted, up to 4,096 of them, so that a score that only one person has is a count of one row.
         crosswalks : str or sequence of str, default=()
-            Public schemes whose items are listed with the figures that answer them: "dpia", "ll144", "naic",
-            "nist-ai-rmf" or "pren-18283". They are no legal advice.
+            Public schemes whose items are listed with the figures for them: "dpia", "ll144", "naic", "nist-ai-rmf" or
+            "pren-18283". They are not legal advice.
         sign : str or path-like, default=None
             Private SSH key with which ``ssh-keygen`` signs the manifest.
         pdf : bool, default=True
-            Whether to print the report as PDF too, where Chromium or Google Chrome is installed.
+            Whether to write the report as PDF too, if Chromium or Google Chrome is installed.
 
         Raises
         ------
         DataError
-            If the rows of the audit are no longer in memory, counts cannot give the figures, or nothing can be written
-            there.
+            If the rows of the audit are no longer in memory, the figures cannot be computed from counts, or ``path``
+            cannot be written.
 
         Examples
         --------

@@ -53,19 +53,19 @@ _PRINTED_BY = rb"/(?:Creator|Producer) \([^)]*\)"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Verification:
-    """What a verification of evidence found; ``verify`` returns it.
+    """The result of verifying evidence; ``verify`` returns it.
 
     Parameters
     ----------
     checks : sequence of Check
-        Each thing that was verified, with its outcome.
+        The checks, each with its outcome.
 
     Examples
     --------
     >>> from metrifair.auditing.evidence import Check
     >>> Verification([Check("files", "agrees", {"files": 7}), Check("missing_file", "differs", {"name": "audit.json"})])
     1 of 2 checks found a difference.
-    agrees: 7 files have the sha256 of the manifest.
+    agrees: 7 files have the sha256 that the manifest lists.
     DIFFERS: audit.json is missing.
     """
 
@@ -73,7 +73,7 @@ class Verification:
 
     @property
     def agrees(self) -> bool | None:
-        """True if every check was made and agrees, False if one found a difference, None if one could not be made."""
+        """True if all checks agree, False if one found a difference, None if one could not be completed."""
         outcomes = {check.outcome for check in self.checks}
         return False if "differs" in outcomes else None if "unchecked" in outcomes else True
 
@@ -90,9 +90,9 @@ def verify(path: PathLike, *, data: PathLike | None = None, key: PathLike | None
     """Verify evidence that ``Audit.to_evidence`` or ``metrifair evidence`` wrote.
 
     Every file is compared with the manifest. Every figure is recomputed from the counts, with a relative tolerance of
-    1e-9, and the report, the tables and the README are compared with the figures. Without a signature this finds
-    accidents and careless changes: counts and files that were rewritten consistently are found only with ``data`` or
-    ``key``.
+    1e-9. The report, the tables and the README are generated again from the figures and compared. Without a signature,
+    this detects accidents and careless edits. Only ``data`` or ``key`` detects counts and files that were rewritten
+    consistently.
 
     Parameters
     ----------
@@ -101,12 +101,12 @@ def verify(path: PathLike, *, data: PathLike | None = None, key: PathLike | None
     data : str or path-like, default=None
         The audited file. Its sha256 is compared with the manifest, and its rows are counted again.
     key : str or path-like, default=None
-        The public key (.pub) of whoever should have signed the manifest.
+        The public key (.pub) of the expected signer of the manifest.
 
     Returns
     -------
     Verification
-        The checks; ``agrees`` is True, False, or None if a check could not be made.
+        The checks. ``agrees`` is True, False, or None if a check could not be completed.
 
     Raises
     ------
@@ -227,7 +227,9 @@ def _recounted(manifest: Manifest, data: PathLike) -> StateParts:
     """The counts of a file, by the columns and parameters of the manifest."""
     columns, parameters = manifest.provenance.columns, manifest.parameters
     if not columns.get("score"):
-        raise DataError("cannot be counted: this evidence is of rows in memory, and names no columns", argument="data")
+        raise DataError(
+            "cannot be counted again: this evidence is of rows in memory, and names no columns", argument="data"
+        )
     alone: dict[str, Any] = {role: next(iter(columns.get(role, ())), None) for role in ("label", "weight")}
     roles = Roles.named(
         score=columns["score"][0],

@@ -65,7 +65,7 @@ def write_evidence(
     ``counted_by`` are the parameters with which a file was counted, which an audit of counts does not know.
     """
     if audit.rows is None:
-        raise DataError("this audit was copied or read from a file, without its rows; write evidence where it is made")
+        raise DataError("this audit was copied or read from a file, without its rows; audit the rows again")
     check_integer("min_cell", min_cell, least=1)
     if score_digits is not None:
         check_integer("score_digits", score_digits, least=0)
@@ -103,7 +103,7 @@ def write_evidence(
 def released_counts(
     parts: StateParts, min_cell: int, score_digits: int | None
 ) -> tuple[StateParts, dict[str, list[Value]]]:
-    """The counts that are handed out, and the groups and strata that were suppressed for it, by column."""
+    """The counts that are released, and the groups and strata that were suppressed, by column."""
     return without_small_cells(parts if score_digits is None else with_rounded_scores(parts, score_digits), min_cell)
 
 

@@ -59,10 +59,10 @@ def frontier(
     ----------
     estimator : "auto", estimator, list or dict of estimators, or list of fitted models
         Estimator to use, with a parameter that trades accuracy for fairness. "auto" tries families that suit the data,
-        the best first, until the budget of ``SearchOptions`` is spent. Integers with at most 20 different values are
-        labels then, and text, dates and missing values in X are encoded. Several estimators are families on one
-        frontier. Each family varies its own parameter, and is named by the key of a dict or by its class. Fitted models
-        are only evaluated.
+        the most promising first, until the budget of ``SearchOptions`` is spent. "auto" treats integers with at most 20
+        distinct values as labels, and encodes text, dates and missing values in X. Several estimators are families on
+        one frontier. Each family varies its own parameter, and is named by the key of a dict or by its class. Fitted
+        models are only evaluated.
     X : table of shape (n, features)
         Features: an array, a data frame, or whatever the estimator takes.
     y : array of shape (n,)
@@ -246,8 +246,8 @@ class Frontier(PrintedPage, TradeOff):
         fold. A model that is no better than a constant predictor is selected only if no other model qualifies, with a
         warning. Among models that do not differ beyond noise, the one with the better ranking is selected.
 
-        With several families, the family is selected first, among those with a model that qualifies: the one with the
-        best utility on average over all unfairness limits. Its best model is then selected.
+        With several families, the family is selected first: among the families with a model within the limit, the one
+        with the best mean utility over all unfairness limits. Then its best model is selected.
 
         Parameters
         ----------

@@ -114,7 +114,7 @@ def selection_of(sample: AuditSample, request: Request) -> Selection | None:
     """Who is selected; None where nothing is decided."""
     if sample.problem.members is not None and not STANDARDS[request.standard or ""].imputed:
         raise DataError(
-            "does not permit imputed groups: it asks for the categories that people reported",
+            "does not permit imputed groups: it requires the categories that people reported",
             argument="standard",
             received=request.standard,
             remedy="pass the reported groups, or another standard",

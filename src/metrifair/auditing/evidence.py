@@ -74,7 +74,7 @@ def manifest_in(files: Files) -> Manifest:
     try:
         return msgspec.json.decode(files[MANIFEST], type=Manifest)
     except msgspec.DecodeError as error:
-        raise DataError(f"{MANIFEST} is not one that this metrifair can read: {error}") from None
+        raise DataError(f"this version of metrifair cannot read {MANIFEST}: {error}") from None
 
 
 def hashes_of(files: Files) -> dict[str, str]:
@@ -94,7 +94,7 @@ def write_files(path: Path, files: Files) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
-            raise DataError(f"{path} has files in it, which would mix with the evidence; name a new folder")
+            raise DataError(f"{path} contains files, which would mix with the evidence; name a new folder")
         for folder in {(path / name).parent for name in files}:
             folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -115,7 +115,7 @@ def read_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]
             _check_size(sum(entry.file_size for entry in entries))
             if len({entry.filename for entry in entries}) < len(entries):
-                raise DataError(f"{place} holds two files of one name")
+                raise DataError(f"{place} contains two files with the same name")
             return {entry.filename: archive.read(entry) for entry in entries}
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise DataError(f"cannot read {place}: {reason_of(error)}; name a folder or .zip file of evidence") from None
@@ -123,7 +123,7 @@ def read_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
 
 def _check_size(size: int) -> None:
     if size > _MOST_BYTES:
-        raise DataError(f"the files have {size:,} bytes, and evidence has at most {_MOST_BYTES:,}")
+        raise DataError(f"the files have {size:,} bytes; evidence may have at most {_MOST_BYTES:,}")
 
 
 def different_values(published: Any, recomputed: Any, at: str = "") -> Iterator[str]:

@@ -300,7 +300,7 @@ def training_note(decisions: Sequence[Decisions], dimension: int, confidence: fl
 
 
 def release_notes(suppressed: Mapping[str, Sequence[Value]], min_cell: int, score_digits: int | None) -> list[Note]:
-    """How counts that are handed out differ from those of the rows."""
+    """How released counts differ from those of the rows."""
     found = [
         Note("suppressed_groups", {"column": column, "groups": list(values), "min_cell": min_cell})
         for column, values in suppressed.items()

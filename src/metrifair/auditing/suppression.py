@@ -1,4 +1,4 @@
-"""Counts that can be handed out: without small cells, which no total gives away, and with rounded scores.
+"""Counts that can be released: without small cells, which no total reveals, and with rounded scores.
 
 A cell is a combination of groups, strata and label. All rows of a suppressed group move to the cells of rows with a
 missing group; all rows of a suppressed stratum are withheld. What is released are sums of cells. Every sum with a
@@ -84,9 +84,9 @@ def suppressed_values(sizes: Mapping[Cell, int], shape: Shape, min_cell: int) ->
         left = sum(key[0] == at for key in totals) - len(suppressed[columns[at]])
         if not candidates or left < (_FEWEST_GROUPS if at < groups else 1):
             raise DataError(
-                f"{min_cell} leaves too few groups or strata of {columns[at]!r}: their other cells have fewer rows",
+                f"{min_cell} leaves too few groups or strata of {columns[at]!r}: the others have smaller cells",
                 argument="min_cell",
-                remedy="name fewer columns, make their values coarser, or use a smaller number",
+                remedy="use fewer columns, merge small groups, or use a smaller minimum",
             )
     return suppressed
 

@@ -134,7 +134,7 @@ def probabilities_asked(asked: dict[str, Any]) -> _Proxy:
             raise click.UsageError("Missing option '--group', or '--group-probabilities'.")
         return _Proxy()
     if asked["group"]:
-        raise click.UsageError("--group and --group-probabilities are audited one at a time; leave one of them out")
+        raise click.UsageError("--group and --group-probabilities cannot be combined; use one of them")
     from metrifair.problem.proxies import GroupProbabilities, proxy_columns
 
     attribute, columns = given

@@ -53,15 +53,15 @@ class ColumnFacts:
         return f"the name contains “{self.word}”" if self.role else ""
 
 
-@click.command(short_help="Show the columns of a file, and the roles they could have.")
+@click.command(short_help="List the columns of a file and suggest roles for them.")
 @click.argument("file")
 @command_options("columns")
 @READING
 def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) -> None:
-    """Show the columns of FILE with their types, missing values and values, and suggest a role for each.
+    """List the columns of FILE with their types, missing values and number of distinct values, and suggest roles.
 
-    FILE is csv, tsv, parquet, arrow, ndjson or Excel. The suggestions are from names and values alone. No other command
-    uses them: name the columns with --score, --label, --group, --id and --weight.
+    FILE is csv, tsv, parquet, arrow, ndjson or Excel. The suggestions use only names and values, and can be wrong. No
+    other command uses them: name the columns with --score, --label, --group, --id and --weight.
 
     \b
     Example:
@@ -85,7 +85,7 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
         write_json(content, json_to)
     out = console(stderr=json_to == STANDARD_OUTPUT)
     say(out, f"{len(table):,} rows, {len(facts):,} columns.")
-    headings = ["column", "type", "missing", "different", "suggested role", "because"]
+    headings = ["column", "type", "missing", "distinct", "suggested role", "because"]
     rows = [[one.name, one.kind, f"{one.missing:,}", f"{one.distinct:,}", one.role or "", one.reason] for one in facts]
     show_table(out, headings, rows, left=2)
     say(out, *(f"Note: {note}" for note in notes))

@@ -46,8 +46,9 @@ def evidence_command(
 ) -> None:
     """Audit the scores in FILE and write evidence: report, tables, all figures, counts and a manifest.
 
-    FILE is a file as for audit, of any size. It is counted by group, stratum, label and score. The figures are those of
-    the counts, so that metrifair verify can recompute them. No other column of FILE is in the evidence.
+    FILE is a file as for audit, of any size. The command counts its rows by group, stratum, label and score. All
+    figures are computed from these counts, so that metrifair verify can recompute them. The evidence contains no other
+    column.
 
     \b
     Example:
@@ -55,7 +56,7 @@ def evidence_command(
     """
     options.check_paths([file], [out])
     if not matching(file):
-        raise DataError("evidence names its input by sha256, so FILE must be a file or a pattern of files")
+        raise DataError("evidence records the sha256 of its input, so FILE must be a file or a pattern of files")
     named = {name: asked.pop(name) for name in ("score", "group", "label", "control", "weight")}
     check_columns(file, reading, **named)
     from metrifair.api.evidence_writer import write_evidence
@@ -87,7 +88,7 @@ def evidence_command(
     say(screen, f"Evidence: {out}")
 
 
-@click.command(short_help="Verify evidence that somebody wrote.")
+@click.command(short_help="Verify the figures and files of evidence.")
 @click.argument("evidence")
 @options.command_options("verify")
 @click.pass_context
@@ -96,10 +97,10 @@ def verify_command(
 ) -> None:
     """Verify EVIDENCE, a folder or .zip file of metrifair evidence: recompute every figure and compare every file.
 
-    Without a signature, this finds accidents and careless changes. Counts and files that were rewritten consistently
-    are found only with --data or --verify-key.
+    Without a signature, this detects accidents and careless edits. Only --data or --verify-key detects counts and files
+    that were rewritten consistently.
 
-    The exit code is 0 if everything agrees, 1 if something differs, and 2 if something could not be checked.
+    The exit code is 0 if all checks agree, 1 if a check found a difference, and 2 if a check could not be completed.
 
     \b
     Example:
@@ -121,7 +122,7 @@ def verify_command(
 @click.command(short_help="Plan how many rows an audit needs.")
 @options.command_options("plan")
 def plan_command(*, gap: float | None, rows: tuple[int, ...], ratio: float, json_to: Path | None, **asked: Any) -> None:
-    """Print the rows of two groups that show a gap of --gap, or the smallest gap that --rows of two groups show.
+    """Print how many rows of two groups detect a gap of --gap, or the smallest gap that --rows of two groups detect.
 
     \b
     Examples:
@@ -133,7 +134,7 @@ def plan_command(*, gap: float | None, rows: tuple[int, ...], ratio: float, json
     from metrifair.wording.evidence import plan_text
 
     if (gap is None) == (len(rows) == 0) or len(rows) not in (0, 2):
-        raise click.UsageError("plan takes either --gap, or --rows twice, once for each group")
+        raise click.UsageError("pass either --gap, or --rows twice, once for each group")
     if gap is None:
         gap = detectable_gap(*rows, **asked)
     else:

@@ -7,14 +7,15 @@ import click
 from metrifair.cli.options import command_options
 
 
-@click.command(short_help="Audit and train in a page of your browser, without code.")
+@click.command(short_help="Audit and train on a page in your browser, without code.")
 @click.argument("file", required=False)
 @command_options("studio")
 def studio_command(*, file: str | None, no_browser: bool) -> None:
     """Open a page in your browser with five steps: look, audit, train, choose, take away.
 
-    The page is on this machine only, and nothing is sent anywhere. Each step runs a command of metrifair and shows it.
-    FILE is csv, tsv, parquet, arrow, ndjson or Excel. Without FILE, choose a file in the page. Stop with Ctrl-C.
+    Only this machine can open the page, and the studio sends nothing to other machines. Each step runs commands of
+    metrifair and shows them. FILE is csv, tsv, parquet, arrow, ndjson or Excel. Without FILE, choose a file on the
+    page. Stop the studio with Ctrl-C.
 
     \b
     Example:

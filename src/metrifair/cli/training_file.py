@@ -181,7 +181,7 @@ class TrainingFile:
         encoder = self.encoder(self.data.rows) if encoder is None else encoder
         if automatic and not has_lightgbm():
             warned.notes.append(
-                'LightGBM is not installed: no trees and no stack were tried. Install "metrifair[boosting]".'
+                'LightGBM is not installed, so trees and stacks were not tried. Install "metrifair[boosting]".'
             )
         repeated = () if front.source is None else self.repeat_texts(front.source.test_part(self.data.rows))
         texts = (*front.view().notes, *repeated, *self.notes, *warned.notes, *warned.unfinished)

@@ -33,24 +33,25 @@ def rows_needed(
     confidence: float = 0.95,
     comparisons: int = 1,
 ) -> tuple[int, int]:
-    """How many rows of each of two groups show a gap with a given probability.
+    """How many rows of each of two groups detect a gap with a given probability.
 
     Parameters
     ----------
     gap : float
-        The gap in the population: between two rates, or the Kolmogorov distance between two score distributions.
+        The true gap in the population: the difference between two rates, or the Kolmogorov distance between two score
+        distributions.
     metric : {"rate", "kolmogorov"}, default="rate"
-        What is compared: rates of decisions, or scores.
+        What is compared: rates of decisions, or score distributions.
     rate : float, default=0.5
-        Mean of both rates; 0.5 needs the most rows. Scores do not use it.
+        Mean of both rates. 0.5 needs the most rows. Ignored for scores.
     ratio : float, default=1.0
         Rows of the larger group for each row of the smaller one.
     power : float, default=0.8
-        Probability that the gap is found statistically significant.
+        Probability that the test of the gap is statistically significant.
     confidence : float, default=0.95
         Confidence level of the audit.
     comparisons : int, default=1
-        Number of comparisons for which the audit adjusts its level (Bonferroni).
+        Number of comparisons for which the audit adjusts its significance level (Bonferroni).
 
     Returns
     -------
@@ -76,7 +77,7 @@ def rows_needed(
     while plan.power_at(gap, high, ratio * high) < power:
         low, high = high, 2 * high
         if high > _MOST_ROWS:
-            raise DataError("is too small for any number of rows", argument="gap", received=gap)
+            raise DataError("is too small to be detected with any number of rows", argument="gap", received=gap)
     while high - low > 1:
         middle = (low + high) // 2
         enough = plan.power_at(gap, middle, ratio * middle) >= power
@@ -94,7 +95,7 @@ def detectable_gap(
     confidence: float = 0.95,
     comparisons: int = 1,
 ) -> float | None:
-    """The smallest gap that rows of two groups show with a given probability.
+    """The smallest gap that rows of two groups detect with a given probability.
 
     Parameters
     ----------
@@ -103,20 +104,20 @@ def detectable_gap(
     other_rows : int
         Rows of the other group.
     metric : {"rate", "kolmogorov"}, default="rate"
-        What is compared: rates of decisions, or scores.
+        What is compared: rates of decisions, or score distributions.
     rate : float, default=0.5
-        Mean of both rates; 0.5 needs the most rows. Scores do not use it.
+        Mean of both rates. 0.5 needs the most rows. Ignored for scores.
     power : float, default=0.8
-        Probability that the gap is found statistically significant.
+        Probability that the test of the gap is statistically significant.
     confidence : float, default=0.95
         Confidence level of the audit.
     comparisons : int, default=1
-        Number of comparisons for which the audit adjusts its level (Bonferroni).
+        Number of comparisons for which the audit adjusts its significance level (Bonferroni).
 
     Returns
     -------
     float or None
-        The gap; None where no gap is found with this probability.
+        The gap; None if the rows are too few to detect any gap with this probability.
 
     Raises
     ------

@@ -255,7 +255,7 @@ def check_labels(probabilities: RowProbabilities, criteria: Sequence[Criterion])
     looks = [one for one in criteria if one.needs_labels or one.score == "loss" or callable(one.score)]
     if looks and probabilities.labels is None:
         raise DataError(
-            f"{looks[0].name} looks at labels, which {probabilities.name} has no regard to",
+            f"{looks[0].name} uses labels, which needs a further assumption about {probabilities.name}",
             remedy=[
                 Remedy("with_labels", "included", " if the probabilities are P(group | inputs, label)"),
                 Remedy(

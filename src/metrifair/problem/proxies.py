@@ -30,31 +30,33 @@ class GroupProbabilities:
     """Probabilities of groups that are not in the data, such as P(race | surname, place).
 
     Pass it as ``sensitive_features`` to ``unfairness`` and ``audit``, or as ``group`` to ``audit_file`` and
-    ``audit_table``. Each row counts for every group in proportion to its probability. Figures are those of the groups
-    if score and group are independent given the inputs of the probabilities; every headline states this assumption.
+    ``audit_table``. Each row counts for every group in proportion to its probability. The figures are valid for the
+    true groups only if score and group are independent given the inputs of the probabilities. Reports state this
+    assumption with the headline.
 
     Parameters
     ----------
     table : array-like of shape (n_samples, n_groups), data frame or dict of columns
-        One column per group, named after it. Rows sum to 1. A row of missing values has a missing group. For
-        ``audit_file`` and ``audit_table``: the names of the columns, as a list or as a dict by group.
+        One column per group, named after it. The probabilities of a row must sum to 1. A row of missing values has a
+        missing group. For ``audit_file`` and ``audit_table``: the names of the columns, as a list or as a dict by
+        group.
     attribute : str
         Name of the protected attribute.
     source : str, default=None
-        Where the probabilities come from, such as "BISG", for reports.
+        Source of the probabilities, such as "BISG". Reports show it.
     known_groups : array-like of shape (n_samples,) or str, default=None
         The true groups of a random sample of the rows, missing elsewhere. They correct the estimates and show whether
         the probabilities are calibrated. For files and tables: the name of the column.
     cells : array-like of shape (n_samples,) or str, default=None
-        The inputs of the probabilities as one column, such as the tract. They bound selection rates without the
+        The inputs of the probabilities as one column, such as the census tract. They bound selection rates without the
         assumption. For files and tables: the name of the column.
     confusion : array-like of shape (n_groups, n_groups), default=None
-        P(observed group | true group), one row per true group, for observed groups that can be wrong. The table then
-        holds the observed groups as 0 and 1.
+        P(observed group | true group), one row per true group, for observed groups that can be wrong. ``table`` then
+        contains the observed groups as 0 and 1.
     with_labels : {"included", "independent"}, default=None
-        Permits figures that look at labels. "included": the probabilities are given the label too, P(group | inputs,
-        label). "independent": you assume that score and label together are independent of the group given the inputs.
-        By default such figures are left out.
+        Assumption under which figures that use labels are computed. "included": the probabilities are P(group |
+        inputs, label). "independent": score and label together are independent of the group given the inputs. By
+        default, such figures are omitted.
 
     Examples
     --------
@@ -89,7 +91,7 @@ class GroupProbabilities:
             check_known("with_labels", with_labels, ("included", "independent"))
         if known_groups is not None and confusion is not None:
             raise DataError(
-                "correct the same figures", argument=("known_groups", "confusion"), remedy="pass one of them"
+                "correct the same figures", argument=("known_groups", "confusion"), remedy="pass only one of them"
             )
         given = table, attribute, source, known_groups, cells, confusion, with_labels
         for name, value in zip(self.__dataclass_fields__, given, strict=True):
@@ -100,7 +102,7 @@ class GroupProbabilities:
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise DataError(
-            f"holds probabilities of {self.attribute}, which are not taken here",
+            f"are probabilities of {self.attribute}, which this function does not accept",
             argument="sensitive_features",
             remedy="pass them to unfairness, audit, audit_file or audit_table, or pass the group of each row",
         )
@@ -167,7 +169,7 @@ def row_probabilities(given: GroupProbabilities) -> RowProbabilities:
     if given.confusion is not None:
         if not np.isin(values[known], (0.0, 1.0)).all():
             raise DataError(
-                "goes with observed groups, a table of 0 and 1, and this one holds probabilities", argument="confusion"
+                "needs a table of observed groups (0 and 1), and this table has other values", argument="confusion"
             )
         inverse = _inverse(given.confusion, len(groups))
     return RowProbabilities(
@@ -195,7 +197,7 @@ def probability_columns(given: GroupProbabilities) -> dict[str, str]:
         raise DataError(
             "must name columns of the file or table",
             argument="group",
-            remedy="GroupProbabilities(['p_white', 'p_black'], attribute='race') names the columns",
+            remedy="name them, as in GroupProbabilities(['p_white', 'p_black'], attribute='race')",
         )
     return {str(group): name for group, name in names.items()}
 
@@ -238,15 +240,15 @@ def _inverse(confusion: Any, groups: int) -> Floats:
     rows_sum = matrix.shape == (groups, groups) and np.allclose(matrix.sum(1), 1, rtol=0, atol=_ROUNDING)
     if not rows_sum or not (matrix >= 0).all():
         raise DataError(
-            f"must hold P(observed group | true group): {groups} rows of {groups} probabilities with a sum of 1",
+            f"must contain P(observed group | true group): {groups} rows of {groups} probabilities with a sum of 1",
             argument="confusion",
             received=matrix.tolist(),
         )
     condition = float(np.linalg.cond(matrix))
     if not condition <= _LARGEST_CONDITION:
         raise DataError(
-            f"has condition number {condition:.3g}, beyond {_LARGEST_CONDITION:g}: observed groups say too little "
-            "about the true ones to correct figures",
+            f"has condition number {condition:.3g}, above {_LARGEST_CONDITION:g}: the observed groups are too "
+            "unreliable to correct figures",
             argument="confusion",
             remedy="merge groups that are often confused",
         )

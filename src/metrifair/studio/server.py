@@ -69,11 +69,11 @@ class Guard:
         opened = request.url.path == "/" and self._is_token(request.query_params.get("token"))
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if host not in self.hosts or (origin or f"http://{host}") != f"http://{host}":
-            await _refusal("This address belongs to metrifair studio on another page.")(scope, receive, send)
+            await _refusal("metrifair studio accepts requests from its own page only.")(scope, receive, send)
         elif request.method not in ("GET", "HEAD") and origin is None:
-            await _refusal("Only the page of metrifair studio can change something.")(scope, receive, send)
+            await _refusal("Only the page of metrifair studio can change its state.")(scope, receive, send)
         elif not opened and not self._is_token(request.cookies.get(self.cookie)):
-            text = "Open the whole address that metrifair studio printed; it ends in a token."
+            text = "Open the complete address that metrifair studio printed. It ends with a token."
             await _refusal(text)(scope, receive, send)
         else:
             cookie = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/" if opened else None
@@ -236,7 +236,7 @@ def serve(file: str | None, say: Callable[[str], None], *, browser: bool) -> Non
     """
     table = None if file is None else Table(Path(file).absolute(), file)
     if table is not None and not table.path.is_file():
-        raise DataError(f"there is no file {file}")
+        raise DataError(f"there is no file {file}; name a file, or start metrifair studio without one")
     token = secrets.token_urlsafe(32)
     # Stopped by another program, the folder is removed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -27,7 +27,7 @@ _CLASSES = 20  # a label with more different numbers is a number to predict, as 
 FILES = {
     "audit": {"report.html": "Report, one page", "audit.json": "All figures of the audit"},
     "pdf": {"report.pdf": "Report as PDF"},
-    "evidence": {"evidence.zip": "Report, tables, figures, counts and manifest, which metrifair verify checks"},
+    "evidence": {"evidence.zip": "Report, tables, figures, counts (also of small cells) and manifest"},
     "compare": {"changes.html": "Comparison, one page", "changes.json": "All figures of the comparison"},
     "train": {"frontier.html": "Trade-off, one page", "frontier.json": "All figures of the trade-off"},
     "choose": {
@@ -124,7 +124,10 @@ class Session:
                 size += len(part)
                 if size > MOST_BYTES:
                     shutil.rmtree(folder)
-                    raise Refused(f"The file is larger than {MOST_BYTES / 2**20:,.0f} MB; start metrifair studio FILE.")
+                    raise Refused(
+                        f"The file is larger than {MOST_BYTES / 2**20:,.0f} MB. Name it on the command line: metrifair "
+                        "studio FILE."
+                    )
                 file.write(part)
         if second:
             self.second = Table(path, shown)
@@ -148,7 +151,7 @@ class Session:
         await self._run(commands.columns_command(table, reading), folder, _SECONDS)
         columns = json.loads((folder / "columns.json").read_text(encoding="utf-8"))
         if (count := len(columns["columns"])) > MOST_COLUMNS:
-            raise Refused(f"The file has {count:,} columns; the studio takes up to {MOST_COLUMNS:,}.")
+            raise Refused(f"The file has {count:,} columns; the studio accepts up to {MOST_COLUMNS:,}.")
         self.columns = columns
 
     def confirm(self, roles: Choices) -> None:
@@ -185,7 +188,7 @@ class Session:
 
     async def _audit(self, table: Table, choices: Choices) -> None:
         if not choices.get("score"):
-            raise Refused("Choose a score column in Look to audit, or train a model.")
+            raise Refused("An audit needs a score column. Choose one in Look, or train a model.")
         if choices.get("threshold"):
             _number(choices["threshold"], "The threshold", above=-1e6)
         asked = commands.audit_command(table, choices, "--html=report.html", "--json=audit.json")
@@ -234,12 +237,12 @@ class Session:
             self.rounds[-1]["seconds"] = round(time.monotonic() - began, 1)
         if not self.rounds:
             raise Refused(
-                "No round of training finished in time. Finished models are kept: train again with more time."
+                "No round of training finished in time. Finished models are stored. Train again with a larger budget."
             )
 
     async def _choose(self, table: Table, choices: Choices) -> None:
         if "train" not in self.done:
-            raise Refused("Train first.")
+            raise Refused("Train models first.")
         _number(choices.get("max_unfairness"), "The unfairness limit")
         asked = {**choices, **self.choices["train"], **self.choices["choose"], **self._last_round()}
         score = "prediction" if self._predicts_number(choices) else "probability"
@@ -253,10 +256,11 @@ class Session:
     def _check_label(self, choices: Choices) -> None:
         label = self._column(choices.get("label"))
         if label is None:
-            raise Refused("Choose a label column in Look: the column that the model predicts.")
+            raise Refused("Training needs a label column, which the model predicts. Choose one in Look.")
         if label["distinct"] != 2 and not self._predicts_number(choices):
             raise Refused(
-                f"The label has {label['distinct']:,} values; the studio trains labels with two values, or numbers."
+                f"The label has {label['distinct']:,} values. The studio trains models for labels with two values, or "
+                f"for numbers with more than {_CLASSES} values."
             )
 
     def _predicts_number(self, choices: Choices) -> bool:
@@ -311,7 +315,7 @@ class Session:
         except _TimeIsUp:
             self.failed[step] = f"The step took longer than its limit of {_SECONDS / 60:.0f} minutes."
         except asyncio.CancelledError:
-            self.failed[step] = "Canceled. Finished models are kept." if step == "train" else "Canceled."
+            self.failed[step] = "Canceled. Finished models are stored." if step == "train" else "Canceled."
         except Exception:
             self.failed[step] = _FAULT
         finally:

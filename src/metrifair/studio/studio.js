@@ -22,7 +22,7 @@ async function send(step, path, options) {
     if (!answer.ok) showFailure(step, (await answer.json()).error);
     return answer.ok;
   } catch {
-    showStatus("The studio does not answer. Start metrifair studio again, and open the address that it prints.");
+    showStatus("The studio does not respond. Start metrifair studio again and open the address that it prints.");
     return false;
   }
 }
@@ -81,7 +81,7 @@ function showColumns({ rows, columns, head, notes }) {
   byId("notes").replaceChildren(...notes.map((text) => make("li", { textContent: text })));
   const values = (column) => column.low === null ? column.values.slice(0, 6).map(([value]) => value).join(", ") : `${column.low} to ${column.high}`;
   const missing = ({ missing }) => missing ? `${missing.toLocaleString("en")} (${(100 * missing / rows).toFixed(1)}%)` : "none";
-  fill(byId("columns"), ["column", "type", "missing", "different values", "values"],
+  fill(byId("columns"), ["column", "type", "missing", "distinct values", "values"],
     columns.map((column) => [column.name, column.kind, missing(column), column.distinct.toLocaleString("en"), values(column)]));
   fill(byId("head"), columns.map((column) => column.name), head);
   showRoles(columns);
@@ -96,7 +96,7 @@ function showRoles(columns) {
     byId(`${role}-why`).textContent = guess ? `Suggested: ${guess.name}, because ${guess.reason}.` : "Nothing suggested.";
   }
   showBoxes("group", columns, ["group"], "suggested, because");
-  showBoxes("ignore", columns, ["score", "decision"], "suggested as the result of another model, because");
+  showBoxes("ignore", columns, ["score", "decision"], "suggested as an output of another model, because");
   restore(byId("roles-form"), state.choices.roles);
   showValues();
   restore(byId("roles-form"), state.choices.roles);
@@ -147,7 +147,7 @@ function showResult(place) {
   if (place.dataset.shown === address) return;
   place.dataset.shown = address;
   const title = place.dataset.title;
-  const link = make("a", { href: address, target: "_blank", rel: "noopener", textContent: "Open in a tab of its own" });
+  const link = make("a", { href: address, target: "_blank", rel: "noopener", textContent: "Open in a new tab" });
   place.replaceChildren(...(address ? [make("p", {}, title, link), make("iframe", { src: address, title })] : []));
 }
 
@@ -163,7 +163,7 @@ function copied(title, text) {
 }
 
 function showTakeAway() {
-  const titles = { audit: "Audit", pdf: "Printed report", evidence: "Evidence", compare: "Comparison", train: "Trade-off", choose: "Chosen model" };
+  const titles = { audit: "Audit", pdf: "Report as PDF", evidence: "Evidence", compare: "Comparison", train: "Trade-off", choose: "Chosen model" };
   const steps = Object.keys(titles).filter((step) => state.done[step]);
   const shown = steps.map((step) => `${step}${state.done[step].number}`).join();
   byId("nothing").hidden = steps.length > 0;
@@ -181,8 +181,8 @@ function showTakeAway() {
       button.onclick = () => run(name);
       card.append(make("p", {}, button));
     }
-    card.append(...copied("The commands that do the same", commands.join("\n")));
-    if (python) card.append(...copied(step === "train" || step === "choose" ? "Python that uses the model" : "The Python that does the same", python));
+    card.append(...copied("Commands that compute the same results", commands.join("\n")));
+    if (python) card.append(...copied(step === "train" || step === "choose" ? "Python code that uses the model" : "Python code that computes the same results", python));
     return card;
   }));
 }
@@ -272,4 +272,4 @@ history.replaceState(null, "", location.pathname + location.hash); // the token 
 showHash();
 const events = new EventSource("events");
 events.onmessage = refresh;
-events.onerror = () => showStatus("The studio does not answer. If you stopped it, start metrifair studio again.");
+events.onerror = () => showStatus("The studio does not respond. If you stopped it, start metrifair studio again.");

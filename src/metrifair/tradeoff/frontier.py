@@ -89,7 +89,7 @@ class FrontierRequest:
         if isinstance(self.estimator, str) and self.estimator == AUTO:
             return asked._with_portfolio()
         if self.search.families is not None:
-            problem = "names families of frontier('auto', ...); leave it out with estimators"
+            problem = "applies to frontier('auto', ...) only; omit it if you pass estimators"
             raise DataError(problem, argument="families", received=self.search.families)
         return asked
 
@@ -97,7 +97,7 @@ class FrontierRequest:
         """The same request with the families that suit the data as estimators."""
         for name, given in {"parameter": self.parameter, "devices": self.search.devices}.items():
             if given is not None:
-                raise DataError("must be left out with 'auto'", argument=name, received=given)
+                raise DataError("must be omitted with 'auto'", argument=name, received=given)
         classes = len(classes_in("y", levels("y", one_column("y", self.y))))
         data = self.data([FairClassifier() if classes else FairRegressor()])
         portfolio = Portfolio(

@@ -155,8 +155,8 @@ class DataSet:
             clusters = self.problem.clusters[rows]
             drawn = cluster_share(share, clusters, kinds, seed)
             if drawn.all() or not drawn.any():
-                problem = f"hold {len(np.unique(clusters)):,} clusters, too few to hold out {share:.0%} of them"
-                raise TooFewSamples(problem, argument="clusters", remedy="use smaller clusters, or leave clusters out")
+                problem = f"have {len(np.unique(clusters)):,} distinct values, too few to hold out {share:.0%} of them"
+                raise TooFewSamples(problem, argument="clusters", remedy="use smaller clusters, or omit clusters")
             return rows[~drawn], rows[drawn]
         counts = np.bincount(kinds)
         usual = np.where(counts[kinds] > 1, kinds, counts.argmax())  # one row of a kind cannot be in both

@@ -424,16 +424,16 @@ class SearchOptions:
         that many times longer. None uses 5 folds where ``test`` is None, the smallest group that is compared would
         have fewer than 200 test rows, and there are at most 20,000 rows in all; otherwise a share of the rows.
     clusters : array of shape (n,), default=None
-        The cluster of each row, such as a person. Rows of one cluster stay together in every split and
-        fold. A missing value is a cluster of its own. None splits rows one by one.
+        The cluster of each row, such as a person. Rows of one cluster stay together in every split and fold. A row with
+        a missing value is a separate cluster. None treats all rows as independent.
     budget : float, default=None
         Seconds after which no further family is started. The first family is always trained, and a family that has
-        been started is finished. None: for "auto" 15 seconds, or 60 with more than 20,000 rows; otherwise no limit.
+        been started is finished. None sets no limit, except for "auto": 15 seconds, or 60 with more than 20,000 rows.
     families : list of str, default=None
-        Names of the families that "auto" tries, in this order and without a budget. ``list(front.parameters)`` names
-        those of an earlier frontier, so that the same ``random_state`` repeats it.
+        Names of the families that "auto" tries, in this order and without a budget. To repeat an earlier frontier, pass
+        its ``list(front.parameters)`` and the same ``random_state``. None tries all families that suit the data.
     needs_group : bool, default=False
-        Whether prediction needs the group: True lets "auto" also try families that need it.
+        Whether prediction needs the group. True allows "auto" to try families that need it.
     tolerances : list of float, default=None
         Values of ``tolerance``, for the families that have this parameter. None uses 21 values from 0 to 1.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
@@ -511,7 +511,7 @@ class SearchOptions:
         if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
             raise DataError("must be None or a list of names", argument="families", received=names)
         if self.budget is not None:
-            problem = "must be left out with families, all of which are trained"
+            problem = "must be omitted with families, because all of them are trained"
             raise DataError(problem, argument="budget", received=self.budget)
 
     @property

@@ -22,52 +22,54 @@ _MOST_LISTED = 5  # figures of a check
 
 _CONTENT = {
     PAGE: "The report. Open it in any browser; it needs no network.",
-    PRINT: "The same report, printed.",
+    PRINT: "The same report as PDF.",
     "tables/": "Findings, rates and figures by group as csv files.",
     AUDIT: "All figures, as JSON.",
-    COUNTS: "Counts by group, stratum, label and score, from which all figures were computed.",
+    COUNTS: "Counts by group, stratum, label and score. All figures are computed from them.",
     MANIFEST: "The sha256 of every file and of the inputs, the command, all parameters, versions and time.",
-    SIGNATURE: "Who signed the manifest, if anyone did: a signature by ssh-keygen.",
+    SIGNATURE: "The signature of the manifest by ssh-keygen, if it was signed.",
 }
 
 _TEMPLATES: Mapping[str, Mapping[str, str]] = {
-    "files": {"agrees": "{files} files have the sha256 of the manifest."},
+    "files": {"agrees": "{files} files have the sha256 that the manifest lists."},
     "missing_file": {"differs": "{name} is missing."},
     "unlisted_file": {"differs": "{name} is not in the manifest."},
-    "changed_file": {"differs": "{name} does not have the sha256 of the manifest."},
+    "changed_file": {"differs": "{name} does not have the sha256 that the manifest lists."},
     "provenance": {
-        "agrees": "The manifest and audit.json name the same inputs, command, seed, versions and time.",
+        "agrees": "The manifest and audit.json state the same inputs, command, seed, versions and time.",
         "differs": "The manifest and audit.json differ in {places}.",
     },
     "figures": {
-        "agrees": "{figures} figures of audit.json were recomputed from counts.state (relative tolerance {tolerance}).",
-        "differs": "audit.json differs from what counts.state gives in {count} places: {places}.",
+        "agrees": "{figures} figures of audit.json equal those recomputed from counts.state (relative tolerance "
+        "{tolerance}).",
+        "differs": "audit.json differs from the figures recomputed from counts.state in {count} places: {places}.",
     },
     "unusable": {"differs": "The figures cannot be recomputed from these files: {problem}"},
     "page": {
-        "agrees": "{name} is the same, written again from audit.json and the manifest.",
-        "differs": "{name} is not what audit.json and the manifest give. It first differs in line {line}: {text}",
-        "unchecked": "{name} was written by metrifair {theirs}. Verify it with that version; this one is {ours}.",
+        "agrees": "{name} equals the file generated again from audit.json and the manifest.",
+        "differs": "{name} differs from the file generated again from audit.json and the manifest. The first "
+        "difference is in line {line}: {text}",
+        "unchecked": "{name} was written by metrifair {theirs}. Verify it with that version; this version is {ours}.",
     },
     "print": {
-        "agrees": "report.pdf is a print of report.html.",
-        "differs": "report.pdf is not a print of report.html.",
+        "agrees": "report.pdf equals report.html printed again.",
+        "differs": "report.pdf differs from report.html printed again.",
         "unchecked": "report.pdf was printed by another browser or system, so it cannot be compared.",
     },
     "browser": {"unchecked": "report.pdf cannot be compared without Chromium or Google Chrome."},
     "data": {
-        "agrees": "{name} has the sha256 of the manifest.",
-        "differs": "{name} is not an input of the manifest. Its sha256 is {sha256}.",
+        "agrees": "{name} has the sha256 that the manifest lists.",
+        "differs": "{name} does not have the sha256 of an input in the manifest. Its sha256 is {sha256}.",
     },
     "recount": {
         "agrees": "The {rows:,} rows of {name} give the counts of counts.state.",
-        "differs": "{name} has {rows:,} rows and {left_out:,} excluded, in place of {their_rows:,} and "
+        "differs": "{name} has {rows:,} rows and {left_out:,} excluded rows; the evidence has {their_rows:,} and "
         "{their_left_out:,}. {cells} of {their_cells} cells (groups, strata and label) have other counts.",
     },
     "signature": {
         "agrees": "The manifest is signed by the key in {name}.",
         "differs": "The manifest is not signed by the key in {name}.",
-        "unchecked": "The manifest is signed; pass the public key of the signer to check by whom.",
+        "unchecked": "The manifest is signed. Pass the public key of the expected signer to verify the signature.",
     },
     "suppressed": {"withheld": "Cannot be recomputed: figures of {column} {values}."},
 }
@@ -94,27 +96,27 @@ def verdict_text(checks: Sequence[Check]) -> str:
     """The result of all checks in one sentence.
 
     >>> verdict_text([Check("print", "unchecked"), Check("provenance", "agrees")])
-    'Nothing differs, but 1 of 2 checks could not be made.'
+    'No check found a difference, but 1 of 2 checks could not be completed.'
     """
     made = [check for check in checks if check.outcome != "withheld"]
     differs, unchecked = (sum(check.outcome == one for check in made) for one in ("differs", "unchecked"))
     if differs:
         return f"{differs} of {len(made)} checks found a difference."
     if unchecked:
-        return f"Nothing differs, but {unchecked} of {len(made)} checks could not be made."
+        return f"No check found a difference, but {unchecked} of {len(made)} checks could not be completed."
     return f"The evidence agrees in all {len(made)} checks."
 
 
 def plan_text(gap: float | None, rows: Sequence[int], power: float) -> str:
-    """How many rows show which gap.
+    """How many rows detect which gap.
 
     >>> plan_text(0.1, (412, 824), 0.8)
-    'With 412 and 824 rows, a gap of 10.0 points is found with a probability of 80%.'
+    'With 412 and 824 rows, a true gap of 10.0 points is detected with a probability of 80%.'
     """
     groups = " and ".join(f"{one:,}" for one in rows)
     if gap is None:
-        return f"With {groups} rows, no gap is found with a probability of {100 * power:g}%."
-    return f"With {groups} rows, a gap of {points_text(gap)} is found with a probability of {100 * power:g}%."
+        return f"{groups} rows are too few to detect any gap with a probability of {100 * power:g}%."
+    return f"With {groups} rows, a true gap of {points_text(gap)} is detected with a probability of {100 * power:g}%."
 
 
 def readme_text(record: AuditRecord, manifest: Manifest, names: Iterable[str], single: tuple[int, int]) -> str:
@@ -138,8 +140,8 @@ def readme_text(record: AuditRecord, manifest: Manifest, names: Iterable[str], s
             [
                 "pip install 'metrifair[cli]', then: metrifair verify FOLDER [--data FILE] [--verify-key KEY.pub]",
                 "It checks every sha256, recomputes every figure from counts.state, and compares report and tables.",
-                "Without a signature, verification finds accidents and careless changes.",
-                "Counts and files that were rewritten consistently are found only with --data or a signature.",
+                "Without a signature, verification detects accidents and careless edits.",
+                "Only --data or a signature detects counts and files that were rewritten consistently.",
             ],
         ),
     ]
@@ -152,13 +154,13 @@ def readme_text(record: AuditRecord, manifest: Manifest, names: Iterable[str], s
 
 def _absent(manifest: Manifest, single: tuple[int, int]) -> list[str]:
     sentences = [
-        "Neither the inputs, which are named by their sha256, nor any column beyond groups, strata, label and score.",
+        "The evidence contains no input file, only its sha256, and no column except groups, strata, label and score.",
         f"{single[0]:,} of the {single[1]:,} counts in counts.state are of a single row.",
     ]
     if manifest.score_digits is None:
-        sentences[-1] += " Rounded scores (--score-digits) have fewer such counts."
+        sentences[-1] += " Rounding the scores (--score-digits) reduces this number."
     sentences += map(note_text, release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits))
-    return [*sentences, "No statement about causes of a gap, and none about rows that were not audited."]
+    return [*sentences, "The evidence states no causes of a gap, and nothing about rows that were not audited."]
 
 
 def suppression_checks(manifest: Manifest) -> list[Check]:

@@ -35,11 +35,12 @@ def detectable_text(finding: Finding) -> str:
 
     >>> names = ("sex", "statistical_parity", "everyone", ("f", "m"))
     >>> detectable_text(Finding(*names, (90, 90), "kolmogorov", 0.1, detectable=0.24))
-    'With so many rows, a gap of 24.0 points is found with a probability of 80%.'
+    'With this many rows, a true gap of 24.0 points is detected with a probability of 80%.'
     """
     if finding.detectable is None:
         return ""
-    return f"With so many rows, a gap of {points_text(finding.detectable)} is found with a probability of 80%."
+    gap = points_text(finding.detectable)
+    return f"With this many rows, a true gap of {gap} is detected with a probability of 80%."
 
 
 def group_texts(finding: Finding) -> tuple[str, str]:

@@ -57,11 +57,11 @@ def _cross_fitted(training: int, validation: int, test: int, test_folds: int, fo
 def _families(tried: Sequence[str], untried: Sequence[str], budget: float | None, *, trees: bool) -> str:
     texts = [f"Families tried, in this order: {'; '.join(tried)}."]
     if untried and budget is not None:
-        texts.append(f"Not started within {budget:g} seconds: {'; '.join(untried)}. A larger budget tries them too.")
+        texts.append(f"Not started within {budget:g} seconds: {'; '.join(untried)}. Set a larger budget to try them.")
     if not trees:
         texts.append(
-            "LightGBM is not installed: no family of trees has the penalty, a stack takes predictions of "
-            'scikit-learn\'s trees, and no model file can hold it. Install "metrifair[boosting]".'
+            "LightGBM is not installed, so the frontier has no trees with the penalty. Stacks use scikit-learn's trees "
+            'and cannot be saved as a model file. Install "metrifair[boosting]".'
         )
     return " ".join(texts)
 
@@ -73,24 +73,24 @@ def _weighted() -> str:
 def _clusters(clusters: int, rows: int) -> str:
     return (
         f"The {rows:,} rows form {count_text(clusters, 'cluster')}, which stay together in every split and fold. "
-        "Intervals treat rows as independent: they are too narrow if rows of one cluster are alike."
+        "Confidence intervals treat rows as independent: they are too narrow if rows of one cluster are similar."
     )
 
 
-_OPTIMISTIC = "If they are of the same people, figures of test rows are too good."
+_OPTIMISTIC = "If they describe the same people, figures on test rows are too optimistic."
 
 
 def _repeated_rows(repeated: int, rows: int) -> str:
     return (
-        f"{_shares(repeated, rows)} equal other rows, which train or choose models, in all features, label and groups. "
-        f"{_OPTIMISTIC} Remove duplicates, or pass ids as clusters (--cluster), which stay together in every split."
+        f"{_shares(repeated, rows)} equal rows that train or select models, in all features, label and groups. "
+        f"{_OPTIMISTIC} Remove duplicates, or pass ids as clusters (--cluster) to keep them together in every split."
     )
 
 
 def _repeated_ids(column: str, repeated: int, rows: int) -> str:
     return (
-        f"{_shares(repeated, rows)} have the same {quoted(column)} as other rows, which train or choose models. "
-        f"{_OPTIMISTIC} Pass {quoted(column)} as clusters (--cluster), which stay together in every split."
+        f"{_shares(repeated, rows)} have the same {quoted(column)} as other rows that train or select models. "
+        f"{_OPTIMISTIC} Pass {quoted(column)} as clusters (--cluster) to keep them together in every split."
     )
 
 

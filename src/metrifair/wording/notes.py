@@ -166,14 +166,17 @@ def _left_out_rows(rows: int) -> str:
 
 def _suppressed_groups(column: str, groups: Sequence[object], min_cell: int) -> str:
     return (
-        f"Suppressed: {column} {listed([quoted(str(group)) for group in groups])}, as a cell of a group, stratum and "
-        f"label has fewer than {min_cell} rows, or a total would reveal one. Rows of suppressed groups count as rows "
+        f"Suppressed: {column} {listed([quoted(str(group)) for group in groups])}. A cell (group, stratum and label) "
+        f"has fewer than {min_cell} rows, or a total would reveal such a cell. Rows of suppressed groups count as rows "
         "with a missing group. Rows of suppressed strata are withheld."
     )
 
 
 def _rounded_scores(digits: int) -> str:
-    return f"All figures but decisions at a threshold are those of scores rounded to {count_text(digits, 'digit')}."
+    return (
+        "Decisions at a threshold use the original scores. All other figures use scores rounded to "
+        f"{count_text(digits, 'digit')}."
+    )
 
 
 def _withheld_rows(rows: int) -> str:
@@ -268,18 +271,18 @@ def _weighted_rows(in_memory: bool) -> str:
 
 def _group_probabilities(attribute: str) -> str:
     return (
-        f"The groups of {attribute} have probabilities: sizes are expected numbers of rows, p-values are by bootstrap, "
-        "and certified bounds are omitted."
+        f"The audit uses {attribute} instead of known groups: group sizes are expected numbers of rows, p-values come "
+        "from a bootstrap, and certified bounds are omitted."
     )
 
 
 def _labels_unused(attribute: str) -> str:
-    return f"Figures by label are omitted, because {attribute} has no regard to labels."
+    return f"Figures by label are omitted, because they need a further assumption about {attribute}."
 
 
 def _few_known_rows(groups: Sequence[tuple[str, int]], fewest: int) -> str:
     names = [f"{quoted(name)} ({count_text(rows, 'row')})" for name, rows in groups]
-    return f"Not corrected by known groups, which need {fewest} rows in each group: {listed(names)}."
+    return f"Not corrected, because fewer than {fewest} rows are known to be in the group: {listed(names)}."
 
 
 def _few_effective_rows(pairs: Sequence[tuple[str, str, str]], fewest: int) -> str:
@@ -340,7 +343,7 @@ NOTES = {
     "median_bracket": Template("exactness", _median_bracket),
     "weighted_rows": Template("weights", _weighted_rows),
     "group_probabilities": Template("weights", _group_probabilities),
-    "labels_unused": Template("weights", _labels_unused, "with_labels", "to state why they hold"),
+    "labels_unused": Template("weights", _labels_unused, "with_labels", "to state it"),
     "few_known_rows": Template("weights", _few_known_rows),
     "few_effective_rows": Template("weights", _few_effective_rows),
     "training_rows": Template("training", _training_rows),

@@ -25,18 +25,18 @@ def assumption_sentence(proxy: ProxyRecord) -> str:
     """What the figures of the audit assume.
 
     >>> assumption_sentence(ProxyRecord("P(race)", "scores", source="BISG"))[:69]
-    'The rows are weighted by P(race) (BISG): the figures are those of the'
+    'The figures weight each row by P(race) (BISG). They are valid for the'
     """
     source = "" if proxy.source is None else f" ({proxy.source})"
     if proxy.assumption == "observed":
         return (
-            f"The observed groups of {proxy.attribute}{source} can be wrong, so gaps between the true groups are "
-            "usually larger: corrected figures assume that score and observed group are independent given the true one."
+            f"The observed groups of {proxy.attribute}{source} can be wrong, so gaps between the true groups can be "
+            "larger. Corrected figures assume that score and observed group are independent given the true group."
         )
     holds = _ASSUMPTIONS[proxy.assumption].format(name=proxy.attribute)
     return (
-        f"The rows are weighted by {proxy.attribute}{source}: the figures are those of the groups {holds}; otherwise "
-        "gaps are usually larger."
+        f"The figures weight each row by {proxy.attribute}{source}. They are valid for the true groups {holds}. "
+        "Otherwise, the true gaps can be larger."
     )
 
 
@@ -53,7 +53,8 @@ def checked_sentence(proxy: ProxyRecord) -> str:
     worst = min(ratios, key=lambda one: one.weighted.value)
     parts = []
     if worst.corrected is not None:
-        how = f"by {count_text(proxy.known, 'row')} of known group" if proxy.known else "for errors of observed groups"
+        known = f"with {count_text(proxy.known, 'row')} of known group"
+        how = known if proxy.known else "for errors of observed groups"
         interval = interval_text(worst.corrected.interval)
         parts.append(f"corrected {how}, %s is {number_text(worst.corrected.value)} ({interval})")
     if worst.bounds is not None:
@@ -93,15 +94,15 @@ def _measure_text(measure: Measure | None, show: Callable[[float | None], str]) 
 
 def check_hints(proxy: ProxyRecord) -> list[str]:
     """How the columns of the table were computed."""
-    hints = ["Intervals are in parentheses."]
+    hints = ["Confidence intervals are in parentheses."]
     if proxy.corrected_by == "known_groups":
         hints.append(
-            f"Corrected figures add what {count_text(proxy.known, 'row')} of known group change; these must be a "
-            "random sample of all rows."
+            f"Corrected figures remove the error of the weighted figures that {count_text(proxy.known, 'row')} of "
+            "known group show. These rows must be a random sample of all rows."
         )
     if proxy.cells:
         hints.append(
-            f"Bounds hold whatever score and group have in common within cells of at least {CELL_ROWS} rows; up to "
-            f"{proxy.cells:,} cells are used."
+            "Bounds hold for any dependence between score and group within a cell. Cells with fewer than "
+            f"{CELL_ROWS} rows are merged; at most {proxy.cells:,} cells remain."
         )
     return hints
