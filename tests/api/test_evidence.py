@@ -417,8 +417,8 @@ def test_what_cannot_be_evidence_is_refused(honest: Path, data: Path, tmp_path: 
     ("manifest", "words"),
     [
         (None, "there is no MANIFEST.json"),
-        ("[]", "MANIFEST.json is not one"),
-        ('{"kind": "metrifair evidence", "version": 2}', "MANIFEST.json is not one"),
+        ("[]", "cannot read MANIFEST.json"),
+        ('{"kind": "metrifair evidence", "version": 2}', "cannot read MANIFEST.json"),
     ],
 )
 def test_a_folder_without_a_manifest_is_no_evidence(manifest: str | None, words: str, tmp_path: Path) -> None:
@@ -447,3 +447,15 @@ def test_evidence_of_another_processor_agrees() -> None:
     }
     (figures,) = (check.facts["figures"] for check in found.checks if check.kind == "figures")
     assert figures == "4,130"
+
+
+def test_figures_of_another_version_agree_where_its_words_differ(folder: Path) -> None:
+    manifest, published = read_json(folder / "MANIFEST.json"), read_json(folder / "audit.json")
+    for content in (manifest, published):
+        content["provenance"]["versions"]["metrifair"] = "0.9"
+    published["summary"][0] = "The same in other words."
+    (folder / "MANIFEST.json").write_text(json.dumps(manifest))
+    (folder / "audit.json").write_text(json.dumps(published))
+    rewrite_hash(folder, "audit.json")
+    found = outcomes(folder)
+    assert found == {"files": "agrees", "provenance": "agrees", "figures": "agrees", "page": "unchecked"}

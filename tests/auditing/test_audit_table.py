@@ -17,8 +17,8 @@ from test_audit_file import CASES, check_equal, table
 from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memory
 
 from metrifair import AuditState, DataError, audit_file, audit_table, compare
-from metrifair.api import state as counting_tables
 from metrifair.auditing import bins, tables
+from metrifair.auditing import state_rows as counting_tables
 from metrifair.auditing.brackets import CellSides, bracket_distances
 from metrifair.auditing.columns import Roles
 from metrifair.auditing.connections import Connected

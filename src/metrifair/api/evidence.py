@@ -161,8 +161,10 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
     stated = msgspec.to_builtins(manifest.provenance)
     places = sorted(different_values(published.get("provenance"), json.loads(json.dumps(stated))))
     yield _compared("provenance", places)
-    places = sorted(different_values(published, json.loads(recomputed.to_json())))
-    yield _compared("figures", places, figures=f"{count_figures(published):,}")
+    again = json.loads(recomputed.to_json())
+    summaries = [json.dumps(content.pop("summary", None), indent=1).encode() for content in (published, again)]
+    yield _compared("figures", sorted(different_values(published, again)), figures=f"{count_figures(published):,}")
+    yield _check_text(f"the summary in {AUDIT}", *summaries, manifest)  # another version may use other words
     for name, content in derived.items():
         if name in files:
             yield _check_text(name, files[name], content, manifest)
