@@ -104,9 +104,24 @@ def test_intervals_of_bounds_have_the_error_of_resamples() -> None:
         resampled.append([again.lowest.value, again.highest.value])
     for estimate, spread in zip(found[:2], np.std(resampled, axis=0), strict=True):
         assert np.sqrt((estimate.influence**2).sum()) == pytest.approx(spread, rel=0.15)
-    interval = found.interval(0.95)
-    assert interval.low == pytest.approx(max(0, found.lowest.value - 1.96 * np.std(resampled, axis=0)[0]), abs=0.01)
-    assert interval.high == pytest.approx(found.highest.value + 1.96 * np.std(resampled, axis=0)[1], abs=0.01)
+    interval, spread = found.interval(0.95), 1.96 * np.std(resampled, axis=0)
+    assert interval.low == pytest.approx(max(0, found.lowest.unbiased.value - spread[0]), abs=0.01)
+    assert interval.high == pytest.approx(min(1, found.highest.unbiased.value + spread[1]), abs=0.01)
+
+
+@pytest.mark.parametrize(("cells", "rate"), [(100, 0.5), (20, 0.5), (100, 0.3), (100, 0.02)])
+def test_intervals_of_bounds_hold_where_noise_in_cells_brings_the_bounds_together(cells: int, rate: float) -> None:
+    """The selected are the group itself, or all others: in each cell the true rate is at its bound, 1 or 0."""
+    generator = np.random.default_rng(5)
+    cell, missed = np.repeat(np.arange(cells), 50), np.zeros(2)
+    weight = generator.uniform(0.5, 2.0, len(cell))
+    for _ in range(100):
+        member = (generator.uniform(size=len(cell)) < rate).astype(float)
+        for at, selected in enumerate((member, 1 - member)):
+            found = rate_bounds(selected, np.full(len(cell), rate), weight, cell)
+            interval = found.interval(0.95)
+            missed[at] += interval.high < 1 if at == 0 else interval.low > 0
+    assert missed.max() <= 7  # 2.5 are expected; the bounds themselves miss nearly always
 
 
 def test_cells_of_few_rows_are_merged_with_neighbors_by_probability() -> None:

@@ -88,7 +88,7 @@ class _ProxyRows:
             return None
         weighted, by_known = figure(self.labeled, self.amounts[self.labeled]), figure(self.labeled, self.known_amounts)
         change = by_known + -weighted
-        return figure(everyone, self.amounts) + change._replace(value=change.value - change.bias).of_rows(self.labeled)
+        return figure(everyone, self.amounts) + change.unbiased.of_rows(self.labeled)
 
 
 def proxy_record(
@@ -182,9 +182,11 @@ def _ratio_bounds(
     """The extreme ratios: both are reached at once; None where the rate below may be 0."""
     if above is None or below is None or below.lowest.value <= 0:
         return None, None
-    lowest, highest = above.lowest.over(below.highest), above.highest.over(below.lowest)
-    outer = Interval(max(0.0, lowest.interval(confidence).low), highest.interval(confidence).high)
-    return Interval(lowest.value, highest.value), outer
+    bounds = Interval(above.lowest.value / below.highest.value, above.highest.value / below.lowest.value)
+    if below.lowest.unbiased.value <= 0:
+        return bounds, None
+    lowest, highest = (top.unbiased.over(bottom.unbiased) for top, bottom in zip(above[:2], below[1::-1], strict=True))
+    return bounds, Interval(max(0.0, lowest.interval(confidence).low), highest.interval(confidence).high)
 
 
 def _energies(found: _ProxyRows, findings: Sequence[Finding], confidence: float) -> Iterator[ProxyEstimate]:

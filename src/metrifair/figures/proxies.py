@@ -7,7 +7,7 @@ may be negative, where observed groups are corrected for errors.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +43,11 @@ class Estimate(NamedTuple):
 
     def __neg__(self) -> Estimate:
         return Estimate(-self.value, -self.influence, -self.bias, self.variance, -self.quadratic)
+
+    @property
+    def unbiased(self) -> Estimate:
+        """The same without what noise adds to the value."""
+        return self._replace(value=self.value - self.bias, bias=0.0)
 
     def over(self, other: Estimate) -> Estimate:
         """The ratio of two estimates of the same rows."""
@@ -117,7 +122,11 @@ def _mean_distances(scores: Floats, order: Integers, weight: Floats) -> Floats:
 
 
 class RateBounds(NamedTuple):
-    """The smallest and the largest selection rate that a group can have, estimated."""
+    """The smallest and the largest selection rate that a group can have, estimated.
+
+    Noise brings them nearer to each other: each cell takes the smaller, or the larger, of two noisy shares. The bias is
+    at least as large as that on average, so that unbiased estimates are no narrower than the bounds.
+    """
 
     lowest: Estimate
     highest: Estimate
@@ -125,8 +134,8 @@ class RateBounds(NamedTuple):
 
     def interval(self, confidence: float) -> Interval:
         """From the lower end of the lower bound's interval to the upper end of the upper one's."""
-        low, high = self.lowest.interval(confidence).low, self.highest.interval(confidence).high
-        return Interval(max(0.0, low), min(1.0, high))
+        low, high = (one.unbiased.interval(confidence) for one in self[:2])
+        return Interval(max(0.0, low.low), min(1.0, high.high))
 
 
 def rate_bounds(selected: Floats, probability: Floats, weight: Floats, cells: Integers) -> RateBounds:
@@ -147,11 +156,31 @@ def rate_bounds(selected: Floats, probability: Floats, weight: Floats, cells: In
     most = np.where((rate < share)[cell], selected, probability)
     amount = weight * probability
     lowest, highest = (float(weight @ both / amount.sum()) for both in (overlap, most))
+    error = _errors(
+        share, rate, np.bincount(cell, weight * probability**2) / total, np.bincount(cell, weight**2) / total**2
+    )
+    raised, lowered = (float(total @ _bias(apart, error) / amount.sum()) for apart in (share + rate - 1, rate - share))
     return RateBounds(
-        Estimate(lowest, (weight * overlap - lowest * amount) / amount.sum()),
-        Estimate(highest, (weight * most - highest * amount) / amount.sum()),
+        Estimate(lowest, (weight * overlap - lowest * amount) / amount.sum(), raised),
+        Estimate(highest, (weight * most - highest * amount) / amount.sum(), -lowered),
         len(total),
     )
+
+
+def _errors(share: Floats, rate: Floats, squares: Floats, per_row: Floats) -> Floats:
+    """Largest standard errors of the sum and the difference of both shares in cells, of few selected rows too."""
+    rows = 1 / per_row
+    added = (rows * rate + 2) / (rows + 4)  # Agresti and Coull: no rate of some rows is certain
+    spread = np.sqrt(added * (1 - added)) + np.sqrt(np.maximum(0.0, squares - share**2))
+    return np.asarray(np.sqrt(per_row) * spread)
+
+
+def _bias(apart: Floats, error: Floats) -> Floats:
+    """What taking the smaller of two shares loses on average, at most, if they are so far apart with such an error.
+
+    It is below error times the normal density of their true distance in errors. This has a larger mean over noise.
+    """
+    return np.asarray(error / sqrt(pi) * np.exp(-((apart / error) ** 2) / 2))
 
 
 def merged_cells(cells: Integers, probability: Floats, least: int = CELL_ROWS) -> Integers:
