@@ -215,6 +215,35 @@ def test_a_file_that_is_changed_removed_or_added_is_named(name: str, folder: Pat
     assert outcomes(folder)["missing_file"] == "differs"
 
 
+@pytest.mark.parametrize("name", ["report.html", "tables/rates.csv", "tables/crosswalk-ll144.csv", "README.txt"])
+def test_a_file_that_the_manifest_was_made_to_forget_is_missing(name: str, folder: Path) -> None:
+    (folder / name).unlink()
+    manifest = read_json(folder / "MANIFEST.json")
+    del manifest["files"][name]
+    (folder / "MANIFEST.json").write_text(json.dumps(manifest))
+    found = verify(folder)
+    assert found.agrees is False
+    assert [check.facts["name"] for check in found.checks if check.kind == "missing_file"] == [name]
+
+
+def test_a_file_that_no_figure_gives_is_named_even_if_the_manifest_lists_it(folder: Path) -> None:
+    (folder / "tables" / "summary.csv").write_text("group,rate\nf,1.0\n")
+    rewrite_hash(folder, "tables/summary.csv")
+    found = verify(folder)
+    assert found.agrees is False
+    assert "DIFFERS: tables/summary.csv is no file of evidence" in str(found)
+
+
+def test_weights_that_are_added_in_another_order_are_the_same_counts(tmp_path: Path) -> None:
+    """An audit sorts weighted rows, and a recount takes them as they come: sums differ in their last digits."""
+    path, rng = tmp_path / "scores.csv", np.random.default_rng(0)
+    people(5000).with_columns(p=pl.col("p").round(1), w=rng.lognormal(5, 3, 5000)).write_csv(path)
+    audit_file(path, **COLUMNS, weight="w", **FAST).to_evidence(tmp_path / "evidence", pdf=False)
+    assert outcomes(tmp_path / "evidence", data=path)["recount"] == "agrees"
+    people(5000).with_columns(p=pl.col("p").round(1), w=rng.lognormal(5, 3, 5000)).write_csv(path)
+    assert outcomes(tmp_path / "evidence", data=path)["recount"] == "differs"
+
+
 def test_other_data_are_found_and_described(honest: Path, data: Path, tmp_path: Path) -> None:
     other = tmp_path / "scores.csv"
     table = people()

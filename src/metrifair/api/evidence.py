@@ -25,6 +25,7 @@ from metrifair.auditing.evidence import (
     MANIFEST,
     PRINT,
     SIGNATURE,
+    TOLERANCE,
     Check,
     Files,
     Manifest,
@@ -41,6 +42,7 @@ from metrifair.auditing.state_rows import count_file
 from metrifair.errors import DataError, MissingBrowser
 from metrifair.problem.values import canonical
 from metrifair.saving.modelfile import from_bytes
+from metrifair.support.arrays import Floats
 from metrifair.support.provenance import source_files
 from metrifair.support.ssh_signatures import is_signed_by
 from metrifair.wording.evidence import check_text, suppression_checks, verdict_text
@@ -168,6 +170,10 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
     for name, content in derived.items():
         if name in files:
             yield _check_text(name, files[name], content, manifest)
+        elif name not in manifest.files:  # a file that is only listed is missing by its hash already
+            yield Check("missing_file", "differs", {"name": name})
+    for name in sorted(manifest.files.keys() - {*derived, AUDIT, COUNTS, PRINT}):
+        yield Check("underived_file", "differs", {"name": name})
     if PRINT in files:
         yield _check_print(files[PRINT], audit, manifest)
 
@@ -218,7 +224,7 @@ def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Ch
     published = parts_of(from_bytes(files[COUNTS]))
     recounted, suppressed = released_counts(_recounted(manifest, data), manifest.min_cell, manifest.score_digits)
     ours, theirs = _counts_by_cell(recounted), _counts_by_cell(published)
-    cells = sum(ours.get(cell) != theirs.get(cell) for cell in ours.keys() | theirs.keys())
+    cells = sum(not _same_counts(ours.get(cell), theirs.get(cell)) for cell in ours.keys() | theirs.keys())
     same = not cells and recounted.left_out == published.left_out and suppressed == manifest.suppressed
     facts = {"name": Path(data).name, "rows": recounted.rows, "left_out": recounted.left_out, "cells": cells}
     facts |= {"their_rows": published.rows, "their_left_out": published.left_out, "their_cells": len(theirs)}
@@ -246,14 +252,22 @@ def _recounted(manifest: Manifest, data: PathLike) -> StateParts:
     return state
 
 
-def _counts_by_cell(state: StateParts) -> dict[tuple[object, ...], list[tuple[float, ...]]]:
+def _counts_by_cell(state: StateParts) -> dict[tuple[object, ...], list[Floats]]:
     """The counts of each cell, by the canonical values of its groups, strata and label."""
-    counts, found = state.counts, dict[tuple[object, ...], list[tuple[float, ...]]]()
+    counts, found = state.counts, dict[tuple[object, ...], list[Floats]]()
     if counts is None:
         return found
-    parts = [counts.bin, counts.low, counts.high, counts.rows, *([counts.weight] if len(counts.weight) else [])]
-    for number, (cell, selected) in enumerate(zip(state.cells, state.selected.tolist(), strict=True)):
-        inside = np.flatnonzero(counts.cell == number)
-        entries = zip(*(np.round(part[inside], 12).tolist() for part in parts), strict=True)
-        found[tuple(map(canonical, cell))] = [(selected,), *entries]
+    parts = counts.bin, counts.low, counts.high, counts.rows, counts.within, counts.weight, counts.moment
+    for number, (cell, selected) in enumerate(zip(state.cells, state.selected, strict=True)):
+        inside = counts.cell == number
+        entries = [part[inside].astype(np.float64) for part in parts if len(part)]
+        found[tuple(map(canonical, cell))] = [np.array([selected]), *entries]
     return found
+
+
+def _same_counts(ours: Sequence[Floats] | None, theirs: Sequence[Floats] | None) -> bool:
+    """Whether a cell has the same counts; sums of weights are rounded as rows were added up, in whichever order."""
+    if ours is None or theirs is None or len(ours) != len(theirs):
+        return False
+    pairs = zip(ours, theirs, strict=True)
+    return all(len(one) == len(other) and np.allclose(one, other, rtol=TOLERANCE, atol=0) for one, other in pairs)

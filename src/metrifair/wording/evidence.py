@@ -34,6 +34,7 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
     "files": {"agrees": "{files} files have the sha256 that the manifest lists."},
     "missing_file": {"differs": "{name} is missing."},
     "unlisted_file": {"differs": "{name} is not in the manifest."},
+    "underived_file": {"differs": "{name} is no file of evidence: nothing says what it should contain."},
     "changed_file": {"differs": "{name} does not have the sha256 that the manifest lists."},
     "provenance": {
         "agrees": "The manifest and audit.json state the same inputs, command, seed, versions and time.",
