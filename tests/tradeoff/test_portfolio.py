@@ -169,6 +169,27 @@ def test_a_family_without_a_model_within_the_limit_is_not_chosen() -> None:
     assert front.select(max_unfairness=0.35) == ("good", 1)
 
 
+def test_a_family_gains_nothing_by_reaching_less() -> None:
+    """One family is better at every limit, and reaches lower ones too, at which its models must be worse."""
+    wide = [(0.30, 0.855), (0.12, 0.84), (0.05, 0.80), (0.0, 0.76)]
+    front = made({"narrow": [(0.30, 0.85), (0.12, 0.83)], "wide": wide})
+    assert front.select(max_unfairness=0.12) == ("wide", 1)
+    assert front.select(max_unfairness=0.3) == ("wide", 0)
+
+
+def test_a_family_without_the_utility_is_not_chosen() -> None:
+    """Decisions have no log-loss, and none is better than any."""
+    front = made({"decisions": [(0.30, 0.9), (0.1, 0.8)], "scores": [(0.30, 0.85), (0.1, 0.75)]})
+    front.outcomes = [
+        replace(one, validation=replace(one.validation, more={"log_loss": 0.5 + one.job.value / 10}))
+        if one.job.family == "scores"
+        else one
+        for one in front.outcomes
+    ]
+    assert front.select(max_unfairness=0.5, utility="log_loss") == ("scores", 0)
+    assert front.select(max_unfairness=0.5) == ("decisions", 0)
+
+
 @pytest.mark.slow
 def test_the_default_tries_the_stack_first() -> None:
     front = frontier("auto", X, Y, sensitive_features=A, random_state=0, search=SearchOptions(budget=0.01))

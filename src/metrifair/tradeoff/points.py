@@ -153,17 +153,18 @@ def area(
     return sum((max(0.0, min(worth(point), 1.0)) * width for point, width in zip(steps, widths, strict=True)), 0.0)
 
 
-def mean_worth(points: Iterable[Point], *, unfairness_of: str, worth: Callable[[Point], float], top: float) -> float:
+def mean_worth(
+    points: Iterable[Point], *, unfairness_of: str, worth: Callable[[Point], float], top: float, otherwise: float
+) -> float:
     """The mean, over all limits of unfairness from 0 to ``top``, of the best worth within the limit.
 
-    Where no point is within the limit, the worst one counts: a constant predictor is about as good.
+    ``otherwise`` is what counts where no point is within the limit.
 
     >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.5, 0.1)]
-    >>> round(mean_worth(some, unfairness_of="scores", worth=_accuracy, top=0.8), 3)      # half of the limits reach 0.9
+    >>> round(mean_worth(some, unfairness_of="scores", worth=_accuracy, top=0.8, otherwise=0.5), 3)  # half reach 0.9
     0.7
     """
-    own = list(points)
-    steps, least = pareto(own, unfairness_of=unfairness_of, worth=worth), min(map(worth, own))
+    steps = pareto(points, unfairness_of=unfairness_of, worth=worth)
     bounds = [0.0, *(min(point.gap(unfairness_of), top) for point in steps), top]
-    values = [least, *map(worth, steps)]
+    values = [otherwise, *map(worth, steps)]
     return sum(value * (end - start) for value, (start, end) in zip(values, pairwise(bounds), strict=True)) / top

@@ -434,19 +434,26 @@ def nearest(front: TradeOff, candidates: Sequence[Outcome], wish: Wish) -> Outco
 def best_family(candidates: Sequence[Outcome], families: Collection[str], unfairness_of: str, utility: Utility) -> str:
     """The one of these families that is best on validation data on average over all limits.
 
-    A pool of all models would be led by whichever of them is best by chance near one limit.
+    A pool of all models would be led by whichever of them is best by chance near one limit. Within a limit that no
+    model of a family keeps, the fairest of the best models of all families counts, a constant for instance: no family
+    gains by reaching less. Models without a figure of this utility say nothing for their family.
     """
+    known = [one for one in candidates if one.validation.figure(utility.name) is not None]
+    named = dict.fromkeys(one.job.family for one in known if one.job.family in families)
+    if not named:  # a utility that no model has decides nothing
+        return next(one.job.family for one in candidates if one.job.family in families)
     top = max(one.validation.gap(unfairness_of) for one in candidates) or 1.0
 
-    def figure(point: Point) -> float:
+    def worth(point: Point) -> float:
         value = point.figure(utility.name)
-        return 0.0 if value is None else utility.worth(value)  # a utility that no model has decides nothing
+        return -inf if value is None else utility.worth(value)
+
+    fairest = worth(pareto((one.validation for one in known), unfairness_of=unfairness_of, worth=worth)[0])
 
     def mean(family: str) -> float:
-        own = [one.validation for one in candidates if one.job.family == family]
-        return mean_worth(own, unfairness_of=unfairness_of, worth=figure, top=top)
+        own = [one.validation for one in known if one.job.family == family]
+        return mean_worth(own, unfairness_of=unfairness_of, worth=worth, top=top, otherwise=fairest)
 
-    named = dict.fromkeys(one.job.family for one in candidates if one.job.family in families)
     return max(named, key=mean)  # the first of equals
 
 
