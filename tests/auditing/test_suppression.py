@@ -149,3 +149,21 @@ def test_what_is_suppressed_is_said_on_every_page_and_by_verify(tmp_path: Path) 
     state = AuditState.load(tmp_path / "evidence" / "counts.state")
     assert min(sizes(state).values()) >= 10
     assert set(state.counts.low.tolist()) <= {round(number / 100, 2) for number in range(101)}
+
+
+def test_the_range_of_rounded_scores_gives_no_score_away(tmp_path: Path) -> None:
+    """The smallest and the largest score are those of single people."""
+    scores = np.random.default_rng(0).normal(600, 50, 300)
+    options = AuditOptions(resamples=20, permutations=0)
+    made = audit(None, scores, sensitive_features=["f", "m"] * 150, threshold=600, options=options, random_state=0)
+    for digits in (0, 1):
+        folder = tmp_path / str(digits)
+        made.to_evidence(folder, score_digits=digits, pdf=False)
+        assert verify(folder).agrees is True
+        state = AuditState.load(folder / "counts.state")
+        for shown in (state.score_range, state.counts.low, state.counts.high):
+            np.testing.assert_array_equal(shown, np.round(shown, digits))
+        assert state.score_range[0] <= scores.min() < scores.max() <= state.score_range[1]
+        text = "".join(path.read_text() for path in folder.rglob("*") if path.suffix in {".json", ".txt", ".csv"})
+        assert str(scores.min()) not in text
+        assert str(scores.max()) not in text

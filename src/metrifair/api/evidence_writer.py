@@ -72,7 +72,7 @@ def write_evidence(
     names = names_of("crosswalks", crosswalks)
     for name in names:
         crosswalk_named(name)
-    parts, suppressed = released_counts(parts_of_rows(audit.rows), min_cell, score_digits)
+    parts, suppressed = released_counts(parts_of_rows(audit.rows, score_digits), min_cell, score_digits)
     manifest = Manifest(
         kind="metrifair evidence",
         version=1,

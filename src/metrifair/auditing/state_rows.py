@@ -106,8 +106,8 @@ def take_counts(
     parts.cells, parts.selected, parts.counts = added([*ours, (cells, selected, counts)])
 
 
-def parts_of_rows(rows: AuditedRows) -> StateParts:
-    """The counts of the rows of an audit."""
+def parts_of_rows(rows: AuditedRows, score_digits: int | None = None) -> StateParts:
+    """The counts of the rows of an audit; a range that the rows tell ends at scores of so many digits."""
     source, request = rows.source, rows.request
     if isinstance(source, StateRows):
         return source.parts
@@ -125,10 +125,25 @@ def parts_of_rows(rows: AuditedRows) -> StateParts:
             received=request.threshold,
             remedy=Remedy("threshold", detail=", a number; a standard such as 'll144' uses the median itself"),
         )
-    low, high = request.score_range or rows.sample.ends
+    low, high = request.score_range or _rounded_outwards(*rows.sample.ends, score_digits)
     parts = StateParts(None, (low, high if low < high else low + 1.0), request.threshold)
     add_rows(parts, source)
     return parts
+
+
+def _rounded_outwards(low: float, high: float, digits: int | None) -> tuple[float, float]:
+    """Ends of so many digits, with the others between them; the smallest and largest score are those of single rows.
+
+    >>> _rounded_outwards(411.386, 753.301, 1), _rounded_outwards(0.5, 2.0, 0)
+    ((411.3, 753.4), (0.0, 2.0))
+    """
+    if digits is None:
+        return low, high
+    unit, start, end = 10.0**-digits, round(low, digits), round(high, digits)
+    return (
+        start if start <= low else round(start - unit, digits),
+        end if end >= high else round(end + unit, digits),
+    )
 
 
 def audit_counts(parts: StateParts, request: Request, seed: int, **facts: Any) -> tuple[AuditRecord, AuditedRows]:
