@@ -50,7 +50,7 @@ NAMES = {
     "GroupFigures": "group group_value",
     "ByGroup": "attribute within groups conditions",
     "ProxyEstimate": "figure groups",
-    "ProxyRecord": "attribute assumption source estimates corrected_by",
+    "ProxyRecord": "attribute assumption source estimates corrected_by strata",
     "Difference": "model attribute criterion within groups metric group_values conditions",
     "Look": "look attribute criterion within groups metric group_values conditions baseline",
     "Baseline": "attribute criterion within groups metric looks group_values conditions",

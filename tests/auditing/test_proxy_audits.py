@@ -51,6 +51,26 @@ def test_weights_show_the_true_gap_and_thresholds_do_not(strength: float, true: 
     assert thresholded == pytest.approx(0.40, abs=0.015)
 
 
+def test_strata_that_probabilities_know_nothing_of_are_named_in_the_headline() -> None:
+    """Score and group are independent given the input, and within a stratum that depends on both they are not."""
+    random = np.random.default_rng(0)
+    place = random.integers(0, 2, 20_000)
+    share = 0.3 + 0.4 * place
+    group = (random.uniform(size=20_000) < share).astype(int)
+    score = (place + random.uniform(size=20_000)) / 2
+    stratum = random.uniform(size=20_000) < np.where(group == place, 0.9, 0.2)
+    race = GroupProbabilities({"0": 1 - share, "1": share}, attribute="race")
+    figures = [
+        [unfairness(None, score, sensitive_features=one, control_features=given) for one in (group, race)]
+        for given in (None, stratum)
+    ]
+    assert figures[0][1] == pytest.approx(figures[0][0], abs=0.02)
+    assert figures[1][1] < 0.45 < 0.8 < figures[1][0]  # the figure is wrong although the assumption holds
+    for given in (None, stratum):
+        found = audit(None, score, sensitive_features=race, control_features=given, options=QUICK, random_state=0)
+        assert ("Strata must be among these inputs" in found.summary[1]) == (given is not None)
+
+
 SMALL = Simulated(400, 2.0)
 CELLS = np.floor(SMALL.input).clip(-2, 1)
 KNOWN = np.where(np.arange(400) % 4 == 0, SMALL.group, None)

@@ -115,6 +115,7 @@ def proxy_record(
         int(found.labeled.sum()),
         max((one.cells for one in bounds.values()), default=0),
         _reliability(found, confidence),
+        sample.problem.strata is not None,
     )
 
 

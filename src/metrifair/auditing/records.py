@@ -221,6 +221,7 @@ class ProxyRecord:
     reliability: Mapping[str, Sequence[ReliabilityBin]] = field(
         default_factory=dict
     )  # by group, where groups are known
+    strata: bool = False  # whether groups are compared within strata, of which the probabilities must know
 
 
 @dataclass(frozen=True)

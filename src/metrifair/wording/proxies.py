@@ -34,9 +34,10 @@ def assumption_sentence(proxy: ProxyRecord) -> str:
             "larger. Corrected figures assume that score and observed group are independent given the true group."
         )
     holds = _ASSUMPTIONS[proxy.assumption].format(name=proxy.attribute)
+    strata = " Strata must be among these inputs: figures within others can be far too small or too large."
     return (
         f"The figures weight each row by {proxy.attribute}{source}. They are valid for the true groups {holds}. "
-        "Otherwise, the true gaps can be larger."
+        f"Otherwise, the true gaps can be larger.{strata if proxy.strata else ''}"
     )
 
 
