@@ -44,6 +44,7 @@ def assumption_sentence(proxy: ProxyRecord) -> str:
 def checked_sentence(proxy: ProxyRecord) -> str:
     """The smallest impact ratio, corrected and bounded; "" where neither is known.
 
+    >>> from metrifair.figures.intervals import Interval
     >>> ratio = ProxyEstimate("selection_ratio", ("b", "w"), Measure(0.5), bounds=Interval(0.2, 0.9))
     >>> checked_sentence(ProxyRecord("P(race)", "scores", estimates=[ratio]))
     'Without the assumption, the impact ratio of “b” to “w” is between 0.200 and 0.900.'
@@ -71,8 +72,9 @@ def checked_sentence(proxy: ProxyRecord) -> str:
 def estimate_row(estimate: ProxyEstimate) -> tuple[str, str, str, str]:
     """One line of a table of estimates.
 
+    >>> from metrifair.figures.intervals import Interval
     >>> estimate_row(ProxyEstimate("selection_rate", ("b",), Measure(0.5), bounds=Interval(0.2, 0.9)))
-    ('Selection rate, “b”', '50.0%', '–', '20.0% to 90.0%')
+    ('Selection rate, “b”', '50.0%', '–', '20.0 to 90.0%')
     """
     show = percent_text if estimate.figure == "selection_rate" else number_text
     names = [OTHERS if name == "rest" else quoted(name) for name in estimate.groups]
