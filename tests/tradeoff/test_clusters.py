@@ -225,3 +225,15 @@ def test_a_certificate_needs_independent_rows() -> None:
 def test_clusters_of_one_row_each_are_the_rows() -> None:
     split = data(np.arange(N)).split(0.25, 0.25, 0)
     assert [len(part) for part in split] == pytest.approx([N / 2, N / 4, N / 4], abs=2)
+
+
+def test_models_that_need_folds_refuse_a_single_cluster() -> None:
+    """They would learn from predictions for rows that the models have seen."""
+    rng = np.random.default_rng(0)
+    X, y, group = rng.normal(size=(80, 2)), rng.integers(2, size=80), rng.integers(2, size=80)
+    for model in (
+        FairStackingClassifier(random_state=0),
+        BarycenterPostprocessor(FairClassifier(0.0, model="linear"), random_state=0),
+    ):
+        with pytest.raises(TooFewSamples, match="clusters hold all rows"):
+            model.fit(X, y, sensitive_features=group, clusters=np.zeros(80))

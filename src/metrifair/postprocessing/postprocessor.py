@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
-from metrifair.errors import DataError
+from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.clusters import cluster_folds
 from metrifair.problem.tables import Table, rows_of
@@ -207,6 +207,12 @@ def assign_folds(most: int, labels: Integers, group: Integers, seed: int, cluste
     """
     if clusters is not None:
         count = min(most, *(len(np.unique(clusters[labels == label])) for label in np.unique(labels)))
+        if count < 2 <= most:  # a model would predict the rows that it has seen
+            raise TooFewSamples(
+                "hold all rows, or all of one label, in one cluster, so that no folds keep clusters whole",
+                argument="clusters",
+                remedy="use smaller clusters, or leave clusters out",
+            )
         kinds = np.unique(np.stack([labels, group]), axis=1, return_inverse=True)[1].reshape(-1)
         return cluster_folds(count, clusters, kinds, seed)
     count = min(most, int(np.bincount(labels)[np.unique(labels)].min()))
