@@ -234,6 +234,17 @@ def test_a_file_that_no_figure_gives_is_named_even_if_the_manifest_lists_it(fold
     assert "DIFFERS: tables/summary.csv is no file of evidence" in str(found)
 
 
+@pytest.mark.parametrize(("name", "field"), [("audit.json", "rows_read"), ("MANIFEST.json", "seed")])
+def test_a_field_that_stands_twice_is_found(name: str, field: str, folder: Path) -> None:
+    """People read the first one, and programs the last."""
+    text = (folder / name).read_text()
+    assert text.count(f'"{field}"') == 1
+    (folder / name).write_text(text.replace(f'"{field}"', f'"{field}": 9999, "{field}"'))
+    if name != "MANIFEST.json":
+        rewrite_hash(folder, name)
+    assert outcomes(folder)["unusable"] == "differs"
+
+
 def test_weights_that_are_added_in_another_order_are_the_same_counts(tmp_path: Path) -> None:
     """An audit sorts weighted rows, and a recount takes them as they come: sums differ in their last digits."""
     path, rng = tmp_path / "scores.csv", np.random.default_rng(0)

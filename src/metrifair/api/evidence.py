@@ -32,6 +32,7 @@ from metrifair.auditing.evidence import (
     count_figures,
     different_values,
     hashes_of,
+    json_of,
     manifest_in,
     read_files,
 )
@@ -152,7 +153,8 @@ def _check_hashes(files: Files, manifest: Manifest) -> Iterator[Check]:
 def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
     """The figures against the counts, and all other files against the figures."""
     try:
-        published = json.loads(files[AUDIT])
+        json_of(files[MANIFEST])
+        published = json_of(files[AUDIT])
         audit = Audit(record_in(files[AUDIT]))
         parts = parts_of(from_bytes(files[COUNTS]))
         recomputed = Audit(recomputed_record(parts, manifest))

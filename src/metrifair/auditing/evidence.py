@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import zipfile
@@ -75,6 +76,18 @@ def manifest_in(files: Files) -> Manifest:
         return msgspec.json.decode(files[MANIFEST], type=Manifest)
     except msgspec.DecodeError as error:
         raise DataError(f"this version of metrifair cannot read {MANIFEST}: {error}") from None
+
+
+def json_of(content: bytes) -> Any:
+    """A JSON value in which no name stands twice: a reader would see the first, and programs the last."""
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError(f"a JSON object names one field twice: {', '.join(name for name, _ in pairs)}")
+        return found
+
+    return json.loads(content, object_pairs_hook=distinct)
 
 
 def hashes_of(files: Files) -> dict[str, str]:
