@@ -343,3 +343,19 @@ def test_files_too_large_for_memory_refuse_probabilities(tmp_path: Path) -> None
         audit_table(frame, **shared)
     with pytest.raises(DataError, match="group must name columns of the file or table"):
         audit_file(tmp_path / "scores.parquet", score="p", group=SMALL.race())
+
+
+def test_corrected_rates_and_distances_are_possible_ones() -> None:
+    """Few known groups of which nearly all, or none, are selected: their errors reach beyond 0 and 1."""
+    random = np.random.default_rng(3)
+    reached = set()
+    for seed in range(8):
+        found = Simulated(400, 1.0, seed)
+        selected = np.where(found.group == "v", 0.97, 0.03) > random.uniform(size=400)
+        race = found.race(known_groups=np.where(random.uniform(size=400) < 0.1, found.group, None))
+        estimates = audit(None, selected * 1.0, sensitive_features=race, options=QUICK, random_state=0).record.proxy
+        for one in estimates.estimates:
+            measure, most = one.corrected, 1.0 if one.figure == "selection_rate" else np.inf
+            assert 0 <= measure.interval.low <= measure.value <= measure.interval.high <= most
+            reached |= {measure.interval.low, measure.interval.high} & {0.0, 1.0}
+    assert reached == {0.0, 1.0}

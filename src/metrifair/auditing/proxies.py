@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from math import inf
 
 import numpy as np
 
@@ -159,7 +160,7 @@ def _rates(
             "selection_rate",
             (rate.group,),
             Measure(rate.selection_rate, rate.interval),
-            _measure(rates[rate.group], confidence),
+            _measure(rates[rate.group], confidence, most=1.0),
             None if own is None else Interval(own.lowest.value, own.highest.value),
             None if own is None else own.interval(confidence),
         )
@@ -214,8 +215,13 @@ def _energy(score: Floats, left: Booleans, right: Booleans, rows: Booleans, amou
     return energy_estimate(score[rows], amounts[:, left].sum(1), amounts[:, right].sum(1))
 
 
-def _measure(estimate: Estimate | None, confidence: float) -> Measure | None:
-    return None if estimate is None else Measure(estimate.value, estimate.interval(confidence))
+def _measure(estimate: Estimate | None, confidence: float, most: float = inf) -> Measure | None:
+    """The figure with its interval; what is added or subtracted for a correction makes neither negative."""
+    if estimate is None:
+        return None
+    interval = estimate.interval(confidence)
+    value, low, high = (min(max(one, 0.0), most) for one in (estimate.value, interval.low, interval.high))
+    return Measure(value, Interval(low, high))
 
 
 def _reliability(found: _ProxyRows, confidence: float) -> dict[str, list[ReliabilityBin]]:
