@@ -45,9 +45,11 @@ def checked_sentence(proxy: ProxyRecord) -> str:
     """The smallest impact ratio, corrected and bounded; "" where neither is known.
 
     >>> from metrifair.figures.intervals import Interval
-    >>> ratio = ProxyEstimate("selection_ratio", ("b", "w"), Measure(0.5), bounds=Interval(0.2, 0.9))
-    >>> checked_sentence(ProxyRecord("P(race)", "scores", estimates=[ratio]))
-    'Without the assumption, the impact ratio of “b” to “w” is between 0.200 and 0.900.'
+    >>> bounds = {"bounds": Interval(0.2, 0.9), "bounds_interval": Interval(0.1, 0.95)}
+    >>> ratio = ProxyEstimate("selection_ratio", ("b", "w"), Measure(0.5), **bounds)
+    >>> print(checked_sentence(ProxyRecord("P(race)", "scores", estimates=[ratio])))
+    Without the assumption, the impact ratio of “b” to “w” is between 0.200 and 0.900 (0.100 to 0.950 with
+    sampling error).
     """
     ratios = [one for one in proxy.estimates if one.figure == "selection_ratio"]
     if not ratios:
@@ -62,6 +64,8 @@ def checked_sentence(proxy: ProxyRecord) -> str:
     if worst.bounds is not None:
         low, high = number_text(worst.bounds.low), number_text(worst.bounds.high)
         parts.append(f"without the assumption, %s is between {low} and {high}")
+    if worst.bounds_interval is not None:
+        parts[-1] += f" ({interval_text(worst.bounds_interval)} with sampling error)"
     if not parts:
         return ""
     whose = f"the impact ratio of {quoted(worst.groups[0])} to {quoted(worst.groups[1])}"
