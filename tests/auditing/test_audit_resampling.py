@@ -152,17 +152,17 @@ def test_four_samples_of_both_sides_are_added_to_the_spread_of_either() -> None:
     """Of 10 samples: 9 and 1 at two scores, and none at a third; each share has its unbiased variance."""
     counts, pooled = np.array([9.0, 1.0, 0.0]), np.array([0.5, 0.25, 0.25])
     own = counts / 10 / 9
-    for rows in (None, Rows(np.repeat([0, 1], [9, 1]), np.full(10, 7.0))):
-        side = _side(counts, pooled, rows)
+    for rows in (None, Rows(np.repeat([0, 1], [9, 1]), np.full(10, 7.0), np.zeros(10))):
+        side = _side(counts, pooled, rows, 0)
         assert side.size == pytest.approx(10)
         np.testing.assert_allclose(side.variance, (10 * own + 4 * pooled / 10) / 14)
 
 
 def test_errors_of_a_mirrored_utility_are_mirrored() -> None:
     pooled = np.array([0.75, 0.15, 0.1])
-    sides = [_side(np.array(counts), pooled, None) for counts in ([17.0, 2.0, 1.0], [26.0, 9.0, 5.0])]
+    sides = [_side(np.array(counts), pooled, None, 0) for counts in ([17.0, 2.0, 1.0], [26.0, 9.0, 5.0])]
     utility = np.array([0.0, 1.0, 5.0])
-    one, mirrored = (_linear_error(sign * utility, sides, 0.95) for sign in (1, -1))
+    one, mirrored = (_linear_error(sign * utility, sides, None, 0.95) for sign in (1, -1))
     assert (mirrored.below, mirrored.above) == pytest.approx((one.above, one.below))
     assert abs(one.above - one.below) > 0.1 * one.above
 

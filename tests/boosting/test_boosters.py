@@ -198,7 +198,7 @@ def test_labels_that_xgboost_does_not_take_are_refused_in_our_words(strength: fl
     with pytest.raises(DataError) as caught:
         made(FairXGBClassifier, strength).fit(X, np.array(["no", "yes"])[y], sensitive_features=a)
     assert str(caught.value) == (
-        "y must hold the labels 0 and 1, as XGBoost asks for, got 'no' and 'yes'; pass (y == positive).astype(int), or "
+        "y must hold the labels 0 and 1, as XGBoost requires, got 'no' and 'yes'; pass (y == positive).astype(int), or "
         "use FairLGBMClassifier, which takes any labels"
     )
 

@@ -187,7 +187,7 @@ def test_families_share_a_frontier_and_a_model_that_needs_the_group_gets_it_from
     _check_origin(csv, figures["provenance"], (tmp_path / "r.html").read_text())
     found = {(point["family"], point["needs_group"]) for point in figures["points"]}
     assert found == {("linear", False), ("barycenter", True), ("threshold", True)}
-    assert "threshold (15 models; needs the group of each row at prediction)." in done.output
+    assert "threshold (21 models; needs the group of each row at prediction)." in done.output
     model = load(tmp_path / "model")
     assert model.needs_group == figures["chosen"]["needs_group"]
     told = call("predict", tmp_path / "model", csv, "--output", tmp_path / "p.csv")

@@ -284,7 +284,7 @@ def test_boosted_trees_are_trained_saved_and_applied(
 def test_what_a_booster_refuses_is_one_line(csv: Path, tmp_path: Path, call: Any) -> None:
     pytest.importorskip("xgboost")
     words = refusal(call("train", csv, *TRAIN, "--model", "xgboost", "--output", tmp_path / "m"))
-    assert "y must hold the labels 0 and 1, as XGBoost asks for, got 'no' and 'yes'; pass" in words
+    assert "y must hold the labels 0 and 1, as XGBoost requires, got 'no' and 'yes'; pass" in words
 
 
 def test_a_frontier_shows_chooses_and_writes(csv: Path, tmp_path: Path, call: Any) -> None:

@@ -42,7 +42,9 @@ class Hint(NamedTuple):
 
 
 HINTS = {
-    *(Hint("api/state.py", "cuts", "placeholder"), Hint("api/state.py", "name", "leave out")),
+    Hint("api/state.py", "name", "leave out"),
+    *(Hint("auditing/state_rows.py", name, "placeholder") for name in ("cuts", "threshold")),
+    *(Hint("problem/problem.py", "with_labels", value) for value in ("'included'", "'independent'")),  # an assumption
     *(Hint("auditing/decisions.py", name, "placeholder") for name in ("threshold", "reference")),
     *(Hint("auditing/group_metrics.py", *rest) for rest in (("threshold", "placeholder"), ("y_pred", "'scores'"))),
     *(
@@ -113,6 +115,7 @@ STATED_OTHERWISE |= {Hint("auditing/request.py", "reference", "leave out")}  # t
 # Sentences: what is done to the data or with other functions, without a value that decides what they mean.
 SENTENCES = {
     "api/audit.py": ["pass the predictions of a single model as an array or a table"],
+    "api/audit_columns.py": ["audit a random sample of the rows, or raise AuditOptions.in_memory_rows"],
     "api/audit_result.py": ["audit arrays, or a file with a larger in_memory_rows"],
     "api/state.py": ["count the rows of both with one value"],
     "auditing/compare.py": [
@@ -124,6 +127,7 @@ SENTENCES = {
         "audit one class at a time",
         "name a group of each attribute",
         "of several attributes, name one for each",
+        "pass the reported groups, or another standard",
     ],
     "auditing/group_metrics.py": ["pass a function that takes weights, or audit without them"],
     "auditing/monitor.py": ["audit the same groups, criteria and metrics in all"],
@@ -154,14 +158,31 @@ SENTENCES = {
         "name it in one of them",
         "name it once",
     ],
+    "auditing/source.py": ["compare groups in pairs, or each with the rest"],
+    "auditing/state_rows.py": [
+        "count them with AuditState or metrifair count, or use metrifair evidence, which counts files"
+    ],
+    "auditing/suppression.py": ["use fewer columns, merge small groups, or use a smaller minimum"],
     "auditing/tables.py": ["cast it in a query or a view"],
     "auditing/request.py": ["name another column", "name another column, or shorten the names"],
     "auditing/state_file.py": ["count the scores of the positive label as a single column"],
     "cli/options.py": ["name it once"],
     "cli/tables.py": ["leave the column out"],
     "datasets/fetch.py": ["replace it with the one from {raw.address}, or remove it to have it downloaded"],
+    "postprocessing/postprocessor.py": ["use smaller clusters, or leave clusters out"],
+    "problem/proxies.py": [
+        "merge groups that are often confused",
+        "name them, as in GroupProbabilities(['p_white', 'p_black'], attribute='race')",
+        "pass only one of them",
+        "pass them to unfairness, audit, audit_file or audit_table, or pass the group of each row",
+    ],
+    "stacking.py": [
+        "cut numbers into groups and use contrast='pairs' or 'rest', or use FairClassifier",
+        "use FairClassifier or FairRegressor",
+    ],
+    "support/ssh_signatures.py": ["install OpenSSH 8.2 or later", "name a .pub file"],
     "tradeoff/frontier.py": ["leave {argument} or test_folds out"],
-    "tradeoff/result.py": ["make the frontier with test=0.25"],
+    "tradeoff/result.py": ["make the frontier with test=0.25", "use confidence instead"],
     "report/pdf.py": [
         "install chromium, or write the HTML page and print it in any browser",
         "write the HTML page and print it in any browser",
@@ -185,7 +206,7 @@ SENTENCES = {
         "turn them into numbers or text",
     ],
     "support/checks.py": ["did you mean {near[0]!r}?", "{percent:g} percent is {percent / 100:g}"],
-    "tradeoff/split.py": ["use fewer, or leave rare labels out"],
+    "tradeoff/split.py": ["use fewer, or leave rare labels out", "use smaller clusters, or omit clusters"],
     "tradeoff/sweep.py": ["pass an object with fit and predict, such as FairClassifier()"],
     "wording/compare.py": [
         "audit the scores together",
@@ -211,6 +232,8 @@ OPTIONS_WITH_VALUES = {
     ("cli/training.py", "--test"): "repeats what the user typed",
     ("cli/training.py", "--validation"): "repeats what the user typed",
     ("cli/datasets.py", "--label"): "the column of a data set that we ship",
+    ("studio/commands.py", "--families"): "repeats what the user chose",
+    ("studio/commands.py", "--max-unfairness"): "repeats what the user chose",
 }
 
 
