@@ -102,6 +102,17 @@ def test_printed_pages_unfold_every_note(tmp_path: Path) -> None:
         assert f"{name}: 'NA' is treated as a group" in text
 
 
+@pytest.mark.usefixtures("browser")
+def test_a_page_is_printed_where_temporary_folders_have_long_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("x" * 90)
+    long.mkdir()
+    monkeypatch.setattr(pdf.tempfile, "tempdir", str(long))
+    print_pdf(lambda path: path.write_text("<p>printed"), tmp_path / "page.pdf")
+    assert pages_of(tmp_path / "page.pdf") == ["printed"]
+
+
 def test_without_a_browser_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
     written: list[Path] = []

@@ -29,6 +29,14 @@ _OPTIONS = (
 )
 
 
+_LONGEST = 50  # characters of a folder: the path of the browser's socket in it may have 107
+
+
+def _short_folder() -> str | None:
+    """A place for temporary folders with a short path; None: the usual place is short."""
+    return "/tmp" if len(tempfile.gettempdir()) > _LONGEST and os.access("/tmp", os.W_OK) else None
+
+
 def find_browser() -> str:
     """The path of the browser that prints; a MissingBrowser error where there is none."""
     for name in BROWSERS:
@@ -44,7 +52,7 @@ def find_browser() -> str:
 def print_pdf(write_page: Callable[[Path], object], path: str | os.PathLike[str]) -> Path:
     """Print the page that ``write_page`` writes to a given path, and return the path of the PDF file."""
     browser = find_browser()
-    with tempfile.TemporaryDirectory(prefix="metrifair-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="metrifair-", dir=_short_folder(), ignore_cleanup_errors=True) as name:
         folder = Path(name)
         page, printed = folder / "page.html", folder / "page.pdf"
         write_page(page)
