@@ -29,7 +29,7 @@ _OPTIONS = (
 )
 
 
-_LONGEST = 50  # characters of a folder: the path of the browser's socket in it may have 107
+_LONGEST = 32  # characters: the browser's socket is two folders below, and its path may have 107
 
 
 def _short_folder() -> str | None:
