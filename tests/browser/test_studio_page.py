@@ -122,7 +122,7 @@ def test_the_five_steps_end_to_end(visit, studio, contrast, tmp_path):
     page.wait_for_selector("#rounds li")
     page.reload()  # in the middle of training
     page.wait_for_function(
-        "document.querySelectorAll('#rounds li').length === 3 && !document.querySelector('#cancel:not([hidden])')"
+        "() => document.querySelectorAll('#rounds li').length === 3 && !document.querySelector('#cancel:not([hidden])')"
     )
     keep(page, "train-1280-light")
     page.click("nav a[href='#choose']")
