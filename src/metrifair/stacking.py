@@ -238,8 +238,13 @@ def default_models(rows: int, *, regression: bool = False) -> list[Any]:
     return [linear(0.0, model="linear", weight_decay=1 / rows), _small_trees(rows, regression=regression)]
 
 
+def has_lightgbm() -> bool:
+    """Whether trees can carry the penalty, and a model file can hold them."""
+    return find_spec("lightgbm") is not None
+
+
 def _small_trees(rows: int, *, regression: bool) -> Any:
-    if find_spec("lightgbm") is None:
+    if not has_lightgbm():
         from sklearn import ensemble  # noqa: PLC0415  (takes long to import, and is seldom needed)
 
         kind = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier

@@ -16,7 +16,6 @@ import metrifair
 from metrifair import DataError, Frontier, SearchOptions, frontier, load
 from metrifair.stacking import FairStackingClassifier
 from metrifair.tradeoff import frontier as frontiers
-from metrifair.tradeoff import portfolio
 from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.portfolio import Portfolio
 from metrifair.tradeoff.sweep import needs_group
@@ -74,7 +73,7 @@ def test_group_aware_families_are_tried_where_they_may_be() -> None:
 
 
 def test_without_lightgbm_no_trees_have_the_penalty_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portfolio, "find_spec", lambda _: None)
+    monkeypatch.setattr(metrifair.stacking, "find_spec", lambda _: None)
     assert list(FEW.families())[:2] == ["stack", "network"]
     assert "stack" not in replace(FEW, saved=True).families()
     front = frontier("auto", X, Y, **QUICK, search=LINES)
@@ -100,7 +99,7 @@ def test_no_family_is_started_after_the_budget(test: float | None, monkeypatch: 
     ticks = iter(range(0, 1_000, 10))
     monkeypatch.setattr(frontiers, "monotonic", lambda: next(ticks))
     monkeypatch.setattr(
-        portfolio.Portfolio, "families", lambda self: {name: self._ours(*LINEAR, model="linear") for name in "abc"}
+        Portfolio, "families", lambda self: {name: self._ours(*LINEAR, model="linear") for name in "abc"}
     )
     asked = QUICK | {"test": test}
     front = frontier("auto", X, Y, **asked, search=SearchOptions(budget=15))

@@ -17,6 +17,7 @@ import msgspec
 
 from metrifair.auditing.state_file import Scalar
 from metrifair.errors import DataError
+from metrifair.saving.modelfile import without_repeats
 from metrifair.saving.records import Record
 from metrifair.support.files import reason_of, write_file
 from metrifair.support.provenance import Provenance
@@ -79,15 +80,8 @@ def manifest_in(files: Files) -> Manifest:
 
 
 def json_of(content: bytes) -> Any:
-    """A JSON value in which no name stands twice: a reader would see the first, and programs the last."""
-
-    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise ValueError(f"a JSON object names one field twice: {', '.join(name for name, _ in pairs)}")
-        return found
-
-    return json.loads(content, object_pairs_hook=distinct)
+    """A JSON value in which no key stands twice."""
+    return json.loads(content, object_pairs_hook=without_repeats)
 
 
 def hashes_of(files: Files) -> dict[str, str]:

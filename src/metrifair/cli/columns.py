@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options
+from metrifair.figures.intervals import FEW
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 _SHOWN_ROWS = 8
 _SHOWN_VALUES = 20
 _LONGEST = 120  # characters of a value
-_SMALL_GROUP = 30  # the usual minimum group size of an audit
 # Words in names of columns. The first role that fits both the name and the values is suggested.
 _NAMES = {
     "weight": {"weight", "weights", "wt"},
@@ -154,9 +154,9 @@ def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
         yield f"{duplicates:,} of {len(table):,} rows repeat an earlier row in every column."
     for one in facts:
         if one.role == "group" and one.distinct <= _SHOWN_VALUES:
-            small = [f"{value} ({count:,})" for value, count in one.values if count < _SMALL_GROUP]
+            small = [f"{value} ({count:,})" for value, count in one.values if count < FEW]
             if small:
-                yield f"Column {one.name!r} has groups with fewer than {_SMALL_GROUP} rows: {', '.join(small)}."
+                yield f"Column {one.name!r} has groups with fewer than {FEW} rows: {', '.join(small)}."
     label = next((one for one in facts if one.role == "label" and one.distinct <= _SHOWN_VALUES), None)
     if label is not None:
         yield from _leakage_notes(flat, label.name)

@@ -45,11 +45,12 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import value_counts
 from metrifair.problem.problem import attributes_equal_to_label, classes_in, positive_by_name
 from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
+from metrifair.stacking import has_lightgbm
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import argument_if_asked, check_known, last_step
 from metrifair.support.provenance import SourceFile
 from metrifair.tradeoff.points import FrontierNote, Job
-from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio, has_lightgbm
+from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio
 from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, SearchOptions, estimator_at

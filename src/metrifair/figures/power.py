@@ -8,13 +8,14 @@ level is known.
 
 from __future__ import annotations
 
-from math import ceil, erfc, exp, log, sqrt
+from math import ceil, exp, log, sqrt
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from metrifair.errors import DataError
 from metrifair.figures.certificates import check_confidence
 from metrifair.support.checks import check_integer, check_known, check_number
-from metrifair.support.special import normal_quantile
+from metrifair.support.signatures import as_in
+from metrifair.support.special import normal_probability, normal_quantile
 
 PlannedMetric: TypeAlias = Literal["rate", "kolmogorov"]
 
@@ -85,6 +86,7 @@ def rows_needed(
     return high, ceil(ratio * high)
 
 
+@as_in(rows_needed)
 def detectable_gap(
     rows: int,
     other_rows: int,
@@ -103,16 +105,7 @@ def detectable_gap(
         Rows of one group.
     other_rows : int
         Rows of the other group.
-    metric : {"rate", "kolmogorov"}, default="rate"
-        What is compared: rates of decisions, or score distributions.
-    rate : float, default=0.5
-        Mean of both rates. 0.5 needs the most rows. Ignored for scores.
-    power : float, default=0.8
-        Probability that the test of the gap is statistically significant.
-    confidence : float, default=0.95
-        Confidence level of the audit.
-    comparisons : int, default=1
-        Number of comparisons for which the audit adjusts its significance level (Bonferroni).
+    metric, rate, power, confidence, comparisons : as in rows_needed
 
     Returns
     -------
@@ -176,7 +169,7 @@ def _rate_power(gap: float, rows: float, other_rows: float, rate: float, level: 
     equal = sqrt(pooled * (1 - pooled) * (1 / rows + 1 / other_rows))
     apart = sqrt(low * (1 - low) / rows + high * (1 - high) / other_rows)
     beyond = gap - (1 / rows + 1 / other_rows) / 2 - normal_quantile(1 - level / 2) * equal
-    return float(beyond > 0) if apart == 0 else _normal(beyond / apart)
+    return float(beyond > 0) if apart == 0 else normal_probability(beyond / apart)
 
 
 def _kolmogorov_power(gap: float, rows: float, other_rows: float, level: float) -> float:
@@ -191,12 +184,8 @@ def _kolmogorov_power(gap: float, rows: float, other_rows: float, level: float) 
     critical = sqrt(-log(level / 2) / 2)
     below = critical - drift
     stays = (
-        _normal(2 * below)
-        - 2 * exp(2 * critical * (critical - 2 * below)) * _normal(2 * (below - critical))
-        + exp(8 * critical * (critical - below)) * _normal(2 * (below - 2 * critical))
+        normal_probability(2 * below)
+        - 2 * exp(2 * critical * (critical - 2 * below)) * normal_probability(2 * (below - critical))
+        + exp(8 * critical * (critical - below)) * normal_probability(2 * (below - 2 * critical))
     )
     return 1 - stays
-
-
-def _normal(x: float) -> float:
-    return erfc(-x / sqrt(2)) / 2

@@ -225,7 +225,7 @@ def _parsed(text: bytes) -> Json:
             parse_int=_in_64_bits,
             parse_float=_finite,
             parse_constant=_finite,
-            object_pairs_hook=_without_repeats,
+            object_pairs_hook=without_repeats,
         )
         if b"\\ud" in text.lower():
             json.dumps(found, ensure_ascii=False).encode()  # half of a character is a UnicodeEncodeError
@@ -254,7 +254,8 @@ def _finite(text: str) -> float:
     return value
 
 
-def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+def without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """A JSON object; a ValueError where a key stands twice: a reader would see the first, and programs the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key stands twice")

@@ -21,7 +21,18 @@ _NODES = np.exp(_PLACES - np.exp(-_PLACES))  # of integrals from 0 upwards
 _NODE_WEIGHTS = _NODES * (1 + np.exp(-_PLACES)) * _STEP
 _MOST_STEPS = 100
 _FARTHEST = 700.0  # from the mode, where densities are 0 beside those at the end
-_erfc = np.frompyfunc(erfc, 1, 1)
+
+
+def normal_probability(x: float) -> float:
+    """The probability that a standard normal variable is at most x; ``normal_cdf`` is the same for arrays.
+
+    >>> round(normal_probability(-1.0), 4)
+    0.1587
+    """
+    return erfc(-x / sqrt(2)) / 2
+
+
+_normal_probabilities = np.frompyfunc(normal_probability, 1, 1)
 
 
 def normal_cdf(x: ArrayLike) -> Floats:
@@ -30,7 +41,7 @@ def normal_cdf(x: ArrayLike) -> Floats:
     >>> normal_cdf([0.0, -1.0]).round(4)
     array([0.5   , 0.1587])
     """
-    return np.asarray(_erfc(-np.asarray(x, np.float64) / sqrt(2)), np.float64) / 2
+    return np.asarray(_normal_probabilities(np.asarray(x, np.float64)), np.float64)
 
 
 def normal_quantile(p: float) -> float:

@@ -24,12 +24,13 @@ from metrifair.figures.utility import CONSTANT, UTILITIES, Predictions, Utility,
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import attributes_equal_to_label, classes_in
 from metrifair.problem.tables import Table, levels, library_of, not_numbers, one_column
+from metrifair.stacking import has_lightgbm
 from metrifair.support.checks import check_known, is_number, last_step, seed_of
 from metrifair.support.progress import Progress
 from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
-from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio, has_lightgbm
+from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio
 from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.result import NestedFold, SweepContext, TradeOff, in_row_order
 from metrifair.tradeoff.split import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from metrifair.postprocessing.barycenter import BarycenterPostprocessor
 from metrifair.postprocessing.threshold import ThresholdPostprocessor
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.saving.models import class_named
-from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
+from metrifair.stacking import FairStackingClassifier, FairStackingRegressor, has_lightgbm
 from metrifair.support.checks import check_known
 from metrifair.tradeoff.sweep import SearchOptions
 
@@ -26,11 +25,6 @@ _BUDGET, _LONG_BUDGET = 15.0, 60.0  # seconds, up to so many rows and beyond
 _SMALL_TREES = {"num_leaves": 8, "n_estimators": 80}
 _LARGE_TREES = {"num_leaves": 31, "n_estimators": 100}
 _BEFORE_MAP = 1.0  # strength of the model whose scores are moved
-
-
-def has_lightgbm() -> bool:
-    """Whether trees can carry the penalty, and a model file can hold them."""
-    return find_spec("lightgbm") is not None
 
 
 @dataclass(frozen=True)
