@@ -11,12 +11,13 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # Neighbors stay in one process, and what they share is made once; who is done first takes from the other.
 PYTEST := -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo test tested test-slow test-install test-lowest docs lint format bench mutate reproduce clean
+.PHONY: help demo test test-all extended test-slow test-install test-lowest docs lint format bench mutate reproduce clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        the whole trade-off on real mortgage data, with a report to open"
-	@echo "make test        install into .venv, lint, type-check, run all tests and documentation examples"
+	@echo "make test        install into .venv, check the format, run the tests that a change breaks soonest (minutes)"
+	@echo "make test-all    the same, then types and all other tests but the slow ones"
 	@echo "make test-slow   the long tests"
 	@echo "make test-install  the built wheel in an empty environment: audits, commands, databases, training"
 	@echo "make test-lowest   audits and training with the lowest versions that pyproject.toml allows"
@@ -47,12 +48,17 @@ format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Types take one core for longer than a minute: beside the tests, not before them.
 test: .venv/installed
-	$(MAKE) --no-print-directory -j 2 lint tested
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/python $(PYTEST) -m "not slow and not extended"
 
-tested: .venv/installed
-	$(BIN)/python $(PYTEST) -m "not slow"
+# Types take one core for longer than a minute: beside the tests, not before them.
+test-all: test
+	$(MAKE) --no-print-directory -j 2 lint extended
+
+extended: .venv/installed
+	$(BIN)/python $(PYTEST) -m "extended and not slow"
 
 # Programs of docs/other-tools.md: half a minute of installation that no other command needs.
 OTHER_TOOLS := accelerate huggingface_hub lightning optuna skorch
@@ -95,7 +101,7 @@ test-lowest: .venv/installed
 docs: .venv/installed
 	rm -rf docs/_build docs/gallery docs/reference/generated
 	$(BIN)/sphinx-build -q -j 2 -W --keep-going docs docs/_build/html
-	METRIFAIR_SITE=docs/_build/html $(BIN)/python $(PYTEST) tests/site $(wildcard docs/tutorials/*.md docs/concepts/*.md) docs/start.md docs/coming-from.md
+	METRIFAIR_SITE=docs/_build/html $(BIN)/python $(PYTEST) tests/site $(wildcard docs/*.md docs/tutorials/*.md docs/concepts/*.md)
 	@echo "open docs/_build/html/index.html"
 
 bench: .venv/installed

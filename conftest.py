@@ -1,5 +1,8 @@
 """Tests repeat exactly, in any order: the same examples and the same draws in every run, on every machine.
 
+`make test` runs what a change can break soonest, in minutes; tests marked `extended`, and all in EXTENDED, wait for
+`make test-all`.
+
 `make test-slow` sets METRIFAIR_EXPLORE, and examples and seeds are drawn anew. Tests marked `cuda`, all in tests/cuda,
 skip where no such device is; `pytest -m cuda` reads no other file, so that a machine with a device needs little else.
 """
@@ -34,6 +37,24 @@ def pytest_runtest_setup() -> None:
         secrets.randbelow = random.Random(0).randrange  # the seed where random_state is None
 
 
+# Rooms for `make test-all`: real browsers, servers and workers, experiments, methods of other authors, trees on real
+# data. Single tests elsewhere carry the mark where one of them takes longer than about a second.
+EXTENDED = (
+    "tests/auditing/test_audit_engines.py",
+    "tests/baselines",
+    "tests/boosting/test_boosting_checks.py",
+    "tests/boosting/test_boosting_cluster.py",
+    "tests/boosting/test_boosting_data.py",
+    "tests/browser",
+    "tests/experiments",
+    "tests/studio",
+    "tests/test_aif360.py",
+    "tests/test_benchmarks_run.py",
+    "tests/test_mutate.py",
+    "tests/test_real_data.py",
+    "tests/test_stacking.py",
+)
+
 # MLflow warns when it is imported: tests/test_mlflow.py runs the examples, where it is installed.
 collect_ignore = ["src/metrifair/mlflow.py"]
 
@@ -46,13 +67,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a device where there is none; of tests marked `pairwise`, every second combination is slow.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark rooms as extended; skip what needs a device; of tests marked `pairwise`, every second combination is slow.
 
     Places in the lists of values that add up to an odd number: whichever two values one looks at, where a third list
     has two, the tests that are left hold them together.
     """
+    extended = tuple(config.rootpath / part for part in EXTENDED)
     for item in items:
+        if any(item.path.is_relative_to(part) for part in extended):
+            item.add_marker("extended")
         if isinstance(item, pytest.Function) and item.get_closest_marker("pairwise"):
             lists = [mark.args[0] for mark in item.iter_markers("parametrize")]
             first = [names.split(",")[0].strip() if isinstance(names, str) else names[0] for names in lists]

@@ -303,7 +303,7 @@ def _child(
     status = 0
     for group in tests:
         files = dict.fromkeys(test.split("::")[0] for test in group)
-        options = ["-x", "-p", "no:cacheprovider", "-m", "not slow", "--rootdir", str(root), *files]
+        options = ["-x", "-p", "no:cacheprovider", "-m", "not slow and not extended", "--rootdir", str(root), *files]
         options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # for what was imported before the fork
         status = int(pytest.main(options, plugins=[reached or Chosen(group)]))
         if status == pytest.ExitCode.NO_TESTS_COLLECTED:

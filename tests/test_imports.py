@@ -100,6 +100,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -135,5 +135,6 @@ for name in ("baselines", "criteria", "datasets", "errors", "metrics", "nn"):
 """
 
 
+@pytest.mark.extended
 def test_a_public_module_is_there_before_anything_else_was_imported() -> None:
     run(sys.executable, "-c", PUBLIC_MODULES, cwd=ROOT)

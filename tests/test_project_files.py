@@ -73,6 +73,16 @@ def test_the_public_workflow_runs_the_same_script_on_every_supported_version() -
     )
 
 
+def test_whatever_a_fast_run_leaves_out_is_run_by_continuous_integration(pytestconfig: pytest.Config) -> None:
+    extended = pytestconfig.pluginmanager.get_plugin(str(ROOT / "conftest.py")).EXTENDED
+    assert [part for part in extended if not (ROOT / part).exists()] == []
+    makefile = (ROOT / "Makefile").read_text()
+    fast, rest = (makefile.split(f"\n{name}: ")[1].split("-m \"")[1].split('"')[0] for name in ("test", "extended"))
+    assert (fast, rest) == ("not slow and not extended", "extended and not slow")
+    assert "\ntest-all: test\n\t$(MAKE) --no-print-directory -j 2 lint extended\n" in makefile
+    assert "\nmake test test-all\n" in (ROOT / ".ci/run").read_text()
+
+
 def test_what_make_tests_with_the_lowest_versions_is_there() -> None:
     listed = (ROOT / "Makefile").read_text().split("$(addprefix tests/,")[1].split(")")[0].replace("\\", " ").split()
     assert len(listed) > 8

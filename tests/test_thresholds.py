@@ -135,6 +135,7 @@ def test_what_is_not_decided_between_two_classes_has_no_threshold(y: Any, what: 
             choose_threshold(np.linspace(0, 1, 12), problem, rule=rule, costs=[[0, 1], [1, 0]])
 
 
+@pytest.mark.extended
 def test_many_rows_are_tried_at_few_thresholds() -> None:
     score, problem = rows(150_000, 4)
     found = choose_threshold(score, problem, rule="parity")

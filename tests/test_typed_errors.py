@@ -108,6 +108,7 @@ def test_a_card_has_no_escape_codes_on_a_terminal(tmp_path: Path) -> None:
     assert "\x07" not in found.output
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("size", [10_000, 10_001])
 def test_absurd_names_of_groups(size: int, tmp_path: Path) -> None:
     names = np.where(GROUP == "a", "a" * size, "b")

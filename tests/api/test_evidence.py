@@ -194,6 +194,7 @@ def test_there_are_fifty_ways_of_tampering() -> None:
     assert len(TAMPERED) >= 50
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", TAMPERED)
 def test_tampering_is_found_even_with_a_new_hash(name: str, folder: Path) -> None:
     file, change = TAMPERED[name]
@@ -324,6 +325,7 @@ AUDITS: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", AUDITS)
 def test_evidence_of_any_audit_agrees_and_has_its_figures(name: str, data: Path, tmp_path: Path) -> None:
     made = AUDITS[name](data)
@@ -364,6 +366,7 @@ def test_another_processor_gives_the_same_figures(honest: Path) -> None:
     assert done.stdout.split() == ["True"]
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(not any(map(shutil.which, BROWSERS)), reason="there is no browser that prints")
 def test_a_print_is_compared_with_the_page(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = audit_file(data, score="p", group="sex", metrics=["kolmogorov"], options=OPTIONS, random_state=0)

@@ -140,6 +140,7 @@ def test_figures_by_group_are_those_of_the_audit(model: FairClassifier, audited:
     assert "\nFor *nobody*.\n" in card
 
 
+@pytest.mark.extended
 def test_a_frontier_gives_the_models_own_figures(front: Frontier, tmp_path: Path) -> None:
     for outcome in front.outcomes:
         card = to_card(outcome.model, frontier=front)
@@ -226,6 +227,7 @@ def test_an_audit_of_arrays_is_the_models_only_if_the_author_states_it(model: Fa
     assert head_of(stated)["model-index"][0]["results"][0]["dataset"]["name"] == "audited rows"
 
 
+@pytest.mark.extended
 @settings(max_examples=30, deadline=None)
 @given(title=names, tag=names, group=names)
 def test_any_name_gives_a_head_that_yaml_reads_and_tables_that_hold(title: str, tag: str, group: str) -> None:

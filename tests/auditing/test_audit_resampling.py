@@ -70,6 +70,7 @@ def rows_of(values: Floats, scores: Floats, on_left: np.ndarray, weights: Floats
     return Rows(np.searchsorted(values, scores), weights * on_left, weights * ~on_left)
 
 
+@pytest.mark.extended
 def test_intervals_cover_about_as_often_as_they_say() -> None:
     for share in coverage(POPULATIONS["shifted"], (300, 300), 150).values():
         assert 0.9 <= share <= 0.99
@@ -104,6 +105,7 @@ def test_an_interval_begins_at_zero_where_the_groups_may_have_one_distribution()
     assert unsure > 0.75 * 60 * len(LINE)  # 0.9 expected
 
 
+@pytest.mark.extended
 def test_intervals_are_centered_below_the_value_which_is_too_large() -> None:
     generator, population = np.random.default_rng(8), POPULATIONS["spread"]
     truth, sizes = population.truth(), (150, 150)
@@ -206,6 +208,7 @@ HARD = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["skew", "heavy weights"])
 def test_intervals_cover_with_skew_and_with_heavy_weights(name: str) -> None:
     """Resampling rows with normal quantiles covered 86 % with skew and 83 % (Kolmogorov) with heavy weights: both fail.

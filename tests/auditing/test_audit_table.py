@@ -82,6 +82,7 @@ def test_rows_with_the_favorable_decision_are_those_selected(favorable, other, h
             assert {rate.group: rate.selection_rate for rate in table_of_rates.rates} == pytest.approx(rates)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("engine", "changes"), CHANGES)
 def test_every_engine_finds_what_audit_file_finds(engine, changes, tmp_path, monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 1024)  # so that some are looked into

@@ -262,6 +262,7 @@ def share_right(y_true: Any, y_pred: Any) -> float:
     return float((y_true == y_pred).mean())
 
 
+@pytest.mark.extended
 def test_intervals_cover_the_value_of_each_group() -> None:
     """Resampling the rows of all groups, or too many of them, lowers the coverage below 70% in the smaller group."""
     sizes, rates, runs = (80, 800), (0.8, 0.6), 200

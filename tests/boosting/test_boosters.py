@@ -226,6 +226,7 @@ def test_the_positive_label_can_be_the_first(kind: type) -> None:
     assert np.array_equal(positive.predict_proba(X), negative.predict_proba(X))
 
 
+@pytest.mark.extended
 @every_kind
 def test_control_features_several_attributes_and_unknown_groups(kind: type) -> None:
     X, _, _, a = data()
@@ -406,6 +407,7 @@ def test_parameters_are_stored_cloned_and_reachable(kind: type) -> None:
     assert clone(changed).get_params()["metric"] == "energy"
 
 
+@pytest.mark.extended
 @every_kind
 def test_other_metrics_train_too(kind: type) -> None:
     X, _, _, a = data()
@@ -503,6 +505,7 @@ def of_three(kind: type, strength: float, **changes: Any) -> Any:
     return made(kind, strength, n_estimators=40, **changes).fit(X[:1_000], y[:1_000], sensitive_features=a[:1_000])
 
 
+@pytest.mark.extended
 @every_classifier
 def test_several_classes_become_fair_on_fresh_rows(kind: type) -> None:
     """Of every class, at any strength without diverging: still better than the best constant."""
@@ -687,6 +690,7 @@ def test_a_failed_fit_leaves_the_parameters_as_they_were() -> None:
     assert {name: value for name, value in model.get_params().items() if name != "missing"} == before
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("own", "other"), [("lgbm", "xgboost"), ("xgb", "lightgbm")])
 def test_each_booster_works_where_the_other_is_absent(own: str, other: str) -> None:
     name = {"lgbm": "FairLGBMRegressor", "xgb": "FairXGBRegressor"}[own]

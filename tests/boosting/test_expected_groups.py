@@ -102,6 +102,7 @@ def test_test_rows_are_as_fair_as_training_rows(kind: type) -> None:
     assert found[True][1] < 0.06
 
 
+@pytest.mark.extended
 @every_kind
 def test_the_seed_decides_which_rows_tell_of_which(kind: type) -> None:
     X, y, a = population(400, 0)

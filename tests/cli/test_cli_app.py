@@ -188,6 +188,7 @@ def test_the_pages_tell_the_story_of_the_demo(page: str) -> None:
         assert gap.replace("(", f"{lower}(") in text
 
 
+@pytest.mark.extended
 @needs_data
 def test_the_demo_leaves_a_report_a_picture_and_a_model(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
@@ -212,6 +213,7 @@ def test_the_demo_leaves_a_report_a_picture_and_a_model(tmp_path: Path) -> None:
     assert gap < 0.25
 
 
+@pytest.mark.extended
 @needs_data
 @pytest.mark.usefixtures("quick")
 def test_the_demo_tells_what_it_does_and_where_the_files_are(tmp_path: Path) -> None:
@@ -252,6 +254,7 @@ def test_options_that_mean_nothing_are_refused_before_any_work(
     assert words in refusal(CliRunner().invoke(main, arguments))
 
 
+@pytest.mark.extended
 @needs_data
 @pytest.mark.usefixtures("quick")
 def test_a_limit_that_no_model_keeps_is_one_line(tmp_path: Path) -> None:
@@ -272,6 +275,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path
     assert (tmp_path / "file").read_text() == "mine"
 
 
+@pytest.mark.extended
 @needs_data
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", FILES)
@@ -302,6 +306,7 @@ def test_without_click_the_command_says_what_to_install(arguments: list[str]) ->
     assert done.stderr == 'the command line needs click: pip install "metrifair[cli]"\n'
 
 
+@pytest.mark.extended
 @needs_data
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(

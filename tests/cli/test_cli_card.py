@@ -136,6 +136,7 @@ CARDS = [  # model, audit, sentence of the card, whether the figures are listed 
 ]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("model", "audited", "sentence", "of_model"), CARDS)
 def test_an_audit_is_the_models_only_where_it_records_who_computed_the_scores(
     trained: Path, call: Any, model: str, audited: str, sentence: str, of_model: bool

@@ -42,6 +42,7 @@ def held_out_persons(path: Path, visits: Path) -> tuple[set[str], set[str]]:
     return set(inside["person"]), set(table.filter(~pl.col("visit").is_in(list(held_out)))["person"])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("cluster", [True, False])
 def test_train_holds_out_all_rows_of_a_person_or_none(
     shell: Callable[..., Any], visits: Path, tmp_path: Path, *, cluster: bool
@@ -56,6 +57,7 @@ def test_train_holds_out_all_rows_of_a_person_or_none(
     assert json.loads(done.stdout)["provenance"]["columns"]["cluster"] == ["person"] * cluster
 
 
+@pytest.mark.extended
 def test_repeated_ids_are_reported_with_the_option_that_helps(
     call: Callable[..., Any], visits: Path, tmp_path: Path
 ) -> None:

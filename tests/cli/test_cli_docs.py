@@ -29,6 +29,7 @@ def commands(page: str) -> list[tuple[str, list[str]]]:
     return found
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("page", ["cli.md", "choosing.md", "evidence.md"])
 def test_the_commands_of_a_page_run_as_they_stand(
     page: str, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch

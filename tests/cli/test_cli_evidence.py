@@ -60,6 +60,7 @@ def test_exit_codes_say_whether_evidence_differs_or_cannot_be_checked(call: Call
     assert "name a folder or .zip file of evidence" in done.output
 
 
+@pytest.mark.extended
 def test_options_of_counting_are_those_of_verifying(call: Call, scores: Path, tmp_path: Path) -> None:
     asked = ("--score", "p", "--group", "sex", "--group", "age", "--cuts", "age=30,60", "--standard", "ll144")
     more = ("--about", "Justification=few applied", "--score-digits", "1", "--crosswalk", "ll144", "--sign", "no key")

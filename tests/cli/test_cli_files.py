@@ -133,6 +133,7 @@ def test_a_system_that_forbids_writing_is_one_line(call: Any) -> None:
     assert "cannot write /proc/mortgage.csv" in refusal(call("datasets", "mortgage", "--output", "/proc/mortgage.csv"))
 
 
+@pytest.mark.extended
 @needs_mortgage
 def test_a_disk_that_fills_up_leaves_the_old_file_and_nothing_else(tmp_path: Path, shell: Any) -> None:
     (tmp_path / "mortgage.csv").write_text("old")
@@ -214,6 +215,7 @@ def test_an_exported_data_set_can_be_trained_on(tmp_path: Path, call: Any) -> No
 # --- what moved -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 def test_csv_on_standard_output_is_nothing_but_the_table(csv: Path, tmp_path: Path, call: Any, shell: Any) -> None:
     arguments = ("--label", "hired", "--group", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
     assert call("train", csv, *arguments, "--output", tmp_path / "m").exit_code == 0

@@ -56,6 +56,7 @@ def test_held_out_predictions_hold_what_an_audit_asks_for(csv: Path, tmp_path: P
     assert "Audit them: metrifair audit" in done.output
 
 
+@pytest.mark.extended
 def test_the_model_that_is_kept_is_trained_again_on_all_rows(csv: Path, tmp_path: Path, call: Any) -> None:
     more = ["--strengths", "0.1", "--max-unfairness", "1", "--seed", "4"]
     done = call("frontier", csv, *TRAIN, *more, "--output", tmp_path / "again", "--json", tmp_path / "f.json")
@@ -75,6 +76,7 @@ def test_the_model_that_is_kept_is_trained_again_on_all_rows(csv: Path, tmp_path
     assert np.abs(again - half).max() > 1e-3
 
 
+@pytest.mark.extended
 def test_a_certified_model_is_kept_as_it_was_judged_unless_that_is_asked_for(
     csv: Path, tmp_path: Path, call: Any
 ) -> None:
@@ -175,6 +177,7 @@ def _check_origin(csv: Path, made: dict[str, Any], page: str) -> None:
     assert all(text in page for text in shown)
 
 
+@pytest.mark.extended
 def test_families_share_a_frontier_and_a_model_that_needs_the_group_gets_it_from_the_file(
     csv: Path, tmp_path: Path, call: Any
 ) -> None:
@@ -230,6 +233,7 @@ def test_families_that_cannot_be(csv: Path, call: Any, arguments: list[str], wor
     assert words in done.output + str(done.exception)
 
 
+@pytest.mark.extended
 def test_families_of_auto_are_tried_by_name_and_saved(csv: Path, tmp_path: Path, call: Any) -> None:
     more = [
         "--families",

@@ -24,6 +24,7 @@ def _few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrifair.FairClassifier, "__init__", shortened(metrifair.FairClassifier.__init__))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_report_is_a_page_and_a_pdf_of_few_pages(command: str, csv: Path, tmp_path: Path, call: Any) -> None:
     pypdf = pytest.importorskip("pypdf", reason="pypdf is in the extra dev")

@@ -99,6 +99,7 @@ def test_what_does_not_go_together_is_refused(
     assert words in done.output
 
 
+@pytest.mark.extended
 def test_folds_are_the_default_of_small_files(
     call: Callable[..., Result], csv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

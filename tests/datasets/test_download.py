@@ -242,6 +242,7 @@ print(hashlib.sha256(read(RawFile(name, int(size), sha256, url), data_home=folde
 """
 
 
+@pytest.mark.extended
 def test_processes_that_load_at_once_all_get_the_whole_file(publisher: Publisher, cache: Path, tmp_path: Path) -> None:
     raw = publisher.raw()
     command = [sys.executable, "-c", ONE_PROCESS, raw.name, str(raw.size), raw.sha256, raw.url, str(tmp_path / "home")]

@@ -27,6 +27,7 @@ CASES: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("strength", [0.0, 0.5])
 def test_a_long_training_is_finished_and_a_short_one_is_not(case: str, strength: float) -> None:

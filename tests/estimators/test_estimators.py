@@ -82,6 +82,7 @@ def offset_point(population: OffsetRegression, model: FairRegressor) -> tuple[No
 STRENGTHS = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("strength", STRENGTHS)
 def test_offset_regression_is_solved_exactly_on_an_ideal_sample(strength: float) -> None:
     """1,000 normal quantiles in each group, taken as a population, stand for the true one: c and s within 5e-3.
@@ -112,6 +113,7 @@ def test_offset_regression_is_solved_from_a_random_sample(p1: float, strength: f
     assert -1e-9 < excess < 0.004
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("strength", [0.05, 0.25, 1.0])
 def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) -> None:
     """Slopes within 0.06: three standard errors of a slope fitted to 2,500 rows of noise; objective within 0.004."""
@@ -134,6 +136,7 @@ def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) 
 # --- criteria, metrics, options ---------------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("batch_size", ["auto", 60], ids=["full batch", "minibatch"])
 @pytest.mark.parametrize(
     ("criterion", "others"),
@@ -362,6 +365,7 @@ def test_probabilities_outputs_and_labels_agree() -> None:
 # --- groups that are not known, weights -------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 def test_rows_of_unknown_group_count_for_the_risk_and_not_for_the_unfairness() -> None:
     """The fit minimizes mean loss over all rows + strength x energy of the known ones: no other fit does better."""
     rng = np.random.default_rng(5)
@@ -382,6 +386,7 @@ def test_rows_of_unknown_group_count_for_the_risk_and_not_for_the_unfairness() -
     assert objective(partly) < objective(everyone) - 1e-4  # their groups do not
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("batch_size", ["auto", 60], ids=["full batch", "minibatch"])
 def test_weights_act(batch_size: Any) -> None:
     """Rows of group 1 count ten times: their loss falls, that of group 0 rises, without a penalty and with one."""
@@ -396,6 +401,7 @@ def test_weights_act(batch_size: Any) -> None:
         assert losses[1][A == 0].mean() > losses[0][A == 0].mean() + 0.05
 
 
+@pytest.mark.extended
 def test_weights_of_the_unfairness_are_those_of_the_rows() -> None:
     """In a full batch the penalty compares weighted distributions: what is lowered is the weighted objective."""
     uneven, even = np.where(X[:, 1] > 0.5, 5.0, 1.0), np.ones(N)
@@ -598,6 +604,7 @@ def test_groups_pass_through_a_pipeline() -> None:
     np.testing.assert_array_equal(routed.predict_proba(X), by_name.predict_proba(X))
 
 
+@pytest.mark.extended
 def test_groups_and_weights_are_routed_through_a_grid_search_to_fit_and_scorer() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
         fairness = make_scorer(

@@ -60,18 +60,33 @@ QUICK = {"epochs": 30, "learning_rate": 0.1, "random_state": 0}
 
 
 # Some checks fit a handful of rows that a column parts by label, of which linear models rightly warn.
-@pytest.mark.filterwarnings("ignore:the labels of some rows follow from")
+parted = pytest.mark.filterwarnings("ignore:the labels of some rows follow from")
+
+
+@parted
+@parametrize_with_checks(
+    [
+        GroupedClassifier(0.1, model="linear"),  # by the solver; one check asks for accuracy on groups like labels
+        GroupedRegressor(0.1, model="linear"),
+    ],
+)
+def test_scikit_learn_check(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.extended
+@parted
 @parametrize_with_checks(
     [
         FairClassifier(0.0, **QUICK),
         FairRegressor(0.0, **QUICK),
         GroupedClassifier(0.1, model="linear", **QUICK),
         GroupedRegressor(0.5, model="linear", **QUICK),
-        GroupedClassifier(0.1, model="linear"),  # by the solver; one check asks for accuracy on groups like labels
-        GroupedRegressor(0.1, model="linear"),
     ],
 )
-def test_scikit_learn_check(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+def test_scikit_learn_check_of_models_trained_by_steps(
+    estimator: BaseEstimator, check: Callable[[BaseEstimator], None]
+) -> None:
     check(estimator)
 
 

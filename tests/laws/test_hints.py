@@ -310,6 +310,7 @@ def options_in(file: str, tree: ast.Module) -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.extended
 def test_every_hint_is_in_the_table() -> None:
     assert {hint for module in modules() for hint in hints_in(*module)} == HINTS
     found = {file: sorted(sentences_in(tree)) for file, tree in modules() if sentences_in(tree)}

@@ -185,6 +185,7 @@ def test_rates_have_one_verdict_and_no_headline_of_few_rows(standard: Any, **cas
             assert gap.interval is None or gap.interval.low <= gap.value <= gap.interval.high
 
 
+@pytest.mark.extended
 @cases
 @often
 def test_a_difference_has_the_verdict_of_its_joint_interval(**case: Any) -> None:

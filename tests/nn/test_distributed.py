@@ -33,6 +33,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[dict[str, 
     return {size: [torch.load(folder / f"{size}-{rank}.pt") for rank in range(size)] for size in SIZES}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", CASES)
 def test_the_gradient_of_all_ranks_is_that_of_one_process(name: str, size: int, found: Any) -> None:

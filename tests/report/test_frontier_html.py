@@ -103,6 +103,7 @@ def test_embedded_json_holds_no_sign_that_could_end_its_element():
     assert json.loads(text) == {"a": "<>&\u2028\u2029"}
 
 
+@pytest.mark.extended
 def test_a_usual_page_is_small_and_the_largest_stays_below_its_bound():
     assert len(frontier_html(demo_view()).encode()) < 250_000
     large = demo_view(count=200, seeds=3, groups=tuple(f"group number {n}" for n in range(6)), curves={})

@@ -53,6 +53,7 @@ def test_what_is_no_number_is_a_dash():
     assert (number_text(1.797e308), shown_number(1.797e308), short(1.7976e308, digits=4)) == (MISSING, None, None)
 
 
+@pytest.mark.extended
 @given(
     st.lists(st.integers(-1000, 1000), min_size=2, max_size=20, unique=True),
     st.sampled_from([1e-300, 1e-9, 1, 1e9, 1e300]),

@@ -117,6 +117,7 @@ def test_a_usual_page_is_small():
     assert len(audit_html(demo_record()).encode()) < 150_000
 
 
+@pytest.mark.extended
 def test_five_thousand_findings_stay_below_the_bound_and_all_are_listed():
     text = audit_html(demo_record(findings=list(many_findings(5000))))
     assert len(text.encode()) < 1_500_000
@@ -124,6 +125,7 @@ def test_five_thousand_findings_stay_below_the_bound_and_all_are_listed():
     assert len(data["rows"]) == data["total"] == 5000
 
 
+@pytest.mark.extended
 def test_the_largest_page_stays_below_its_bound():
     """More of everything than fits, with signs that take six bytes each."""
     odd = "<&>" * 8

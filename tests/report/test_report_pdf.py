@@ -45,6 +45,7 @@ def hiring_rates(folder: Path) -> RateTable:
     return found.rates("ll144")
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("browser")
 def test_the_tables_of_a_standard_fill_at_most_two_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rates, exclusions with reasons, dates, source, hash and versions; no distance and no curve."""
@@ -77,6 +78,7 @@ def test_the_tables_of_a_standard_fill_at_most_two_pages(tmp_path: Path, monkeyp
         assert word not in text
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("browser")
 def test_details_stand_behind_the_tables(tmp_path: Path) -> None:
     rates = hiring_rates(tmp_path)
@@ -87,6 +89,7 @@ def test_details_stand_behind_the_tables(tmp_path: Path) -> None:
     assert text.index("Impact ratio") < text.index("Distances between score distributions") < text.index("All findings")
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("browser")
 def test_printed_pages_unfold_every_note(tmp_path: Path) -> None:
     """Four attributes with a group called NA are four notes, of which the page shows three and folds one."""

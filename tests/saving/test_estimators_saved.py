@@ -691,6 +691,7 @@ WATCHED = (
 )
 
 
+@pytest.mark.extended
 def test_loading_executes_compiles_imports_and_starts_nothing(parts, tmp_path):
     meta, arrays = parts
     hostile = changed(meta, "parameters/model", {"module": "__import__('os').system('true')"})

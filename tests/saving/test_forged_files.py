@@ -286,6 +286,7 @@ def assert_survived(done: subprocess.CompletedProcess[str], count: int) -> None:
     assert count // 10 < count - found["refused"] < count // 2  # a quarter is another model's, and is used
 
 
+@pytest.mark.extended
 def test_a_thousand_forged_files_are_refused_or_predict() -> None:
     assert_survived(forge(0, 1000), 1000)
 

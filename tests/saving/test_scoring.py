@@ -87,6 +87,7 @@ main()
 """
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["linear", "network", "LightGBM", "XGBoost"])
 def test_the_command_predicts_where_pytorch_is_not_installed(name: str, tmp_path: Path) -> None:
     path, table, output = saved(name, tmp_path), tmp_path / "rows.csv", tmp_path / "predictions.csv"

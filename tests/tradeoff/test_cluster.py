@@ -66,6 +66,7 @@ def lines(log: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
+@pytest.mark.extended
 def test_a_frontier_on_a_cluster_is_the_one_from_here_also_when_a_worker_is_killed(tmp_path: Path) -> None:
     cluster = pytest.importorskip("cluster")
     log, ledger = tmp_path / "log", tmp_path / "runs.db"

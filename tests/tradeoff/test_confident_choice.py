@@ -35,6 +35,7 @@ def sampled(generator: np.random.Generator, small: int, large: int) -> Frontier:
     return Frontier(outcomes, "scores", "accuracy", ("a", "b"), sizes, floor=floor, validation_floor=floor)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("small", "large"), [(80, 800), (300, 300)])
 def test_the_limit_is_kept_in_the_population_as_often_as_asked(small: int, large: int) -> None:
     """At the limit the models' unfairness is dense, so that a choice by the sample alone misses it often."""

@@ -112,6 +112,7 @@ def test_the_choice_of_a_fold_does_not_depend_on_its_rows() -> None:
     assert [one.validation for one in mine] == [one.validation for one in theirs]
 
 
+@pytest.mark.extended
 def test_pooled_figures_are_those_of_all_rows() -> None:
     front = front_of()
     for point in front.points:
@@ -150,6 +151,7 @@ def test_figures_of_the_choice_are_those_of_its_held_out_scores() -> None:
     assert front.refit().predict_proba(X) == pytest.approx(model.predict_proba(X), abs=1e-6)
 
 
+@pytest.mark.extended
 def test_intervals_cover_the_distance_between_the_populations() -> None:
     """Scores of two models on two halves: the truth is the distance of the mixtures, known by 200,000 rows."""
     from metrifair.figures.utility import Predictions  # noqa: PLC0415
@@ -179,6 +181,7 @@ def test_intervals_cover_the_distance_between_the_populations() -> None:
     assert covered >= 93
 
 
+@pytest.mark.extended
 def test_automatic_folds_are_for_groups_of_few_test_rows() -> None:
     few = front_of(search=None)
     assert few.test_folds == 5
@@ -219,6 +222,7 @@ def test_other_refusals_name_what_to_do() -> None:
         front.select(max_unfairness=0.9, certified=True)
 
 
+@pytest.mark.extended
 def test_seeds_families_folds_weights_and_numbers_work(tmp_path: Path) -> None:
     linear = FairClassifier(model="linear")
     families = {"linear": linear, "moved": BarycenterPostprocessor(linear)}
@@ -259,6 +263,7 @@ def test_a_model_that_fails_without_one_fold_is_a_failed_point() -> None:
     assert front.select(max_unfairness=1.0).strength == 0.0
 
 
+@pytest.mark.extended
 def test_a_choice_by_costs_is_made_in_every_fold_too() -> None:
     costs = [[0.0, 1.0], [1.1, 0.0]]
     late = front_of()

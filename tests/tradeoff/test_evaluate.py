@@ -346,6 +346,7 @@ def test_the_interval_of_the_unfairness_is_the_gap_and_both_radii_for_all_functi
         )
 
 
+@pytest.mark.extended
 def test_the_interval_of_r2_holds_the_truth_as_often_as_said() -> None:
     """y = x + noise of a quarter of the variance: the truth is 0.8. 600 data sets, so 95 % +- 2.7 %."""
     rng, group = np.random.default_rng(0), np.arange(150) % 2

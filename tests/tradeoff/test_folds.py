@@ -74,6 +74,7 @@ def test_no_model_says_anything_of_a_row_that_it_was_trained_on() -> None:
     assert front.view().notes[0] == ("120 training rows, 4-fold cross-validation to choose a model, 40 test rows.")
 
 
+@pytest.mark.extended
 def test_figures_are_those_of_all_folds_together() -> None:
     fair = FairClassifier(model="linear")
     front = frontier(

@@ -113,6 +113,7 @@ assert [os.waitpid(writer, 0)[1] for writer in writers] == [0, 0, 0, 0]
 """
 
 
+@pytest.mark.extended
 def test_several_processes_share_a_ledger(path: Path) -> None:
     """All begin at the same moment with a file that is not there yet."""
     done = subprocess.run([sys.executable, "-c", WRITERS, path], capture_output=True, text=True, check=False)
@@ -394,6 +395,7 @@ def test_a_broken_ledger_does_not_survive_being_killed(nursery: Nursery, tmp_pat
         killed(nursery, tmp_path, way="stacks", kind=kind, kills=30)
 
 
+@pytest.mark.extended
 def test_two_runs_at_once_on_one_ledger_agree(nursery: Nursery, tmp_path: Path) -> None:
     for name in ("alone", "together"):
         (tmp_path / name).mkdir()

@@ -93,6 +93,7 @@ def test_naming_the_families_repeats_the_result(tmp_path: Path) -> None:
     assert "Families tried, in this order: linear; blind_barycenter." in kept.summary()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("test", [0.25, None])
 def test_no_family_is_started_after_the_budget(test: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that a family takes 10 seconds of; what was trained is the same as without a budget."""

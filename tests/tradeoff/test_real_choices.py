@@ -67,6 +67,7 @@ def check_choices(name: str, family: str) -> None:
         front.select(max_unfairness=-1.0)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("family", ["networks", "boosting"])
 @pytest.mark.parametrize("name", ["mortgage", "student-math"])
 def test_no_chosen_model_is_worse_than_a_constant_in_silence(name: str, family: str) -> None:

@@ -330,6 +330,7 @@ def _moved(values: Any) -> Any:
     return changed
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "changed",
     [

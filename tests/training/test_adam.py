@@ -33,6 +33,7 @@ def steps(adam: Adam, first: int, last: int) -> None:
         adam.step()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("step", [Adam.step, Adam.step_if_finite])
 @pytest.mark.parametrize("decay", [0.0, 0.3])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 2e-3)])

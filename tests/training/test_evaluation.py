@@ -107,6 +107,7 @@ def test_the_objective_of_rows_is_risk_and_plug_in_distance_of_each_seed_s_rows(
 EARLY: dict[str, Any] = {"early_stopping": 0.3, "epochs": 120, "learning_rate": 0.05, "batch_size": 50}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
 def test_each_model_of_a_stack_keeps_its_own_best_weights(kind: Any) -> None:
     y = Y if kind is FairClassifier else X.sum(1)

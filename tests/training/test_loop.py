@@ -112,6 +112,7 @@ def some_rows(data: Samples, seeds: Sequence[int], drops: Sequence[int]) -> list
     return chosen
 
 
+@pytest.mark.extended
 @pytest.mark.pairwise
 @pytest.mark.parametrize(
     "model", [Network(3), Network(3, (8,)), Network(3, (8,), outputs=3)], ids=["linear", "mlp", "3"]
@@ -248,6 +249,7 @@ def z_score(values: Tensor, expected: Tensor) -> float:
     return float((values.mean() - expected) / (values.std() / math.sqrt(len(values))))
 
 
+@pytest.mark.extended
 @pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
 @pytest.mark.parametrize("comparisons", [PAIR, TRIPLE], ids=["pair", "triple"])
@@ -264,6 +266,7 @@ def test_batches_estimate_risk_and_unfairness_without_bias(
     assert abs(z_score(found.unfairness, expected.unfairness)) < 4.5
 
 
+@pytest.mark.extended
 def test_the_plug_in_penalty_of_batches_is_biased() -> None:
     """The control: what the test above would say of an estimate that is wrong."""
     data = population(groups=3)
@@ -272,6 +275,7 @@ def test_the_plug_in_penalty_of_batches_is_biased() -> None:
     assert z_score(found.unfairness, whole_terms(data, PAIR, "rows").unfairness) > 20
 
 
+@pytest.mark.extended
 def test_the_estimate_of_the_population_is_not_that_of_the_rows() -> None:
     """The other control."""
     data = population(groups=3)
@@ -279,6 +283,7 @@ def test_the_estimate_of_the_population_is_not_that_of_the_rows() -> None:
     assert z_score(found.unfairness, whole_terms(data, PAIR, "rows").unfairness) < -8
 
 
+@pytest.mark.extended
 @pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
 @pytest.mark.parametrize("estimate", ["population", "rows"])

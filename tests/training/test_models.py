@@ -353,6 +353,7 @@ def learnt_as_it_is(model: str, size: Any, way: str) -> list[Floats]:
     return learnt(model, size, way, X)
 
 
+@pytest.mark.extended
 @pytest.mark.pairwise
 @pytest.mark.parametrize("units", UNITS)
 @pytest.mark.parametrize("model", MODELS)

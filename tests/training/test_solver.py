@@ -191,6 +191,7 @@ def test_many_features_are_scaled_one_by_one() -> None:
     np.testing.assert_allclose(model.coef_ * wide.std(0) / AMOUNT.std(), best, atol=1e-6)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("kind", "asked", "strength"),
     [
@@ -278,6 +279,7 @@ def test_the_curvature_of_the_penalty_is_that_of_its_values_where_groups_are_ali
 # --- nothing but the rows counts ------------------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.pairwise
 @pytest.mark.parametrize("strength", [0.0, 3.0])
 @pytest.mark.parametrize("kind", KINDS)
@@ -289,6 +291,7 @@ def test_weights_are_repetitions_in_any_order(kind: str, strength: float) -> Non
     assert np.array_equal(outputs(weighted), outputs(rows))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stack_holds_single_fits_and_seeds_agree(kind: str) -> None:
     y, strengths = KINDS[kind][1], [0.0, 20.0, 0.5]

@@ -30,6 +30,7 @@ def distance(score: np.ndarray, group: np.ndarray, weight: np.ndarray) -> float:
     return float(np.mean([energy(sides[a][0], sides[b][0], sides[a][1], sides[b][1]) for a, b in pairs]))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("strength", STRENGTHS)
 def test_no_classifier_is_worse_than_the_constant(strength: float, weighted: bool) -> None:
