@@ -27,7 +27,7 @@ def some_curves(seed: int, sizes: list[int], sets: tuple[Any, ...], digits: int)
     curves = []
     for size in sizes:
         label = np.append([0, 1], rng.integers(0, 2, size))
-        score = (rng.normal(size=len(label)) + label * rng.uniform(0, 2)).round(digits)
+        score = (rng.normal(size=len(label)) + label * rng.uniform(-1, 2)).round(digits)  # some are worse than chance
         member = np.stack([np.ones(len(label)) if one is None else label == one for one in sets], axis=1).astype(float)
         curves.append(curve_of(score, member, np.where(label == 1, -1.0, rng.uniform(0.5, 2))))
     return curves
