@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.utils import get_tags
 
 from metrifair import BarycenterPostprocessor, ThresholdPostprocessor
 from metrifair.errors import DataError
@@ -17,20 +18,20 @@ from metrifair.postprocessing.postprocessor import check_learner
 
 
 def rows_with_uneven_weights(seed: int, cells: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Prices, probabilities of cells that go with them, and weights that go against them."""
+    """Prices, probabilities of cells that go with them, and weights that differ a lot, and by cell."""
     rng = np.random.default_rng(seed)
     chances = rng.dirichlet(np.full(cells, 0.7), 400)
-    price = np.clip(rng.normal(0.2, 0.5, 400) - 0.8 * chances[:, 0] + 0.4 * chances[:, 1], -1, 1)
-    return price, chances, np.where(price > 0.1, 0.2, 3.0) * rng.uniform(0.5, 2, 400)
+    price = np.clip(rng.normal(0.1, 0.4, 400) - 1.2 * chances[:, 0] + 0.8 * chances[:, 1], -1, 1)
+    return price, chances, np.where(chances[:, 0] > 0.5, 0.1, 2.0) * np.where(rng.random(400) < 0.5, 0.1, 3.0)
 
 
 @pytest.mark.parametrize("sets", [(0, 0), (0, 0, 0), (0, 0, 1, 1)])
 @pytest.mark.parametrize("tolerance", [0.0, 0.05, 0.2])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_step_without_groups_loses_little_more_than_any_decision(
+def test_a_step_without_groups_loses_no_more_than_any_decision(
     sets: tuple[int, ...], tolerance: float, seed: int
 ) -> None:
-    """The linear program accepts rows in part. A step must keep the tolerance, and loses but a few rows more."""
+    """The linear program accepts rows in part. A step does not, and may miss the tolerance by one row for each cell."""
     price, cells, weight = rows_with_uneven_weights(seed, len(sets))
     shares = weight[:, None] * cells / (weight @ cells)
     pairs = [(a, b) for a in range(len(sets)) for b in range(len(sets)) if a != b and sets[a] == sets[b]]
@@ -39,8 +40,8 @@ def test_a_step_without_groups_loses_little_more_than_any_decision(
     step = blind_cut(price, cells, weight, np.array(sets), tolerance)(price, cells)
     assert set(np.unique(step)) <= {0.0, 1.0}
     assert (differences @ step).max() <= tolerance + len(sets) * shares.max()
-    assert -0.02 * weight.sum() < (weight * price) @ step - best < 0.02 * weight.sum()
-    assert best < -0.05 * weight.sum()  # or accepting nobody would do
+    assert -0.03 < ((weight * price) @ step - best) / weight.sum() < 0.003
+    assert best < -0.01 * weight.sum()  # or accepting nobody would do
 
 
 @pytest.mark.parametrize("groups", [2, 3])
@@ -138,3 +139,14 @@ def test_an_estimator_that_states_no_kind_needs_one_way_to_predict(estimator: Ba
     check_learner(estimator, "regressor")
     with pytest.raises(DataError, match="must be a scikit-learn classifier"):
         check_learner(WithoutKind(), "classifier")
+
+
+def test_tags_say_who_takes_sparse_features_and_who_throws_a_coin() -> None:
+    def tags(**options: Any) -> Any:
+        return get_tags(ThresholdPostprocessor(LogisticRegression(), **options))
+
+    assert tags().input_tags.sparse
+    assert tags(needs_group=False, group_model=LogisticRegression()).input_tags.sparse
+    assert not tags(needs_group=False).input_tags.sparse  # our own model of the group
+    assert tags(randomized=True).non_deterministic
+    assert not tags().non_deterministic

@@ -245,11 +245,12 @@ def test_rates_of_tied_scores_are_those_that_are_predicted(base: Any, tolerance:
     np.testing.assert_allclose(rates_of(drawn, y, a, "statistical_parity"), coin.rates_, atol=0.02)
 
 
-def test_a_model_that_knows_its_rows_by_heart_is_not_asked_about_them() -> None:
+@pytest.mark.parametrize("folds", [2, 5])
+def test_a_model_that_knows_its_rows_by_heart_is_not_asked_about_them(folds: int) -> None:
     """All scores of a full-grown tree are 0 or 1: the labels, of its own rows."""
     X, y, a = people(600, 0)
     tree = DecisionTreeClassifier(random_state=0)
-    model = ThresholdPostprocessor(tree, tolerance=1.0, random_state=0).fit(X, y, sensitive_features=a)
+    model = ThresholdPostprocessor(tree, tolerance=1.0, folds=folds, random_state=0).fit(X, y, sensitive_features=a)
     labels = rates_of(y, y, a, "statistical_parity")
     assert np.abs(model.rates_ - labels).max() > 0.01
     own = ThresholdPostprocessor(tree, tolerance=1.0, folds=1).fit(X, y, sensitive_features=a)
