@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -266,3 +267,15 @@ def test_what_cannot_be_used() -> None:
         BarycenterPostprocessor(LogisticRegression()).fit(X, np.arange(40) % 3, sensitive_features=a)
     with pytest.raises(DataError, match="takes no sample_weight"):
         BarycenterPostprocessor(KNeighborsRegressor()).fit(X, y, sensitive_features=a, sample_weight=1.0 + a)
+
+
+@pytest.mark.parametrize("heavy", [True, False])
+def test_tied_scores_are_reported_by_the_weight_of_the_rows(heavy: bool) -> None:
+    """Nine rows in ten of one group are tied; weights decide whether these rows count."""
+    rng = np.random.default_rng(0)
+    group = np.repeat([0, 1], 300)
+    tied = (group == 0) & (np.arange(600) % 10 > 0)
+    score = np.where(tied, 0.5, rng.random(600) + 0.2 * group)
+    weight = np.where(tied, 1.0 if heavy else 1e-4, 1.0)
+    with pytest.warns(MetrifairWarning, match="scores are tied") if heavy else nullcontext():
+        moved(score, group, sample_weight=weight)

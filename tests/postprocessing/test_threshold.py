@@ -369,3 +369,18 @@ def test_what_is_no_probability_is_refused(given: list[list[float]], message: st
 
     with pytest.raises(DataError, match=message):
         probabilities(Base(), np.zeros((2, 1)), None)
+
+
+def test_a_single_column_is_the_probability_of_the_later_class() -> None:
+    class Base:
+        def predict_proba(self, X: Any) -> np.ndarray:
+            return np.array([0.25, 1.0])
+
+    np.testing.assert_allclose(probabilities(Base(), np.zeros((2, 1)), None), [[0.75, 0.25], [0.0, 1.0]])
+
+
+def test_decisions_of_a_fitted_model_need_labels_too() -> None:
+    X, y, a = people(60, 0)
+    base = LogisticRegression().fit(X, y)
+    with pytest.raises(DataError, match="requires y"):
+        ThresholdPostprocessor(base, prefit=True).fit(X, sensitive_features=a)
