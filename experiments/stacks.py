@@ -37,7 +37,7 @@ def fit_stack(
     template = clone(estimator)
     data = template._data(X, y, sensitive_features)
     if rows is not None and len(rows) != len(seeds):
-        raise DataError(f"rows must hold the training rows of each of the {len(seeds)} seeds, got {len(rows)}")
+        raise DataError(f"rows must contain the training rows of each of the {len(seeds)} seeds, got {len(rows)}")
     # copies: torch takes no reversed views
     own = [np.arange(len(data))] * len(seeds) if rows is None else [np.array(part, dtype=np.int64) for part in rows]
     values = [getattr(template, "strength", 0.0)] if strengths is None else strengths

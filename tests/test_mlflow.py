@@ -192,7 +192,7 @@ class Test:
         with pytest.raises(ModelFileError, match=r"model/elsewhere\.metrifair"):  # never outside its folder
             metrifair.mlflow.load_model(str(tmp_path / "model"))
         path.write_text(text.replace("\n  metrifair:", "\n  other:"))
-        with pytest.raises(ModelFileError, match="holds no model of the flavor 'metrifair'"):
+        with pytest.raises(ModelFileError, match="contains no model of the flavor 'metrifair'"):
             metrifair.mlflow.load_model(str(tmp_path / "model"))
 
     def test_the_examples_run(self, tmp_path: Path) -> None:

@@ -50,22 +50,22 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "decisions as words": (
         lambda: audit(None, np.where(_Y == 1, "yes", "no"), sensitive_features=_A),
         DataError,
-        "y_pred must hold numbers; its values are 'no' .*; write the favorable decision as 1",
+        "y_pred must contain numbers; its values are 'no' .*; write the favorable decision as 1",
     ),
     "text in the X of a booster": (
         lambda: FairXGBClassifier(n_jobs=1).fit(_RAW, _Y, sensitive_features=_A),
         DataError,
-        r"make categories of text with astype\('category'\), or encode it first with .*FairXGBClassifier.*town",
+        r"convert text with astype\('category'\), or encode it first with .*FairXGBClassifier.*town",
     ),
     "missing values in an array": (
         lambda: FairClassifier().fit(np.where(_X > 1, np.nan, _X), _Y, sensitive_features=_A),
         DataError,
-        r"X holds missing values \(NaN\); encode it first with make_pipeline\(TableEncoder\(\), FairClassifier\(\)\)",
+        r"X contains missing values \(NaN\); encode it first with make_pipeline\(TableEncoder\(\), FairClassifier\(",
     ),
     "text labels of plain XGBoost": (
         lambda: FairXGBClassifier(0, n_jobs=1).fit(_X, np.where(_Y == 1, "yes", "no")),
         DataError,
-        r"y must hold the labels 0 and 1, .*got 'no' and 'yes'; pass .*, or use FairLGBMClassifier, which takes any",
+        r"y must contain the labels 0 and 1, .*got 'no' and 'yes'; pass .*, or use FairLGBMClassifier, which takes any",
     ),
     "a table model with its parts exchanged": (
         lambda: TableModel(FairClassifier(), TableEncoder()),  # type: ignore[arg-type]
@@ -82,12 +82,12 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a label that is missing": (
         lambda: FairClassifier().fit(_X, [None, *_A[1:]], sensitive_features=_A),
         DataError,
-        "y holds missing values; leave these rows out",
+        "y contains missing values; leave these rows out",
     ),
     "an audit of no column": (
         lambda: audit(None, {}, sensitive_features=_A),
         DataError,
-        "y_pred is a dict, which holds the",
+        "y_pred is a dict, which contains the",
     ),
     "a monitor of nothing": (lambda: monitor(None), DataError, "states must be a sequence or dict"),  # type: ignore[arg-type]
     "text in the X of a frontier": (
@@ -98,7 +98,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "text in y": (
         lambda: FairRegressor().fit(_X, _A, sensitive_features=_A),
         DataError,
-        "y must hold numbers, got text such as 'a'",
+        "y must contain numbers, got text such as 'a'",
     ),
     "a stream of one class": (
         lambda: FairClassifier().partial_fit(_X, _Y * 0, sensitive_features=_A),

@@ -77,7 +77,7 @@ def test_whatever_a_fast_run_leaves_out_is_run_by_continuous_integration(pytestc
     extended = pytestconfig.pluginmanager.get_plugin(str(ROOT / "conftest.py")).EXTENDED
     assert [part for part in extended if not (ROOT / part).exists()] == []
     makefile = (ROOT / "Makefile").read_text()
-    fast, rest = (makefile.split(f"\n{name}: ")[1].split("-m \"")[1].split('"')[0] for name in ("test", "extended"))
+    fast, rest = (makefile.split(f"\n{name}: ")[1].split('-m "')[1].split('"')[0] for name in ("test", "extended"))
     assert (fast, rest) == ("not slow and not extended", "extended and not slow")
     assert "\ntest-all: test\n\t$(MAKE) --no-print-directory -j 2 lint extended\n" in makefile
     assert "\nmake test test-all\n" in (ROOT / ".ci/run").read_text()

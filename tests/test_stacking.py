@@ -202,10 +202,10 @@ def test_a_forged_file_is_refused(change: Any, message: str) -> None:
 
 def test_a_file_holds_no_foreign_models(tmp_path: Path) -> None:
     model = FairStackingClassifier(0.0, outcome_models=[DummyClassifier()]).fit(X, Y)
-    with pytest.raises(DataError, match="wraps a DummyClassifier, which a model file cannot hold"):
+    with pytest.raises(DataError, match="wraps a DummyClassifier, which a model file cannot contain"):
         model.save(tmp_path / "stack.metrifair")
     pytest.importorskip("onnx", reason="onnx is not installed")
-    with pytest.raises(DataError, match="holds a DummyClassifier"):
+    with pytest.raises(DataError, match="contains a DummyClassifier"):
         model.to_onnx(tmp_path / "stack.onnx")
 
 

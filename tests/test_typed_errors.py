@@ -116,7 +116,7 @@ def test_absurd_names_of_groups(size: int, tmp_path: Path) -> None:
     frame.write_csv(tmp_path / "names.csv")
     asked: dict[str, Any] = {"score": "p", "group": "g", "options": QUICK}
     if size > 10_000:
-        match = "g holds a group name of 10,001 characters, and names have at most 10,000"
+        match = "g contains a group name of 10,001 characters, and names have at most 10,000"
         for work in (lambda: audit_file(tmp_path / "names.csv", **asked), lambda: audit_table(frame, **asked)):
             with pytest.raises(DataError, match=match):
                 work()

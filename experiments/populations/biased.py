@@ -124,7 +124,7 @@ def table_values(table: Floats, X: Floats) -> Floats:
     group, m = last_column_as_group(X, width=2), table.shape[1]
     if not np.isin(X[:, 0], np.arange(m)).all():
         found = np.unique(X[:, 0])
-        raise DataError(f"the first column of X must hold 0 to {m - 1}, got {found}; pass rows as sample() returns")
+        raise DataError(f"the first column of X must contain 0 to {m - 1}, got {found}; pass rows as sample() returns")
     return np.asarray(table[group, X[:, 0].astype(np.int64)], dtype=np.float64)
 
 

@@ -74,7 +74,7 @@ class FiniteSpace:
         masses = np.asarray(self.masses, dtype=np.float64)
         if masses.ndim != 2 or masses.shape[1] != 2 or masses.shape[0] != len(self.optimum):
             raise DataError(
-                f"masses must hold one pair for each of the {len(self.optimum)} values of optimum, "
+                f"masses must contain one pair for each of the {len(self.optimum)} values of optimum, "
                 f"got shape {masses.shape}; give (P[X = x, A = 0], P[X = x, A = 1]) for each atom"
             )
         if not (masses >= 0).all() or not (masses.sum(axis=0) > 0).all() or abs(masses.sum() - 1) > _TOLERANCE:

@@ -1,6 +1,6 @@
 """Train and audit predictors whose scores are distributed alike across demographic groups."""
 
-from metrifair import errors as errors  # both are light: what they need is imported when it is used
+from metrifair import errors as errors  # both are light: their dependencies are imported on first use
 from metrifair import metrics as metrics
 from metrifair.support.lazy import attach
 

@@ -5,7 +5,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line, or say what it needs."""
+    """Run the command line, or name the extra that it needs."""
     try:
         from metrifair.cli import main as run
     except ModuleNotFoundError as error:

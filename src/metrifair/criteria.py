@@ -1,6 +1,6 @@
 """Fairness criteria: which scores are compared, and between whom.
 
-Wherever a criterion is asked for, its name works too.
+Every ``criterion`` parameter also accepts the name.
 
 >>> from metrifair import criteria
 >>> criteria.criterion_named("demographic_parity") is criteria.STATISTICAL_PARITY

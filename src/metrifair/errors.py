@@ -1,4 +1,4 @@
-"""Errors and warnings that carry their parts: the argument at fault, the problem, what was received, and a remedy.
+"""Errors and warnings that carry their parts: the argument, the problem, the received value, and a remedy.
 
 Parts are values. ``str(error)`` names arguments as Python does; ``error.text(names)`` as other ``ArgumentNames`` do.
 """
@@ -61,16 +61,16 @@ PYTHON = ArgumentNames()
 
 @dataclass(frozen=True)
 class Remedy:
-    """An argument to pass, with a value or a placeholder, or one to leave out; ``detail`` says when, or how to choose.
+    """An argument to pass, with a value or a placeholder, or one to omit; ``detail`` explains when, or how to choose.
 
-    A value is never one that decides what the data mean: ``...`` marks what only the user can know.
+    A value never decides the meaning of the data: ``...`` marks a value that only the user can supply.
 
     Parameters
     ----------
     argument : str
         The name of the argument in Python.
     value : object, default=...
-        The value to pass. The default marks a value that only the user knows.
+        The value to pass. The default marks a value that only the user can supply.
     detail : str, default=""
         The text that follows, such as the condition under which the remedy helps.
     leave_out : bool, default=False
@@ -92,7 +92,7 @@ class Remedy:
 
 
 Remedies: TypeAlias = Remedy | str | Sequence[Remedy | str]
-"""One remedy, or alternatives; text is for what is done to the data, and names no argument."""
+"""One remedy, or alternatives; text describes a change of the data, and names no argument."""
 
 
 def remedy_text(remedy: Remedies, names: ArgumentNames = PYTHON) -> str:
@@ -111,7 +111,7 @@ def remedy_text(remedy: Remedies, names: ArgumentNames = PYTHON) -> str:
 
 
 class _Explained(Exception):
-    """What is wrong, in parts; with an argument, ``problem`` is the rest of the sentence that its name begins."""
+    """A message in parts; with an argument, ``problem`` completes the sentence that its name begins."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class MissingModelFile(ModelFileError, FileNotFoundError):
 
 
 class MissingBrowser(DataError):
-    """A PDF file that needs a browser, where none is installed."""
+    """A PDF file that needs a browser, if none is installed."""
 
 
 class MissingExtra(ImportError):
@@ -181,4 +181,4 @@ class MissingExtra(ImportError):
 
 
 class MetrifairWarning(_Explained, UserWarning):
-    """A request that could not be met as it was; the work goes on without it."""
+    """A request that could not be fulfilled; the work continues without it."""

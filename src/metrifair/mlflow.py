@@ -37,7 +37,7 @@ def __dir__() -> list[str]:
 
 
 FLAVOR, _FILE, _REQUIREMENTS, _PYTHON = "metrifair", "model.metrifair", "requirements.txt", "python_env.yaml"
-_LONGEST, _BATCH = 200, 1_000  # characters of a name, metrics at once: what MLflow takes
+_LONGEST, _BATCH = 200, 1_000  # characters of a name, metrics at once: limits of MLflow
 _Steps: TypeAlias = Mapping[int, Mapping[str, float]]  # metrics by step
 _METHODS = ("predict", "predict_proba", "decision_function")
 
@@ -48,14 +48,14 @@ def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
     Metrics are, by metric, criterion and attribute: the most significant distance with its joint bounds
     (``audit/kolmogorov.statistical_parity.sex``, and the same with ``.low`` and ``.high``), the smallest ratio and the
     largest difference of selection rates, and the largest differences between groups in AUC, accuracy and other
-    figures. Parameters record what was audited, tags its source. The page and the JSON are artifacts.
+    figures. Parameters record the audited data, tags its source. The page and the JSON are artifacts.
 
     Parameters
     ----------
     audit : Audit
         Audit to report.
     name : str, default="audit"
-        Name: the first part of all names, so that a run can hold several audits.
+        Name: the first part of all names, so that a run can contain several audits.
     step : int, default=0
         Number of the audit, if the same model is audited repeatedly.
 
@@ -119,7 +119,7 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
 
     Every model is a step of the metrics (``frontier/strength``, ``frontier/unfairness``, ``frontier/accuracy`` ...), so
     that MLflow draws the trade-off; parameters are those of the choice, and the page is an artifact, as is the file
-    that :func:`metrifair.load` reads where all models can be kept.
+    that :func:`metrifair.load` reads, if all models can be saved.
 
     Parameters
     ----------
@@ -160,10 +160,10 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
     steps: dict[int, dict[str, float]] = {}
     for step, point in enumerate(frontier.points):
         if not point.failed:
-            known = {
+            values = {
                 name: point.figure(name) for name in ("accuracy", "unfairness", "decision_unfairness", *point.more)
             }
-            figures = {_key(name): value for name, value in known.items() if value is not None}
+            figures = {_key(name): value for name, value in values.items() if value is not None}
             steps[step] = {"strength": point.strength, "seed": point.seed, **figures}
     steps[0] = {**steps.get(0, {}), "area": frontier.area}
     chosen = frontier.chosen
@@ -177,7 +177,7 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
     }
     with tempfile.TemporaryDirectory() as folder:
         frontier.to_html(Path(folder, f"{_key(name)}.html"))
-        with suppress(DataError):  # a model that no file of ours keeps; the figures are logged all the same
+        with suppress(DataError):  # a model that cannot be saved; its figures are logged
             frontier.save(Path(folder, f"{_key(name)}.metrifair"))
         return _log(name, steps, params, _origin(frontier.provenance), folder)
 
@@ -192,7 +192,7 @@ def save_model(
 ) -> None:
     """Write a fitted model as a folder that MLflow loads, as ``metrifair`` or as ``python_function``.
 
-    The model itself is a file of ours: reading it runs no code.
+    The model itself is a metrifair file: reading it runs no code.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def save_model(
     MissingExtra
         If MLflow is not installed.
     DataError
-        Where the model cannot be saved, lacks that method, or the folder exists.
+        If the model cannot be saved, lacks that method, or the folder exists.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def log_model(
     pyfunc_predict_fn: Literal["predict", "predict_proba", "decision_function"] = "predict",
     signature: Any = None,
 ) -> Any:
-    """Log a fitted model to MLflow, in the active run where there is one.
+    """Log a fitted model to MLflow, in the active run if there is one.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def log_model(
     MissingExtra
         If MLflow is not installed.
     DataError
-        Where the model cannot be saved.
+        If the model cannot be saved.
 
     Examples
     --------
@@ -306,9 +306,9 @@ def log_model(
     FairRegressor(random_state=0, strength=0.0)
     """
     models: Any = require("mlflow.models", extra="mlflow", purpose="a model for MLflow")
-    own = {"model": model, "pyfunc_predict_fn": pyfunc_predict_fn, "signature": signature}  # what save_model is given
+    arguments = {"model": model, "pyfunc_predict_fn": pyfunc_predict_fn, "signature": signature}  # of save_model
     flavor = sys.modules[__name__]
-    return models.Model.log(None, flavor, registered_model_name=registered_model_name, name=name, **own)
+    return models.Model.log(None, flavor, registered_model_name=registered_model_name, name=name, **arguments)
 
 
 def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
@@ -331,7 +331,7 @@ def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
     MissingExtra
         If MLflow is not installed.
     ModelFileError
-        Where there is another kind of model, or the file is damaged or hostile.
+        If there is another kind of model, or the file is damaged or hostile.
 
     Examples
     --------
@@ -350,16 +350,16 @@ def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
 
 
 def _model_in(folder: Path, module: torch.nn.Module | None = None) -> tuple[Any, Mapping[str, Any]]:
-    """The model in a folder of MLflow's, and what is said of it there."""
+    """The model in a folder of MLflow, and its metadata."""
     models: Any = require("mlflow.models", extra="mlflow", purpose="a model of MLflow")
     flavor = models.Model.load(str(folder)).flavors.get(FLAVOR)
     if not isinstance(flavor, Mapping) or not isinstance(flavor.get("data"), str):
-        raise ModelFileError(f"{str(folder)!r} holds no model of the flavor {FLAVOR!r}")
+        raise ModelFileError(f"{str(folder)!r} contains no model of the flavor {FLAVOR!r}")
     return load(folder / Path(flavor["data"]).name, module=module), flavor
 
 
 def _load_pyfunc(path: str) -> SimpleNamespace:
-    """What MLflow calls for ``mlflow.pyfunc.load_model``: something with ``predict``."""
+    """The hook that MLflow calls for ``mlflow.pyfunc.load_model``; returns an object with ``predict``."""
     model, flavor = _model_in(Path(path))
     check_known("pyfunc_predict_fn", flavor.get("pyfunc_predict_fn"), _METHODS)
     return SimpleNamespace(predict=getattr(model, flavor["pyfunc_predict_fn"]))
@@ -375,7 +375,7 @@ def _key(*parts: str) -> str:
 
 
 def _origin(provenance: Provenance) -> dict[str, str]:
-    return {"title": provenance.title, **{_key(what): said for what, said in provenance_lines(provenance)}}
+    return {"title": provenance.title, **{_key(name): text for name, text in provenance_lines(provenance)}}
 
 
 def _keep(metrics: dict[str, float], key: str, value: float | None, worse: Any) -> None:
@@ -385,7 +385,7 @@ def _keep(metrics: dict[str, float], key: str, value: float | None, worse: Any) 
 
 
 def _log(name: str, steps: _Steps, params: Mapping[str, object], tags: Mapping[str, str], folder: str) -> str:
-    """Everything at once, under one name, in the active run or a new one; gives its id."""
+    """Log everything at once under one name, in the active run or a new one; return the run's id."""
     mlflow: Any = require("mlflow", extra="mlflow", purpose="logging to MLflow")
     entities: Any = require("mlflow.entities", extra="mlflow", purpose="logging to MLflow")
     run = mlflow.active_run() or mlflow.start_run()
@@ -393,13 +393,13 @@ def _log(name: str, steps: _Steps, params: Mapping[str, object], tags: Mapping[s
     first = _key(name)
     metrics = [
         entities.Metric(f"{first}/{key}", float(value), now, step)
-        for step, own in steps.items()
-        for key, value in own.items()
+        for step, figures in steps.items()
+        for key, value in figures.items()
     ]
-    said = [entities.Param(f"{first}/{key}", str(value)) for key, value in params.items() if value is not None]
+    entries = [entities.Param(f"{first}/{key}", str(value)) for key, value in params.items() if value is not None]
     run_tags = [entities.RunTag(f"{first}/{key}", value) for key, value in tags.items() if value]
     for start in range(0, len(metrics), _BATCH):
         client.log_batch(run_id, metrics[start : start + _BATCH])
-    client.log_batch(run_id, params=said, tags=run_tags[:100])
+    client.log_batch(run_id, params=entries, tags=run_tags[:100])
     client.log_artifacts(run_id, folder)
     return run_id

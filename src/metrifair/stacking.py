@@ -59,7 +59,7 @@ class Blend(NamedTuple):
 
 
 def mean_prediction(models: Sequence[Any], x: Floats, classes: int) -> Floats:
-    """The mean of what the models predict: numbers (n, 1), or probabilities (n, classes) of classes from 0 on."""
+    """The mean of the models' predictions: numbers (n, 1), or probabilities (n, classes) of classes from 0 on."""
     if not classes:
         numbers: Floats = np.mean([model.predict(x) for model in models], axis=0)
         return numbers[:, None]
@@ -104,7 +104,7 @@ class StackedPredictor:
 
 @dataclass(eq=False, repr=False)
 class _Stacking:
-    """What the stacking classifier and regressor share; the class beside it in the bases trains the last model."""
+    """Base of the stacking classifier and regressor; the other base class trains the last model."""
 
     _: KW_ONLY
     outcome_models: Sequence[Any] | None = None
@@ -239,7 +239,7 @@ def default_models(rows: int, *, regression: bool = False) -> list[Any]:
 
 
 def has_lightgbm() -> bool:
-    """Whether trees can carry the penalty, and a model file can hold them."""
+    """Whether trees support the penalty, and a model file can store them."""
     return find_spec("lightgbm") is not None
 
 

@@ -88,7 +88,7 @@ def test_cuts_that_cannot_be_meant_are_refused(cuts, message: str) -> None:
 def test_names_cannot_be_cut() -> None:
     with pytest.raises(DataError, match="sex"):
         in_groups({"sex": np.array(["f", "m"])}, [25])
-    with pytest.raises(DataError, match="the group column 'sex' of the table holds String, not numbers"):
+    with pytest.raises(DataError, match="the group column 'sex' of the table contains String, not numbers"):
         audit_table(
             pl.DataFrame({"p": [0.1, 0.2], "sex": ["f", "m"]}), score="p", group="sex", options=AuditOptions(cuts=[1])
         )

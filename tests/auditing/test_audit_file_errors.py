@@ -63,9 +63,9 @@ def test_a_missing_column_is_named_and_the_others_are_listed(role, options, good
         ("", "is empty"),
         ("p,sex\n", "has no rows"),
         ("p;sex\n0.1;f\n0.2;m\n", r"pass reading=ReadOptions\(separator=';'\) if .* its only column is 'p;sex'"),
-        ("p,sex\n0.1,f\nhigh,m\n0.3,m\n", "score column 'p' must hold numbers, got 'high'"),
+        ("p,sex\n0.1,f\nhigh,m\n0.3,m\n", "score column 'p' must contain numbers, got 'high'"),
         ("p,sex\n0.1,f\n0.2,f\n0.3,f\n", "at least two groups, got 1"),
-        ("p,sex\n0.1,f\ninf,m\n0.3,m\n", "holds an infinite value"),
+        ("p,sex\n0.1,f\ninf,m\n0.3,m\n", "contains an infinite value"),
         ("p,sex\n0.1,f\n0.2,m,x\n0.3,m\n", "more fields than its header"),
         ("p,sex\n,f\nNA,m\nnan,m\n", "no row of .* has a score"),
     ],
@@ -100,7 +100,7 @@ def test_junk_and_damaged_files(ending, tmp_path):
 @pytest.mark.parametrize("how", [{}, STREAMED])
 @pytest.mark.parametrize(
     ("weight", "match"),
-    [("-1", "not negative"), ("inf", "finite"), ("heavy", "weight column 'w' must hold numbers, got 'heavy'")],
+    [("-1", "not negative"), ("inf", "finite"), ("heavy", "weight column 'w' must contain numbers, got 'heavy'")],
 )
 def test_weights_that_are_none(weight, match, how, tmp_path):
     (tmp_path / "weights.csv").write_text(GOOD.replace("f,1,2", f"f,1,{weight}"))
@@ -110,9 +110,9 @@ def test_weights_that_are_none(weight, match, how, tmp_path):
 def test_columns_that_hold_no_numbers(tmp_path):
     frame = pl.DataFrame({"p": ["2020-01-01", "2020-01-02"], "sex": ["f", "m"]}).with_columns(pl.col("p").str.to_date())
     frame.write_parquet(tmp_path / "dates.parquet")
-    refused(tmp_path / "dates.parquet", "score column 'p' must hold numbers, got '2020-01-01'")
+    refused(tmp_path / "dates.parquet", "score column 'p' must contain numbers, got '2020-01-01'")
     pl.DataFrame({"p": ["0.1", "much"], "sex": ["f", "m"]}).write_parquet(tmp_path / "text.parquet")
-    refused(tmp_path / "text.parquet", "must hold numbers, got 'much'")
+    refused(tmp_path / "text.parquet", "must contain numbers, got 'much'")
 
 
 def test_too_many_groups(tmp_path):
@@ -196,7 +196,7 @@ def test_a_column_may_change_its_type_between_files(how, tmp_path):
         ({"threshold": "half", **STREAMED}, "threshold must be a finite number"),
         ({"contrast": "all", **STREAMED}, "contrast"),
         ({"pos_label": "maybe", "label": "y", **STREAMED}, "pos_label must be one of the classes"),
-        ({"score_range": (0.2, 1.0), **STREAMED}, "score_range must hold all scores"),
+        ({"score_range": (0.2, 1.0), **STREAMED}, "score_range must contain all scores"),
     ],
 )
 def test_options_that_cannot_be_met(options, match, good):

@@ -14,19 +14,19 @@ from tests.flat_options import flat_audit
 GOOD: dict[str, Any] = {"y_pred": [0.1, 0.4, 0.6, 0.9], "sensitive_features": list("aabb")}
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"y_pred": [0.1, np.nan, 0.2, 0.3]}, "y_pred holds NaN or infinite values; remove or replace them"),
-    ({"y_pred": [0.1, np.inf, 0.2, 0.3]}, "y_pred holds NaN or infinite values; remove or replace them"),
+    ({"y_pred": [0.1, np.nan, 0.2, 0.3]}, "y_pred contains NaN or infinite values; remove or replace them"),
+    ({"y_pred": [0.1, np.inf, 0.2, 0.3]}, "y_pred contains NaN or infinite values; remove or replace them"),
     ({"y_pred": []}, "arguments must have one length, got y_pred 0, sensitive_features 4"),
-    ({"y_pred": list("abcd")}, "y_pred must hold numbers"),
+    ({"y_pred": list("abcd")}, "y_pred must contain numbers"),
     ({"y_pred": [-1e308, 1e308, 0.0, 1.5e308]}, "y_pred spans more than floating-point numbers can"),
     ({"y_pred": [0.1, 0.2]}, "arguments must have one length, got y_pred 2, sensitive_features 4"),
-    ({"sensitive_features": list("aaaa")}, "sensitive_features must hold at least two groups, got 1"),
-    ({"sensitive_features": [None] * 4}, "sensitive_features must hold at least two groups, got 0"),
+    ({"sensitive_features": list("aaaa")}, "sensitive_features must contain at least two groups, got 1"),
+    ({"sensitive_features": [None] * 4}, "sensitive_features must contain at least two groups, got 0"),
     ({"sensitive_features": [1, "a", 2, "b"]}, "mixes values that cannot be ordered"),
     ({"y_true": [0, 1, None, 1]}, "y_true misses 1 of 4 values; leave those samples out"),
     ({"y_true": np.zeros((4, 2))}, "y_true must be one column, got 2"),
     ({"y_true": [0, 1]}, "arguments must have one length"),
-    ({"y_true": [0.5, 1.5, np.inf, 2.5]}, "y_true holds infinite values; leave those samples out"),
+    ({"y_true": [0.5, 1.5, np.inf, 2.5]}, "y_true contains infinite values; leave those samples out"),
     ({"y_true": [date(2020, 1, day) for day in (1, 2, 3, 4)]}, "got date values such as 2020-01-01; turn them into"),
     (
         {"y_pred": np.full((4, 2), 0.5), "y_true": [0, 1, 2, 0]},
@@ -41,7 +41,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"pos_label": 7, "y_true": [0, 1, 0, 1]}, "pos_label must be one of the classes [0, 1], got 7"),
     ({"criteria": "fairness"}, "criterion must be one of 'statistical_parity'"),
     ({"criteria": []}, "criteria must name at least one criterion"),
-    ({"criteria": "equal_opportunity"}, "equal_opportunity looks at the true labels; pass y_true=..."),
+    ({"criteria": "equal_opportunity"}, "equal_opportunity needs the true labels; pass y_true=..."),
     ({"criteria": "conditional_statistical_parity"}, "needs control_features"),
     (
         {"criteria": "risk_parity", "y_true": [0, 1, 0, 1]},
@@ -60,7 +60,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"resamples": 5}, "resamples must be 0 or an integer from 20 upwards, got 5"),
     ({"permutations": 1.5}, "permutations must be 0 or an integer from 1 upwards, got 1.5"),
     ({"random_state": "one"}, "random_state must be None, an integer or a NumPy generator, got 'one'"),
-    ({"score_range": (0.2, 1.0)}, "score_range must hold all scores, got (0.2, 1.0) for scores from 0.1 to 0.9"),
+    ({"score_range": (0.2, 1.0)}, "score_range must contain all scores, got (0.2, 1.0) for scores from 0.1 to 0.9"),
     ({"score_range": (1.0, 0.0)}, "score_range must be two finite numbers, the lower one first"),
     ({"score_range": (1.0, 1.0)}, "score_range must be two finite numbers, the lower one first"),
     ({"score_range": 1.0}, "score_range must be two numbers, lowest and highest, got 1.0"),
@@ -82,7 +82,7 @@ def test_ten_thousand_groups_are_the_most() -> None:
 
 def test_twenty_labels_are_the_most() -> None:
     n = 25
-    with pytest.raises(DataError, match="y_true holds 25 labels, at most 20 can be compared; merge labels"):
+    with pytest.raises(DataError, match="y_true contains 25 labels, at most 20 can be compared; merge labels"):
         audit([f"label {k}" for k in range(n)], np.zeros(n), sensitive_features=np.arange(n) % 2)
 
 

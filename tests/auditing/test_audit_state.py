@@ -167,7 +167,7 @@ def test_states_that_differ_say_how(tmp_path):
         (lambda: AuditState(score_range=1), "range must be two numbers, lowest and highest, got 1"),
         (lambda: AuditState(threshold="high"), "threshold must be a finite number or 'auto', got 'high'"),
         (lambda: AuditState(name=3), "name must be text, got 3"),
-        (lambda: AuditState().audit(), "this state holds no rows; add some, or merge it with others"),
+        (lambda: AuditState().audit(), "this state contains no rows; add some, or merge it with others"),
         (lambda: state.save(tmp_path / "x", min_group_size=0), "min_group_size must be an integer from 1 upwards"),
         (lambda: state.audit(metrics="mmd"), "metrics must be one of"),
     ):
@@ -306,5 +306,5 @@ def test_counts_that_no_rows_have_are_refused(case, tmp_path):
 
 def test_other_files_are_no_states(tmp_path):
     (tmp_path / "x").write_bytes(described({}, {}, "estimator"))
-    with pytest.raises(ModelFileError, match="it holds a 'estimator', not the counts of an audit"):
+    with pytest.raises(ModelFileError, match="it contains a 'estimator', not the counts of an audit"):
         AuditState.load(tmp_path / "x")

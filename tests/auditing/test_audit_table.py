@@ -136,7 +136,7 @@ def test_what_stands_for_a_missing_value_is_missing_in_files_and_every_engine(li
         assert (
             told == (audit_file(tmp_path / "gaps.parquet", **flat(**simpler)) if engine == "Dask" else expected).record
         ), engine
-    with pytest.raises(DataError, match="the weight column 'w' must hold finite numbers that are not negative"):
+    with pytest.raises(DataError, match="the weight column 'w' must contain finite numbers that are not negative"):
         audit_table(full, **flat(**asked))
 
 
@@ -151,7 +151,7 @@ def test_counts_know_what_stands_for_a_missing_value(tmp_path):
 
 
 def test_only_text_stands_for_a_missing_value():
-    with pytest.raises(DataError, match=r"missing must be text that stands for a missing value.*got \[-9\]"):
+    with pytest.raises(DataError, match=r"missing must be a code for a missing value.*got \[-9\]"):
         audit_table(pl.DataFrame({"p": [0.1], "sex": ["f"]}), score="p", group="sex", missing=[-9])
 
 
@@ -322,9 +322,9 @@ def test_dates_categories_and_booleans_are_groups_as_in_files(how, tmp_path):
         (
             {},
             {"score": "region"},
-            r"^the score column 'region' of the table holds String, not numbers; pass favorable_decision=... with",
+            r"^the score column 'region' of the table contains String, not numbers; pass favorable_decision=... with",
         ),
-        ({}, {"weight": "region"}, "^the weight column 'region' of the table holds String, not numbers"),
+        ({}, {"weight": "region"}, "^the weight column 'region' of the table contains String, not numbers"),
         ({}, {"weight": "sex"}, "^weight and group both name the column 'sex'; name two columns"),
         ({}, {"label": "p"}, "^score and label both name the column 'p'"),
         ({}, {"precision": -1}, "^precision must be a finite number, at least 0, got -1"),
@@ -332,9 +332,13 @@ def test_dates_categories_and_booleans_are_groups_as_in_files(how, tmp_path):
         (
             {"p": pl.when(pl.col("p") > 0.9).then(math.inf).otherwise("p")},
             {},
-            "^the score column 'p' holds an infinite",
+            "^the score column 'p' contains an infinite",
         ),
-        ({"w": -pl.col("w")}, {"weight": "w"}, "^the weight column 'w' must hold finite numbers that are not negative"),
+        (
+            {"w": -pl.col("w")},
+            {"weight": "w"},
+            "^the weight column 'w' must contain finite numbers that are not negative",
+        ),
         ({"sex": pl.lit("f")}, {}, "at least two groups, got 1"),
         ({"sex": pl.int_range(pl.len())}, {}, "as an id or a measurement does: too many to compare"),
     ],

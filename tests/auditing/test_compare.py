@@ -257,7 +257,9 @@ def test_a_table_is_one_model_whose_columns_are_classes() -> None:
     assert isinstance(audit(None, pair, sensitive_features=group, random_state=0, **flat(**QUICK)), AuditDifference)
     with pytest.raises(DataError, match="a dict of several models"):
         audit(None, np.stack(list(scores.values()), 1), sensitive_features=group)
-    with pytest.raises(DataError, match="y_pred is a dict, which holds the predictions of several models, and has 1"):
+    with pytest.raises(
+        DataError, match="y_pred is a dict, which contains the predictions of several models, and has 1"
+    ):
         audit(None, {"old": scores["old"]}, sensitive_features=group)
     three = {name: np.stack([one, (1 - one) / 2, (1 - one) / 2], 1) for name, one in scores.items()}
     assert isinstance(audit(None, three, sensitive_features=group, random_state=0, **flat(**QUICK)), AuditDifference)

@@ -133,20 +133,22 @@ def test_what_is_written_otherwise_says_how_to_read_it(tmp_path: Path) -> None:
         separator=";",
         encoding="ascii",
     )
-    refused(path, "encoding must be one that Python knows, such as 'cp1252'.* got 'klingon'", encoding="klingon")
-    refused(path, "encoding must be one that Python knows", encoding="base64")
+    refused(path, "encoding must be one that Python supports, such as 'cp1252'.* got 'klingon'", encoding="klingon")
+    refused(path, "encoding must be one that Python supports", encoding="base64")
     refused(
         path,
-        r"score column 'p' must hold numbers, got '0,5'; pass reading=ReadOptions\(decimal=','\)",
+        r"score column 'p' must contain numbers, got '0,5'; pass reading=ReadOptions\(decimal=','\)",
         separator=";",
         encoding="l1",
     )
     refused(path, "decimal must be one of '.', ',', got ';'", decimal=";")
     path.write_text("p;sex\n0,5;f\n1.234;m\n")
-    refused(path, "column 'p' holds '0,5' and '1.234': numbers with a comma and with a point; write all", decimal=",")
+    refused(
+        path, "column 'p' contains '0,5' and '1.234': numbers with a comma and with a point; write all", decimal=","
+    )
     pl.DataFrame({"p": [0.5, 0.6], "sex": ["f", "m"]}).write_parquet(tmp_path / "s.parquet")
     for options, what in (
-        ({"encoding": "cp1252"}, "is parquet, which has no encoding of its own; leave encoding out"),
+        ({"encoding": "cp1252"}, "is parquet, which has no encoding; leave encoding out"),
         ({"header": False}, "is parquet, which always names its columns; leave header out"),
         ({"sheet": "a"}, "is parquet, which has no sheets; leave sheet out"),
     ):
@@ -186,9 +188,9 @@ def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path:
     ):
         audit_file(tmp_path / "s.csv", score="d", group="sex")
     frame.with_columns(p=pl.lit("43.0%")).write_csv(tmp_path / "s.csv")
-    refused(tmp_path / "s.csv", "must hold numbers, got '43.0%'; write shares, such as 43.0/100")
+    refused(tmp_path / "s.csv", "must contain numbers, got '43.0%'; write shares, such as 43.0/100")
     for wrong in (["Approved"], {"N/A": ""}, {}, {1: 2}):
-        refused(tmp_path / "s.csv", "replace must map text to what is read in its place", replace=wrong)
+        refused(tmp_path / "s.csv", "replace must map text to its replacement", replace=wrong)
     for absent in (None, float("nan")):
         message = r"must not read 'N/A' as .*; pass reading=ReadOptions\(missing='N/A'\) instead"
         refused(tmp_path / "s.csv", message, replace={"f": 1, "N/A": absent})

@@ -1,4 +1,4 @@
-"""Integer scores that floating-point numbers do not tell apart are refused wherever the rows are."""
+"""Integer scores that floating-point numbers do not distinguish are refused wherever the rows are."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ CASES = {"Int64": (2**53, pl.Int64), "below": (-(2**53) - 1, pl.Int64), "UInt64"
 def test_files(case: str, ending: str, limit: int, tmp_path: Path) -> None:
     path = tmp_path / f"scores.{ending}"
     getattr(frame(*CASES[case]), f"write_{ending}")(path)
-    with pytest.raises(DataError, match="'p' holds integers that floating-point numbers do not tell apart"):
+    with pytest.raises(DataError, match="'p' contains integers that floating-point numbers do not distinguish"):
         audit_file(path, **ASKED, options=quick(limit))
-    with pytest.raises(DataError, match="floating-point numbers do not tell apart"):
+    with pytest.raises(DataError, match="floating-point numbers do not distinguish"):
         count_file(AuditState(score_range=(-1e300, 1e300)), path, Roles.named(score="p", group="g"))
 
 
@@ -53,12 +53,12 @@ def test_tables(case: str, engine: str, limit: int) -> None:
             "pandas": data.to_pandas(),
             "DuckDB": connection.register("rows", data.to_arrow()).table("rows"),
         }[engine]
-        with pytest.raises(DataError, match="floating-point numbers do not tell apart"):
+        with pytest.raises(DataError, match="floating-point numbers do not distinguish"):
             audit_table(table, **ASKED, options=quick(limit))
 
 
 def test_arrays() -> None:
-    with pytest.raises(DataError, match="floating-point numbers do not tell apart"):
+    with pytest.raises(DataError, match="floating-point numbers do not distinguish"):
         audit(None, frame(2**53, pl.Int64)["p"], sensitive_features=["a", "b"] * 40, options=quick())
 
 

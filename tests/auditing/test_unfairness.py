@@ -355,14 +355,14 @@ MANY = [
         ),
     ),
     ({"y_pred": []}, "arguments must have one length, got y_pred 0, y_true 6, sensitive_features 6"),
-    ({"y_pred": [0.1, np.nan, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
-    ({"y_pred": [0.1, None, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
-    ({"y_pred": [0.1, np.inf, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
+    ({"y_pred": [0.1, np.nan, 0.4, 0.6, 0.2, 0.5]}, "y_pred contains NaN or infinite values; remove or replace them"),
+    ({"y_pred": [0.1, None, 0.4, 0.6, 0.2, 0.5]}, "y_pred contains NaN or infinite values; remove or replace them"),
+    ({"y_pred": [0.1, np.inf, 0.4, 0.6, 0.2, 0.5]}, "y_pred contains NaN or infinite values; remove or replace them"),
     (
         {"y_pred": list("yesyes")},
         (
-            "y_pred must hold numbers; its values are 'y' (2), 'e' (2), 's' (2); write the favorable decision as 1 and "
-            "others as 0, or pass favorable_decision=... to audit"
+            "y_pred must contain numbers; its values are 'y' (2), 'e' (2), 's' (2); write the favorable decision as 1 "
+            "and others as 0, or pass favorable_decision=... to audit"
         ),
     ),
     (
@@ -413,16 +413,16 @@ MANY = [
     ),
     (
         {"y_true": [np.inf] * 6, "criterion": "risk_parity", "loss": "huber"},
-        "y_true holds infinite values; leave those samples out",
+        "y_true contains infinite values; leave those samples out",
     ),
-    ({"y_true": None, **ODDS}, "equalized_odds looks at the true labels; pass y_true=..."),
+    ({"y_true": None, **ODDS}, "equalized_odds needs the true labels; pass y_true=..."),
     (
         {"y_true": None, "criterion": "risk_parity", "loss": "huber"},
-        "risk_parity looks at the true labels; pass y_true=...",
+        "risk_parity needs the true labels; pass y_true=...",
     ),
     (
         {"y_true": None, "criterion": Criterion("mine", score=lambda p, y: p)},
-        "mine looks at the true labels; pass y_true=...",
+        "mine needs the true labels; pass y_true=...",
     ),
     ({"y_true": np.zeros((6, 2)), **ODDS}, "y_true must be one column, got 2"),
     ({"pos_label": "yes", **ODDS}, "pos_label must be one of the classes [0, 1], got 'yes'"),
@@ -435,7 +435,7 @@ MANY = [
     ),
     (
         {"y_true": list("nynyny"), "criterion": BINS},
-        "y_true must hold numbers, got text such as 'n'",
+        "y_true must contain numbers, got text such as 'n'",
     ),
     (
         {"criterion": "conditional_statistical_parity"},

@@ -69,7 +69,7 @@ OF_LABELS: dict[str, tuple[Faulty, str]] = {
 OF_TWO_CLASSES: dict[str, tuple[Faulty, str]] = {
     "labels 1 and 2": (changed(y=lambda y: y + 1), "in y"),
     "labels no and yes": (changed(y=lambda y: np.where(y == 1, "yes", "no")), "in y"),
-    "three classes": (changed(y=lambda y: y + (np.arange(60) < 20) * y), "y holds 3 classes"),
+    "three classes": (changed(y=lambda y: y + (np.arange(60) < 20) * y), "y contains 3 classes"),
 }
 THREE_GROUPS: dict[str, tuple[Faulty, str]] = {
     "three groups": (changed(sensitive_features=lambda a: a + (np.arange(60) < 20) * a), "two groups"),

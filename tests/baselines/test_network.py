@@ -120,5 +120,5 @@ def test_a_stack_without_rows_takes_all_and_its_own_strength() -> None:
         assert (one.strength, one.random_state) == (0.3, seed)
         alone = FairKDEClassifier(**one.get_params()).fit(x, y, sensitive_features=a)
         np.testing.assert_allclose(one.decision_function(x), alone.decision_function(x), atol=1e-6)
-    with pytest.raises(DataError, match="rows must hold the training rows of each of the 2 seeds, got 1"):
+    with pytest.raises(DataError, match="rows must contain the training rows of each of the 2 seeds, got 1"):
         fit_stack(model, x, y, a, seeds=[4, 5], rows=[[0]])

@@ -54,12 +54,12 @@ TOO_FEW = [
     (
         "energy",
         [1, 1, 1],
-        "a comparison has 0 and 3 samples on its sides; use a larger batch size, or batches that hold every group",
+        "a comparison has 0 and 3 samples on its sides; use a larger batch size, or batches that contain every group",
     ),
     (
         "kolmogorov",
         [0, 2],
-        "a comparison has 2 and 0 samples on its sides; use a larger batch size, or batches that hold every group",
+        "a comparison has 2 and 0 samples on its sides; use a larger batch size, or batches that contain every group",
     ),
 ]
 

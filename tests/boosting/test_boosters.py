@@ -198,8 +198,8 @@ def test_labels_that_xgboost_does_not_take_are_refused_in_our_words(strength: fl
     with pytest.raises(DataError) as caught:
         made(FairXGBClassifier, strength).fit(X, np.array(["no", "yes"])[y], sensitive_features=a)
     assert str(caught.value) == (
-        "y must hold the labels 0 and 1, as XGBoost requires, got 'no' and 'yes'; pass (y == positive).astype(int), or "
-        "use FairLGBMClassifier, which takes any labels"
+        "y must contain the labels 0 and 1, as XGBoost requires, got 'no' and 'yes'; pass (y == positive).astype(int), "
+        "or use FairLGBMClassifier, which takes any labels"
     )
 
 
@@ -559,14 +559,16 @@ def test_several_classes_are_saved_judged_and_refitted(kind: type, tmp_path: Pat
 
 def test_classes_that_xgboost_does_not_take_and_metrics_that_lightgbm_cannot_say_are_named() -> None:
     X, y, a = three_classes()
-    with pytest.raises(DataError, match=r"^y must hold the labels 0 to 2, .* got 1 and 2 and others; pass np.unique"):
+    with pytest.raises(
+        DataError, match=r"^y must contain the labels 0 to 2, .* got 1 and 2 and others; pass np.unique"
+    ):
         made(FairXGBClassifier).fit(X, y + 1, sensitive_features=a)
     evaluated = {"eval_set": [(X, y)], "eval_sensitive_features": [a], "eval_metric": "auc_mu"}
     with pytest.raises(DataError, match="eval_metric must be left out for more than two classes"):
         made(FairLGBMClassifier).fit(X, y, sensitive_features=a, **evaluated)
     with pytest.raises(DataError, match="no sample with a sample_weight above 0 is of class 2"):
         made(FairLGBMClassifier).fit(X, y, sensitive_features=a, sample_weight=(y < 2) * 1.0)
-    with pytest.raises(DataError, match=r"two classes or more where strength > 0, got one: \[1\]"):
+    with pytest.raises(DataError, match=r"two classes or more if strength > 0, got one: \[1\]"):
         made(FairLGBMClassifier).fit(X, np.ones(len(X), dtype=int), sensitive_features=a)
 
 

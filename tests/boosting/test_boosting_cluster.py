@@ -87,7 +87,7 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
         ):
             with pytest.raises(DataError, match=message):
                 FairXGBClassifier(5.0, **SETTINGS).fit(x, y, **wrong)
-        with pytest.raises(DataError, match="y must hold 0 and 1 where X is a Dask collection, got"):
+        with pytest.raises(DataError, match="y must contain 0 and 1 where X is a Dask collection, got"):
             FairXGBClassifier(5.0, **SETTINGS).fit(x, y + 1, sensitive_features=a)
 
 
@@ -105,7 +105,7 @@ def test_a_partition_whose_weights_are_all_0_is_left_out() -> None:
             sample_weight_eval_set=[w],
         )
         without = FairXGBClassifier(5.0, **SETTINGS).fit(x[1_000:], y[1_000:], sensitive_features=a[1_000:])
-        with pytest.raises(DataError, match="y holds no rows that count"):
+        with pytest.raises(DataError, match="y contains no rows of positive weight"):
             FairXGBClassifier(5.0, **SETTINGS).fit(x, y, sensitive_features=a, sample_weight=0 * w)
     assert figures(model) == pytest.approx(figures(without), abs=0.02)
     judged = model.evals_result_["validation_0"]["penalized_risk"]

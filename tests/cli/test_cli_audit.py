@@ -279,7 +279,7 @@ def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None
             "audit", scores, *ASKED, "--weight", "w", "--fail-certain-above", "kolmogorov=0.1", "--min-group-size", 500
         )
     )
-    assert "--fail-certain-above kolmogorov: there are no bounds of it that hold for all comparisons at once" in said
+    assert "--fail-certain-above kolmogorov: it has no bounds that are valid for all comparisons at once" in said
     assert "the smaller: use --fail-above" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
     gate = ("--fail-below", "selection_ratio=0.8")
     said = refusal(call("audit", scores, *ASKED, *gate, "--threshold", 2))

@@ -65,7 +65,7 @@ def test_files_of_another_kind_are_refused(call: Any, folder: Path, tmp_path: Pa
     (tmp_path / "b.metrifair").write_bytes((folder / "a.metrifair").read_bytes())
     done = call("card", folder / "a.metrifair", "--frontier", tmp_path / "b.metrifair")
     assert done.exit_code == 2
-    assert "holds a FairClassifier, not a frontier; pass what Frontier.save wrote" in done.output
+    assert "contains a FairClassifier, not a frontier; pass a file of Frontier.save" in done.output
     done = call("card", folder / "front.metrifair")
     assert done.exit_code == 2
     assert "model must be a fitted model, got Frontier" in done.output

@@ -63,4 +63,4 @@ def test_what_is_trained_on_dates_predicts_from_dates(tmp_path: Path, call: Any)
     table.with_columns(pl.lit("soon").alias("day")).write_csv(data)
     refused = call("predict", model, data, "--output", out)
     assert refused.exit_code == 2
-    assert "'day' held dates at fit, and holds text now" in refused.output
+    assert "'day' contained dates at fit, and contains text now" in refused.output

@@ -56,7 +56,7 @@ def test_pipelines_and_plain_models_are_exported_and_other_files_refused(tmp_pat
     AuditState(score_range=(0, 1)).add(None, [0.1, 0.2, 0.7, 0.9], sensitive_features=["a", "b", "a", "b"]).save(path)
     said = refusal(call("export", path, "--output", graph))
     expected = (
-        f"{str(path)!r} holds a AuditState, which cannot be exported; pass a model, such as metrifair train writes"
+        f"{str(path)!r} contains a AuditState, which cannot be exported; pass a model, such as metrifair train writes"
     )
     assert said == expected
     assert "must end in .onnx" in refusal(call("export", path, "--output", tmp_path / "m.txt"))

@@ -283,13 +283,13 @@ def test_the_right_option_is_named_by_every_command(foreign: Any, tmp_path: Path
         told = refusal(call(*command, "--separator", ";", "--no-header", "--encoding", "cp1252"))
         assert "use --decimal ," in told, name
     told = refusal(call("audit", path, "--score", 3, "--group", 4, "--encoding", "klingon"))
-    assert told.startswith("--encoding must be one that Python knows")
+    assert told.startswith("--encoding must be one that Python supports")
 
 
 def test_dates_that_may_begin_with_the_day_are_pointed_out(foreign: Any, call: Any) -> None:
     path, how = foreign
     done = call("train", path, "--label", 5, "--group", 4, "--id", 1, "--model", "linear", *how[:-1])
-    assert "holds dates such as '01.01.2026', and is taken for text: use --day-first" in " ".join(done.output.split())
+    assert "contains dates such as '01.01.2026', and is read as text: use --day-first" in " ".join(done.output.split())
 
 
 def test_what_stands_for_a_missing_value_is_named_once_and_the_command_says_it_again(

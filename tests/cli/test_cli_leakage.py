@@ -42,7 +42,7 @@ def test_a_renaming_of_a_class_is_refused_by_name(how: str) -> None:
         check_leakage(table, LABEL, number=False)
     assert str(caught.value) == (
         "column 'so called' is the label 'hired' in other words (one-to-one in all 60 rows), which no later file will "
-        "know: leave it out with --ignore 'so called', or take it all the same with --keep 'so called'"
+        "contain: exclude it with --ignore 'so called', or keep it with --keep 'so called'"
     )
     assert check_leakage(table, LABEL, keep=["so called"], number=False) == []
 

@@ -84,7 +84,7 @@ def test_a_tab_can_be_typed_as_the_message_writes_it(csv: Path, text: str, call:
         (("--score", "wage", "--group", "number"), "the groups 'number' hold 240 different values in 240 samples"),
         (("--score", "wage", "--group", "number"), "use --max-groups 240 if each value is a group"),
         (("--score", "wage", "--group", "sex", "--label", "wage"), "--score and --label both name the column"),
-        (("--score", "wage", "--group", "sex", "--label", "number"), "--label holds 240 labels"),
+        (("--score", "wage", "--group", "sex", "--label", "number"), "--label contains 240 labels"),
         (("--score", "wage", "--group", "sex", "--label", "hired", "--positive", "x"), "--positive must be one of"),
     ],
 )
@@ -140,7 +140,7 @@ def test_the_page_of_a_frontier_says_so_once(stray: Path, tmp_path: Path, call: 
 
 def test_a_target_of_numbers_with_another_cell_is_refused(stray: Path, call: Any) -> None:
     said = refusal(call("train", stray, "--label", "wage", "--group", "sex"))
-    assert said.startswith("--label 'wage' holds numbers, but for 1 of its 240 values, such as '1,234'")
+    assert said.startswith("--label 'wage' contains numbers, except for 1 of its 240 values, such as '1,234'")
 
 
 def test_a_target_of_very_many_texts_is_refused(csv: Path, call: Any) -> None:
@@ -215,7 +215,7 @@ def test_advice_is_in_the_words_of_the_command(csv: Path, call: Any) -> None:
     for asked, words in (
         (
             ("--criterion", "equal_opportunity"),
-            "equal_opportunity looks at the true labels; use --label COLUMN",
+            "equal_opportunity needs the true labels; use --label COLUMN",
         ),
         (
             ("--group", "income", "--intersectional"),

@@ -342,7 +342,7 @@ def test_training_that_has_not_converged_is_warned_of(
 def test_a_threshold_is_kept_in_the_model_and_decides_in_predict(csv: Path, tmp_path: Path, call: Any) -> None:
     done = call("train", csv, *TRAIN, "--threshold", "0.8", "--output", tmp_path / "m")
     assert done.exit_code == 0, done.output
-    assert "Decisions: “yes” from a probability of 0.8 on, as asked for; predict keeps it." in done.stdout
+    assert "Decisions: “yes” from a probability of 0.8 on, as requested; predict uses it too." in done.stdout
     done = call("predict", tmp_path / "m", csv, "--output", tmp_path / "p.csv")
     assert done.exit_code == 0, done.output
     assert "which is the prediction from 0.8 on (audit: --threshold 0.8)" in done.stderr

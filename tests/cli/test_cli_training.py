@@ -226,7 +226,7 @@ def test_several_attributes_controls_and_classes(people: pl.DataFrame, tmp_path:
     done = call("train", source, *arguments, "--control", "hired", "--output", tmp_path / "m")
     assert done.exit_code == 0, done.output
     assert "(groups: sex: men, women; member: False, True)" in done.stdout
-    assert "Left out: column 'number' holds a value of its own in every row, none of them 10 times." in done.stdout
+    assert "Left out: column 'number' contains a different value in every row, none of them 10 times." in done.stdout
     done = call("predict", tmp_path / "m", source, "--id", "number", "--id", "sex", "--output", tmp_path / "p.ndjson")
     assert done.exit_code == 0, done.output
     found = pl.read_ndjson(tmp_path / "p.ndjson")
@@ -284,7 +284,7 @@ def test_boosted_trees_are_trained_saved_and_applied(
 def test_what_a_booster_refuses_is_one_line(csv: Path, tmp_path: Path, call: Any) -> None:
     pytest.importorskip("xgboost")
     words = refusal(call("train", csv, *TRAIN, "--model", "xgboost", "--output", tmp_path / "m"))
-    assert "y must hold the labels 0 and 1, as XGBoost requires, got 'no' and 'yes'; pass" in words
+    assert "y must contain the labels 0 and 1, as XGBoost requires, got 'no' and 'yes'; pass" in words
 
 
 def test_a_frontier_shows_chooses_and_writes(csv: Path, tmp_path: Path, call: Any) -> None:
@@ -412,9 +412,12 @@ def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(
         (["--label", "hired", "--group", "sex", "--weight", "hired"], "--label and --weight both name 'hired'"),
         (
             ["--label", "hired", "--group", "sex", "--weight", "town"],
-            "--weight 'town' must hold a number from 0 upwards",
+            "--weight 'town' must contain a number from 0 upwards",
         ),
-        (["--label", "hired", "--group", "sex", "--weight", "income"], "--weight 'income' must hold a number from 0"),
+        (
+            ["--label", "hired", "--group", "sex", "--weight", "income"],
+            "--weight 'income' must contain a number from 0",
+        ),
         (
             [
                 "--label",
@@ -467,11 +470,11 @@ def test_another_separator_can_be_named(people: pl.DataFrame, tmp_path: Path, ca
         (lambda frame: frame.drop("town"), "has no column 'town' (given as feature); its columns are"),
         (
             lambda frame: frame.with_columns(income=pl.lit("much")),
-            "column 'income' held numbers at fit, and holds text now: 'much'; pass numbers",
+            "column 'income' contained numbers at fit, and contains text now: 'much'; pass numbers",
         ),
-        (lambda frame: frame.with_columns(member=pl.lit(3)), "column 'member' held booleans at fit, and holds"),
+        (lambda frame: frame.with_columns(member=pl.lit(3)), "column 'member' contained booleans at fit, and contains"),
         (lambda frame: frame.head(0), "has no rows below its header"),
-        (lambda frame: frame.with_columns(income=pl.lit("inf")), "column 'income' holds inf, which is too large"),
+        (lambda frame: frame.with_columns(income=pl.lit("inf")), "column 'income' contains inf, which is too large"),
     ],
 )
 def test_a_file_that_lacks_or_retypes_a_column_is_refused_by_name(
@@ -492,7 +495,7 @@ def test_what_is_no_model_for_raw_tables_is_refused(csv: Path, tmp_path: Path, c
     assert "there is no file" in refusal(call("predict", tmp_path / "none", csv, "--output", tmp_path / "p.csv"))
     metrifair.FairRegressor(0.0).fit([[0.0], [1.0]], [0.0, 1.0]).save(tmp_path / "numbers")
     words = refusal(call("predict", tmp_path / "numbers", csv, "--output", tmp_path / "p.csv"))
-    assert "holds a FairRegressor, which takes numbers, not raw columns" in words
+    assert "contains a FairRegressor, which takes numbers, not raw columns" in words
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_a_file_larger_than_published_is_not_read_to_its_end(publisher: Publishe
     publisher.content = bytes(10_000_000)
     with pytest.raises(DataError) as caught:
         download(raw, tmp_path)
-    assert reason(caught) == "it sends more than 5 bytes, so it is not what was published"
+    assert reason(caught) == "it sends more than 5 bytes, so it is not the published file"
 
 
 def test_an_archive_has_a_limit_too(publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_an_archive_has_a_limit_too(publisher: Publisher, tmp_path: Path, monkey
     publisher.content = bytes(101)
     with pytest.raises(DataError) as caught:
         download(publisher.raw(member=("made-up.csv",)), tmp_path)
-    assert reason(caught) == "it sends more than 100 bytes, so it is not what was published"
+    assert reason(caught) == "it sends more than 100 bytes, so it is not the published file"
 
 
 @pytest.mark.parametrize("folder", ["", "data/2014/"])
@@ -169,7 +169,7 @@ def test_an_archive_without_the_file_says_what_it_holds(publisher: Publisher, tm
     publisher.content = zipped(**{"b.csv": b"1", "a.csv": b"2"})
     with pytest.raises(DataError) as caught:
         download(publisher.raw(content=b"a;b\n", member=("made-up.csv",)), tmp_path)
-    assert reason(caught) == "the archive has no made-up.csv, it holds a.csv, b.csv"
+    assert reason(caught) == "the archive has no made-up.csv, it contains a.csv, b.csv"
     assert list(tmp_path.iterdir()) == []
 
 

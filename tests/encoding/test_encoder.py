@@ -150,15 +150,15 @@ def test_times_are_taken_to_greenwich() -> None:
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ([3] * 30, "holds one value only"),
-        (["a"] * 30, "holds one value only"),
-        ([None] * 30, "holds missing values only"),
+        ([3] * 30, "contains one value only"),
+        (["a"] * 30, "contains one value only"),
+        ([None] * 30, "contains missing values only"),
         (list(range(100, 130)), "numbers the rows"),
         (list(range(29, -1, -1)), "numbers the rows"),
         (list(range(1000, 1300, 10)), "numbers the rows"),
         ([k for k in range(1, 41) if k % 4][:30], "numbers the rows"),  # every fourth row was kept apart
-        ([f"name {k}" for k in range(30)], "holds a value of its own in every row, none of them 10 times"),
-        ([f"town {k // 3}" for k in range(30)], "holds 10 different values, none of them 10 times"),
+        ([f"name {k}" for k in range(30)], "contains a different value in every row, none of them 10 times"),
+        ([f"town {k // 3}" for k in range(30)], "contains 10 different values, none of them 10 times"),
     ],
 )
 def test_columns_that_tell_nothing_are_left_out_and_the_reason_is_kept(values: list[Any], reason: str) -> None:
@@ -190,27 +190,27 @@ def test_names_stay_unique() -> None:
     [
         (
             {"age": ["old"] * N},
-            "column 'age' held numbers at fit, and holds text now: 'old'; pass numbers",
+            "column 'age' contained numbers at fit, and contains text now: 'old'; pass numbers",
         ),
         (
             {"color": list(range(N))},
-            "column 'color' held text at fit, and holds numbers now: 0; pass text",
+            "column 'color' contained text at fit, and contains numbers now: 0; pass text",
         ),
         (
             {"kids": [True] * N},
-            "column 'kids' held numbers at fit, and holds booleans now: True; pass numbers",
+            "column 'kids' contained numbers at fit, and contains booleans now: True; pass numbers",
         ),
         (
             {"since": ["2020-01-01"] * N},
-            "column 'since' held dates at fit, and holds text now: '2020-01-01'; pass dates",
+            "column 'since' contained dates at fit, and contains text now: '2020-01-01'; pass dates",
         ),
         (
             {"age": [1e200] * N},
-            "column 'age' holds 1e+200, which is too large; leave the row out, or scale it",
+            "column 'age' contains 1e+200, which is too large; leave the row out, or scale it",
         ),
         (
             {"age": [float("-inf")] * N},
-            "column 'age' holds -inf, which is too large; leave the row out, or scale it",
+            "column 'age' contains -inf, which is too large; leave the row out, or scale it",
         ),
         (
             {"color": [1, "a"] * (N // 2)},
@@ -218,11 +218,11 @@ def test_names_stay_unique() -> None:
         ),
         (
             {"color": [[1]] * N},
-            "column 'color' holds values of type list; use numbers, text, booleans or dates",
+            "column 'color' contains values of type list; use numbers, text, booleans or dates",
         ),
         (
             {"since": [dt.timedelta(days=1)] * N},
-            "column 'since' holds values of type timedelta; use numbers, text, booleans or dates",
+            "column 'since' contains values of type timedelta; use numbers, text, booleans or dates",
         ),
     ],
 )
@@ -256,7 +256,7 @@ def test_parameters_that_count_nothing_are_refused(parameter: str, value: Any) -
 
 def test_a_value_too_far_from_those_at_fit_is_refused() -> None:
     encoder = TableEncoder().fit({"tiny": [0.0, 1e-200, 2e-200], "x": [1.0, 2.0, 4.0]})
-    with pytest.raises(DataError, match=r"column 'tiny' holds 1e\+150, which is too far from the values at fit"):
+    with pytest.raises(DataError, match=r"column 'tiny' contains 1e\+150, which is too far from the values at fit"):
         encoder.transform({"tiny": [0.0, 1e150], "x": [1.0, 2.0]})
     assert np.isfinite(encoder.transform({"tiny": [1e-100], "x": [1e140]})).all()
 

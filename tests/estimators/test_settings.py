@@ -143,7 +143,7 @@ def test_unknown_names_are_refused_with_the_known_ones(name: str, value: str, kn
             np.where(Y, "Yes", "No"),
             "pos_label must be one of the classes ['No', 'Yes'], got 'yes'",
         ),
-        ({}, 0 * Y, "y must hold at least two classes, got 1 class: [0]"),
+        ({}, 0 * Y, "y must contain at least two classes, got 1 class: [0]"),
         ({"random_state": "x"}, Y, "random_state must be None, an integer or a NumPy generator, got 'x'"),
         ({"hidden": 16}, Y, "hidden must be a list of integers from 1 upwards, got 16"),
         ({"hidden": (-1,)}, Y, "hidden must be a list of integers from 1 upwards, got (-1,)"),
@@ -319,7 +319,7 @@ def holed(values: np.ndarray, value: float = NAN) -> np.ndarray:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"X": holed(X)}, "X holds missing values (NaN); encode it first"),
+        ({"X": holed(X)}, "X contains missing values (NaN); encode it first"),
         ({"X": holed(X, math.inf)}, "Input X contains infinity or a value too large for dtype('float64')."),
         ({"y": holed(Y)}, "Input y contains NaN."),
         ({"y": Y[:-1]}, "Found input variables with inconsistent numbers of samples: [60, 59]"),

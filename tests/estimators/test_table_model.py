@@ -67,7 +67,7 @@ def test_what_the_model_does_not_know_is_refused_by_name() -> None:
     model = fitted()
     with pytest.raises(DataError, match="the table lacks the column 'town', which was there at fit; add it"):
         model.predict(TABLE.drop("town"))
-    with pytest.raises(DataError, match="column 'income' held numbers at fit, and holds text now: 'much'"):
+    with pytest.raises(DataError, match="column 'income' contained numbers at fit, and contains text now: 'much'"):
         model.predict(TABLE.with_columns(income=pl.lit("much")))
 
 
@@ -159,7 +159,7 @@ def loaded(path: Path, meta: Any, arrays: Any) -> Any:
         (
             ("estimator", "meta", "kind"),
             "Oracle",
-            "it holds a model of the kind 'Oracle', which this metrifair does not know",
+            "it contains a model of the kind 'Oracle', which this version cannot read",
         ),
         (("estimator", "kind"), "oracle", "Invalid enum value 'oracle' - at `$.estimator.kind`"),
         (("estimator", "kind"), "frontier", "Invalid enum value 'frontier' - at `$.estimator.kind`"),

@@ -187,12 +187,12 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: BiasedRegression(m=3).fair_prediction(np.array([[3.0, 1.0]])),
-        "the first column of X must hold 0 to 2, got [3.]; pass rows as sample() returns",
+        "the first column of X must contain 0 to 2, got [3.]; pass rows as sample() returns",
     ),
     (
         lambda: FiniteSpace([(0.5, 0.0), (0.0, 0.5)], [1.0]),
         (
-            "masses must hold one pair for each of the 1 values of optimum, got shape (2, 2); "
+            "masses must contain one pair for each of the 1 values of optimum, got shape (2, 2); "
             "give (P[X = x, A = 0], P[X = x, A = 1]) for each atom"
         ),
     ),

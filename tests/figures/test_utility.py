@@ -308,6 +308,6 @@ def test_scorers_by_name_judge_the_positive_label_whatever_it_is_called(scorer: 
 
 
 def test_costs_by_which_one_decision_is_always_cheapest_are_refused() -> None:
-    with pytest.raises(DataError, match="make 'no' the cheapest decision whatever the label"):
+    with pytest.raises(DataError, match="make 'no' the cheapest decision for every label"):
         utility_of([[0, 1], [0, 1]], classes=("no", "yes"))
     assert utility_of([[-3, 0], [5, 4]], classes=("no", "yes")).name == "expected_cost"

@@ -61,7 +61,7 @@ def test_a_comparison_with_an_empty_side_is_refused_by_place() -> None:
     with pytest.raises(TooFewSamples) as caught:
         between(ENERGY, SCORES, [Sides(torch.tensor([0, 1]), (2,), (0,))])
     assert str(caught.value) == (
-        "a comparison has 2 and 0 samples on its sides; use a larger batch size, or batches that hold every group"
+        "a comparison has 2 and 0 samples on its sides; use a larger batch size, or batches that contain every group"
     )
     assert caught.value.__notes__ == ["comparing the sides of comparison 0"]
 

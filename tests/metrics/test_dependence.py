@@ -327,14 +327,14 @@ def test_single_precision_and_frames() -> None:
 @pytest.mark.parametrize(
     ("x", "a", "message"),
     [
-        ([1.0, 2.0], [1], "x holds 2 scores and a 1 values; pass one per score"),
-        ([], [], "x holds no scores; pass at least one"),
+        ([1.0, 2.0], [1], "x contains 2 scores and a 1 values; pass one per score"),
+        ([], [], "x contains no scores; pass at least one"),
         ([1.0, 2.0], [1, None], "a misses values; leave those rows out"),
-        ([1.0, 2.0], [1, float("inf")], "a holds infinite values; leave those rows out"),
+        ([1.0, 2.0], [1, float("inf")], "a contains infinite values; leave those rows out"),
         (
             [1.0, 2.0],
             {"age": [1, 2], "sex": ["f", "m"]},
-            "a holds several columns, and 'sex' is not one of numbers; pass one column of names",
+            "a contains several columns, and 'sex' is not one of numbers; pass one column of names",
         ),
     ],
 )
@@ -357,5 +357,5 @@ def test_categories_are_names_and_dates_are_refused() -> None:
     assert energy_dependence(s, numbers) != pytest.approx(named, abs=1e-3)
     days = np.datetime64("1960-01-01") + numbers
     for dates in (days, pd.Series(days), days.astype(object)):
-        with pytest.raises(DataError, match="holds dates; pass a number"):
+        with pytest.raises(DataError, match="contains dates; pass a number"):
             energy_dependence(s, dates)

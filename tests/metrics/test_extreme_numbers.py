@@ -64,14 +64,14 @@ INTEGERS: dict[str, Callable[[int], object]] = {
 @each_function
 @pytest.mark.parametrize("values", COMPLEX.values(), ids=list(COMPLEX))
 def test_complex_numbers_are_refused(function: Callable, values: object) -> None:
-    with pytest.raises(DataError, match=r"v must hold real numbers, got .*; compare the real part, or the modulus"):
+    with pytest.raises(DataError, match=r"v must contain real numbers, got .*; compare the real part, or the modulus"):
         function([2.0, 3.0], values)
 
 
 @each_function
 @pytest.mark.parametrize("container", INTEGERS.values(), ids=list(INTEGERS))
 def test_integers_that_floats_do_not_tell_apart_are_refused(function: Callable, container: Callable) -> None:
-    with pytest.raises(DataError, match=r"u holds integers that floating-point numbers do not tell apart, such as"):
+    with pytest.raises(DataError, match=r"u contains integers that floating-point numbers do not distinguish, such as"):
         function(container(LONG), [0.0])
 
 
@@ -82,9 +82,9 @@ def test_long_integers_that_are_floats_are_compared(container: Callable) -> None
 
 
 def test_integers_are_checked_wherever_numbers_are_taken() -> None:
-    with pytest.raises(DataError, match="y_pred holds integers that floating-point numbers do not tell apart"):
+    with pytest.raises(DataError, match="y_pred contains integers that floating-point numbers do not distinguish"):
         unfairness(None, np.array([2**53, LONG]), sensitive_features=["a", "b"])
-    with pytest.raises(DataError, match="y_pred must hold real numbers"):
+    with pytest.raises(DataError, match="y_pred must contain real numbers"):
         unfairness(None, np.array([1j, 2.0]), sensitive_features=["a", "b"])
 
 

@@ -107,15 +107,23 @@ TOO_DEEP = (
     "it; many models at once: torch tensors"
 )
 BAD_SAMPLES = {
-    "empty": ([], [1.0], "u holds no scores; pass at least one"),
-    "empty tensor": ([1.0], torch.zeros(3, 0), "v holds no scores; pass at least one"),
-    "NaN": ([1.0], [0.0, nan], "v holds NaN or infinite values; remove or replace them"),
-    "infinite": ([1.0, -np.inf], [0.0], "u holds NaN or infinite values; remove or replace them"),
-    "NaN in a tensor": (torch.tensor([[1.0], [nan]]), [0.0], "u holds NaN or infinite values; remove or replace them"),
-    "missing": (pd.Series([1, None], dtype="Int64"), [0.0], "u holds NaN or infinite values; remove or replace them"),
-    "null": ([0.0], pl.Series([1.0, None]), "v holds NaN or infinite values; remove or replace them"),
-    "words": (["low", "high"], [1.0], "u must hold numbers, got text such as 'low'"),
-    "objects": ([1.0], [object, 1], "v must hold numbers, got object values such as <class 'object'>"),
+    "empty": ([], [1.0], "u contains no scores; pass at least one"),
+    "empty tensor": ([1.0], torch.zeros(3, 0), "v contains no scores; pass at least one"),
+    "NaN": ([1.0], [0.0, nan], "v contains NaN or infinite values; remove or replace them"),
+    "infinite": ([1.0, -np.inf], [0.0], "u contains NaN or infinite values; remove or replace them"),
+    "NaN in a tensor": (
+        torch.tensor([[1.0], [nan]]),
+        [0.0],
+        "u contains NaN or infinite values; remove or replace them",
+    ),
+    "missing": (
+        pd.Series([1, None], dtype="Int64"),
+        [0.0],
+        "u contains NaN or infinite values; remove or replace them",
+    ),
+    "null": ([0.0], pl.Series([1.0, None]), "v contains NaN or infinite values; remove or replace them"),
+    "words": (["low", "high"], [1.0], "u must contain numbers, got text such as 'low'"),
+    "objects": ([1.0], [object, 1], "v must contain numbers, got object values such as <class 'object'>"),
     "table": (np.zeros((2, 2)), [1.0], TOO_DEEP),
     "nested list": ([[0, 1], [2, 3]], [1.0], TOO_DEEP),
     "number": ([1.0], 3.0, "v must have at least 1 dimension(s), got shape ()"),
@@ -137,13 +145,13 @@ def test_a_ragged_list_is_refused() -> None:
 
 UNUSABLE = "u_weights must not be negative and must have a positive sum"
 BAD_WEIGHTS = {
-    "too few": ({"u_weights": [1.0]}, "u holds 2 scores and u_weights 1 weights; pass one per score"),
-    "too many": ({"v_weights": [1.0] * 4}, "v holds 3 scores and v_weights 4 weights; pass one per score"),
+    "too few": ({"u_weights": [1.0]}, "u contains 2 scores and u_weights 1 weights; pass one per score"),
+    "too many": ({"v_weights": [1.0] * 4}, "v contains 3 scores and v_weights 4 weights; pass one per score"),
     "negative": ({"u_weights": [2.0, -1.0]}, UNUSABLE),
     "all zero": ({"u_weights": [0, 0]}, UNUSABLE),
     "one model's all zero": ({"u_weights": torch.tensor([[0.0, 0.0], [1.0, 1.0]])}, UNUSABLE),
-    "NaN": ({"v_weights": [1.0, nan, 1.0]}, "v_weights holds NaN or infinite values; remove or replace them"),
-    "words": ({"u_weights": ["a", "b"]}, "u_weights must hold numbers, got text such as 'a'"),
+    "NaN": ({"v_weights": [1.0, nan, 1.0]}, "v_weights contains NaN or infinite values; remove or replace them"),
+    "words": ({"u_weights": ["a", "b"]}, "u_weights must contain numbers, got text such as 'a'"),
 }
 
 

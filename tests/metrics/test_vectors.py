@@ -175,7 +175,7 @@ def test_slices_must_be_a_whole_number(slices: float) -> None:
 
 BAD_VECTORS = [
     ([0.0, 1.0], [[1.0]], "u must have at least 2 dimension(s), got shape (2,)"),
-    ([[0.0, 1.0]], [[1.0]], "u and v must hold vectors of one length, got 2 and 1"),
+    ([[0.0, 1.0]], [[1.0]], "u and v must contain vectors of one length, got 2 and 1"),
     (
         [[0.0]],
         np.zeros((2, 2, 1)),
@@ -184,7 +184,7 @@ BAD_VECTORS = [
             "has it; many models at once: torch tensors"
         ),
     ),
-    (np.zeros((0, 2)), [[0.0, 0.0]], "u holds no scores; pass at least one"),
+    (np.zeros((0, 2)), [[0.0, 0.0]], "u contains no scores; pass at least one"),
 ]
 
 

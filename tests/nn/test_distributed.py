@@ -181,7 +181,7 @@ def test_a_sampler_goes_on_where_its_state_was_saved(taken: int) -> None:
     "state", [{}, {"epoch": 0}, {"epoch": 0, "step": -1}, {"epoch": 0, "step": 1.5}, {"epoch": 0, "step": 0, "more": 0}]
 )
 def test_states_that_are_none_are_refused(state: Any) -> None:
-    with pytest.raises(DataError, match="state must hold the integers 'epoch' and 'step'"):
+    with pytest.raises(DataError, match="state must contain the integers 'epoch' and 'step'"):
         StratifiedBatchSampler(SEX, batch_size=8, random_state=0).load_state_dict(state)
 
 

@@ -224,7 +224,7 @@ def test_groups_once_seen_are_missed_later() -> None:
             {"groups": SEX, "targets": LABELS[:5], "weights": WEIGHTS[:4]},
             "arguments must have one length, got scores 60, weights 4, groups 60, targets 5",
         ),
-        ({"n_groups": 2}, {"groups": GROUPS}, "group holds 2, which is none of [0, 1]"),
+        ({"n_groups": 2}, {"groups": GROUPS}, "group contains 2, which is none of [0, 1]"),
         (
             {"criterion": "equalized_odds"},
             {"groups": SEX},
@@ -481,7 +481,7 @@ TWO_COLUMNS = torch.stack([SEX, SEX], 1)
         ({"continuous": False}, SEX + 0.5, LABELS, "groups must be integers, got 0.5"),
         ({}, torch.where(SEX == 0, torch.nan, 1.0), LABELS, r"0 sample\(s\) of group '0'"),
         ({}, SEX, LABELS * 0.5, "targets must be integers, got 0.5"),
-        ({"n_classes": 2}, SEX, LABELS * 2, r"targets holds 2, which is none of \[0, 1\]"),
+        ({"n_classes": 2}, SEX, LABELS * 2, r"targets contains 2, which is none of \[0, 1\]"),
         ({"n_groups": 2}, TWO_COLUMNS, LABELS, "1 column.* got 2"),
         ({"n_groups": [2, 2]}, SEX, LABELS, "2 column.* got 1"),
         ({}, SEX[:0], LABELS[:0], "0 and 0 samples"),

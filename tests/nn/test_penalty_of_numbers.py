@@ -80,7 +80,7 @@ def test_what_cannot_be_used_is_said(options, message: str) -> None:
 def test_many_integers_are_groups_and_that_is_said_once() -> None:
     scores, age, _ = batch()
     penalty = UnfairnessPenalty(contrast="independence", random_state=0)
-    with pytest.warns(MetrifairWarning, match="different integers, taken as so many groups; say continuous=True"):
+    with pytest.warns(MetrifairWarning, match="different integers, taken as so many groups; pass continuous=True"):
         penalty(scores, age.round().long())
     penalty(scores, age.round().long())
 

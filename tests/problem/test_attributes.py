@@ -78,7 +78,7 @@ def test_names_without_pairs() -> None:
     ("table", "options", "message"),
     [
         (TABLE, {"continuous": ["income"]}, "continuous names 'income', which is none of the sensitive features"),
-        (TABLE, {"continuous": True}, "sex must hold numbers, as the columns that are continuous"),
+        (TABLE, {"continuous": True}, "sex must contain numbers, as the columns that are continuous"),
         (TABLE, {"continuous": "all"}, "continuous must be 'auto', True, False or a list of columns, got 'all'"),
         (TABLE, {"continuous": "age"}, "or a list of columns, got 'age'; pass continuous=['age']"),
         (TABLE, {"continuous": 3}, "continuous must be 'auto', True, False or a list of columns, got 3"),
@@ -87,8 +87,12 @@ def test_names_without_pairs() -> None:
             {"continuous": ["age"], "intersectional": True},
             "intersectional crosses groups, and 'age' is a number",
         ),
-        ({"age": [1.0, np.inf]}, {"continuous": True}, "age holds infinite values, or numbers beyond 1e"),
-        ({"age": [2**60 + 1, 3]}, {"continuous": True}, "age holds integers that floating-point numbers do not tell"),
+        ({"age": [1.0, np.inf]}, {"continuous": True}, "age contains infinite values, or numbers beyond 1e"),
+        (
+            {"age": [2**60 + 1, 3]},
+            {"continuous": True},
+            "age contains integers that floating-point numbers do not dist",
+        ),
     ],
 )
 def test_what_cannot_be_a_number_is_said(table, options, message: str) -> None:

@@ -161,7 +161,7 @@ def test_compare_output_takes_the_output_in_place_of_the_prediction(
     ("criterion", "what"),
     [
         (RISK_PARITY, "risk_parity compares loss"),
-        (Criterion("mine", score=shifted), "mine compares a score of its own"),
+        (Criterion("mine", score=shifted), "mine compares a custom score"),
         (Criterion("logs", score="log_prediction"), "logs compares log_prediction"),
     ],
 )

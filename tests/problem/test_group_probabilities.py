@@ -47,7 +47,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: GroupProbabilities({"a": [0.5, np.nan], "b": [0.5, 1.0]}, attribute="race"),
         "or be missing in the whole row",
     ),
-    "text": (lambda: GroupProbabilities({"a": ["x"], "b": ["y"]}, attribute="race"), "must hold numbers"),
+    "text": (lambda: GroupProbabilities({"a": ["x"], "b": ["y"]}, attribute="race"), "must contain numbers"),
     "one group": (lambda: GroupProbabilities({"a": [1.0]}, attribute="race"), "a column for each of two groups"),
     "no attribute": (lambda: GroupProbabilities(TABLE, attribute=""), "attribute must be the name"),
     "other labels": (

@@ -210,19 +210,19 @@ MESSAGES = [
     (lambda: group_codes([[1, 2], [3]]), f"sensitive_features {MIXED.format('list')}"),
     (
         lambda: group_codes(["m", "d", "f"], attributes=[Attribute("sex", ("f", "m"))]),
-        "sex holds 'd', which is none of ['f', 'm']",
+        "sex contains 'd', which is none of ['f', 'm']",
     ),
     (
         lambda: group_codes([1, 2], attributes=[Attribute("sex", ("1", "2"))]),
         (
-            "sex holds 1, which is none of ['1', '2'], the groups that the first rows had or that were declared; "
+            "sex contains 1, which is none of ['1', '2'], the groups that the first rows had or that were declared; "
             "declare all of them (groups=), or say from the first rows on that it is a number (continuous)"
         ),
     ),
-    (lambda: codes("y", np.array([3.5]), ()), "y holds 3.5, which is none of []"),
+    (lambda: codes("y", np.array([3.5]), ()), "y contains 3.5, which is none of []"),
     (
         lambda: stratum_codes(["n", "e"], separate_strata(["in the north"], ["n"])),
-        "control_features holds 'e', which is none of ['n']",
+        "control_features contains 'e', which is none of ['n']",
     ),
     (
         lambda: group_codes(SEVERAL["polars"], attributes=[Attribute("sex", ("f", "m"))]),

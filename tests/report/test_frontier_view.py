@@ -140,7 +140,7 @@ def test_groups_are_those_named_and_then_those_that_have_curves():
 
 def test_a_view_says_what_is_wrong_with_it():
     with pytest.raises(
-        DataError, match="points must hold at least one Point, got none; train at least one model first"
+        DataError, match="points must contain at least one Point, got none; train at least one model first"
     ):
         FrontierView([])
     with pytest.raises(

@@ -313,8 +313,8 @@ def test_a_module_must_be_passed_and_must_be_the_one_saved(tmp_path):
     path = tmp_path / "m"
     classifier(model=Net()).save(path)
     assert refusal(path) == (
-        f"cannot read '{path}': the model is your own module 'Net', of which the file holds the weights, not the code; "
-        "pass it, as in load(path, module=Net())"
+        f"cannot read '{path}': the model is your own module 'Net', of which the file contains the weights, not the "
+        "code; pass it, as in load(path, module=Net())"
     )
     assert refusal(path, module=torch.nn.Linear(3, 1)) == (
         f"cannot read '{path}': Linear has the parameters ['bias', 'weight'], the file has ['first.bias', "
@@ -353,7 +353,7 @@ def test_a_model_that_is_not_fitted_cannot_be_saved(kind, tmp_path):
 @pytest.mark.parametrize("model", [lambda: classifier(metric=gap), lambda: streaming(BINARY, metric=gap)])
 def test_a_metric_that_is_a_function_cannot_be_saved(model, tmp_path):
     assert refused(model(), tmp_path) == (
-        "metric is a function (gap); a model file holds no code; fit with a named one to save"
+        "metric is a function (gap); a model file contains no code; fit with a named one to save"
     )
 
 
@@ -374,14 +374,14 @@ def positive(y: np.ndarray) -> np.ndarray:
 )
 def test_a_criterion_with_a_function_cannot_be_saved(criterion, named, tmp_path):
     assert refused(classifier(criterion=criterion), tmp_path) == (
-        f"{named}; a model file holds no code; fit with a named one to save"
+        f"{named}; a model file contains no code; fit with a named one to save"
     )
 
 
 def test_groups_that_are_dates_cannot_be_saved(tmp_path):
     dates = [dt.date(2000, 1, 1 + (sex == "f")) for sex in SEX]
     assert refused(classifier(groups=pd.Series(dates, name="born")), tmp_path) == (
-        "born holds a date, which no model file can; use numbers, strings or booleans"
+        "born contains a date, which no model file can; use numbers, text or booleans"
     )
 
 
@@ -396,7 +396,7 @@ def test_a_class_of_the_users_own_cannot_be_saved(tmp_path):
 
     model = Mine(**QUICK).fit(X, BINARY, sensitive_features=SEX)
     assert refused(model, tmp_path) == (
-        "Mine is a class of your own, and a model file holds no code; save its parts yourself"
+        "Mine is a class of your own, and a model file contains no code; save its parts yourself"
     )
 
 
@@ -452,7 +452,7 @@ def changed(meta: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("kind", "Oracle", "it holds a model of the kind 'Oracle', which this metrifair does not know"),
+        ("kind", "Oracle", "it contains a model of the kind 'Oracle', which this version cannot read"),
         ("more", 1, "Object contains unknown field `more`"),
         ("parameters/shell", "rm", "a parameter must be one of 'batch_size', "),
         ("parameters/strength", -1, "strength must be a finite number from 0 upwards, got -1"),
@@ -462,7 +462,7 @@ def changed(meta: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("parameters/model", {"module": "Net"}, "pass it, as in load(path, module=Net())"),
         ("parameters/model", {"module": "__import__('os')"}, "pass it, as in load(path, module=...())"),
         ("parameters/device", 3, "device cannot be 3"),
-        ("parameters/pos_label", {"object": 1}, "pos_label holds {'object': 1}, which does not stand for a value"),
+        ("parameters/pos_label", {"object": 1}, "pos_label contains {'object': 1}, which does not stand for a value"),
         ("features/count", 10**9, "must be float64 of shape (1, 1000000000), got float64 of shape (1, 3)"),
         ("features/names", ["a"], "there are 3 features, and 1 names for them"),
         ("classes/dtype", "i4,i4", "{0,3})\\\\Z' - at `$.classes.dtype`"),
@@ -502,7 +502,7 @@ def test_a_description_that_lies_is_refused(parts, path, value, said, tmp_path):
     ("name", "array", "said"),
     [
         ("scaling/scale", np.zeros((1, 3)), "array 'scaling/scale' must be positive"),
-        ("scaling/mean", np.full((1, 3), np.nan), "array 'scaling/mean' holds numbers that are not finite"),
+        ("scaling/mean", np.full((1, 3), np.nan), "array 'scaling/mean' contains numbers that are not finite"),
         ("parameters/bias0", np.zeros((1, 1, 4, 1), np.float32), "must be float64 of shape (1, 1, 4, 1), got float32"),
         ("more", np.zeros(1), "the model has no use for the arrays ['more']"),
         ("learner/waiting/cell", np.zeros(3, int), "array 'waiting/x' must be float64 of shape (3, 3), got"),
@@ -557,7 +557,7 @@ def test_the_generator_of_this_pytorch_has_the_layout_that_is_checked():
 def test_another_kind_of_file_is_refused(tmp_path):
     (tmp_path / "m").write_bytes(to_bytes(Content("spell", {}, {})))
     assert refusal(tmp_path / "m") == (
-        f"cannot read '{tmp_path / 'm'}': it holds a 'spell', which this metrifair does not know; upgrade it"
+        f"cannot read '{tmp_path / 'm'}': it contains a 'spell', which this version cannot read; upgrade it"
     )
 
 

@@ -215,7 +215,7 @@ def frontier_content() -> Content:
         (("outcomes", 0, "test", "more", "auc"), [], "Expected `float`, got `array`"),
         (("outcomes", 0, "validation"), None, "Expected `object`, got `null`"),
         (("outcomes", 0, "seed"), 0.5, "Expected `int`, got `float`"),
-        (("outcomes", 0, "curves", "grid"), [0.0], "its curves do not stand on their grid"),
+        (("outcomes", 0, "curves", "grid"), [0.0], "its curves do not match their grid"),
         (("outcomes", 0, "curves", "density", "1"), "high", "Expected `array`, got `str`"),
         (("outcomes", 0, "model", "kind"), "Oracle", "a model of the kind 'Oracle'"),
         (("outcomes", 0, "test", "unfairness"), -1e300, "an unfairness or accuracy is outside of its range"),

@@ -205,7 +205,7 @@ HEAD = '"format":1,"kind":"k","versions":{},"meta":'
         (HEAD + "NaN", "number NaN"),
         (HEAD + '{"a":-Infinity}', "number -Infinity"),
         (HEAD + '{"a":1e999}', "number 1e999"),
-        (HEAD + '{"a":1,"a":2}', "a key stands twice"),
+        (HEAD + '{"a":1,"a":2}', "a key occurs twice"),
         (HEAD + "[" * 100_000, "maximum recursion depth"),
         (HEAD + '{"a":' + "9" * 5000 + "}", "more than 64 bits"),
         (HEAD, "Expecting value"),
@@ -228,7 +228,7 @@ def test_json_may_be_nested_this_deep_and_no_deeper():
 
 def test_json_bombs_are_refused_by_their_size():
     bomb = forged(HEAD + '{"a":[' + "[]," * MOST_VALUES + "[]]}")
-    assert refusal(bomb) == f"the header holds more than {MOST_VALUES} values"
+    assert refusal(bomb) == f"the header contains more than {MOST_VALUES} values"
     long = forged(HEAD + '{"a":"' + "x" * LARGEST_HEADER + '"}')
     assert refusal(long).endswith(f"bytes, more than the {LARGEST_HEADER} that are read")
 
@@ -246,14 +246,14 @@ def test_a_description_without_kind_or_content_is_refused(text):
 def test_a_header_without_description_is_refused():
     header = rb'{"__metadata__":{"other":"{\"sha256\":\"' + b"0" * 64 + rb'\"}"}}'
     assert refusal(sealed(len(header).to_bytes(8, "little") + header)).startswith(
-        "the header of the file holds no desc"
+        "the header of the file contains no desc"
     )
 
 
 @pytest.mark.parametrize(("dtype", "code"), [("int8", "I8"), ("int32", "I32"), ("float16", "F16"), ("uint64", "U64")])
 def test_arrays_of_other_types_are_refused_both_ways(dtype, code):
     array = {"a": np.zeros(2, dtype)}
-    assert refusal(described({}, array)) == f"array 'a' has type {code!r}, which no model file holds"
+    assert refusal(described({}, array)) == f"array 'a' has type {code!r}, which no model file contains"
     with pytest.raises(DataError, match=rf"^array 'a' must be one of {', '.join(DTYPES)}, got {dtype}$"):
         to_bytes(Content("k", {}, array))
 
@@ -265,7 +265,7 @@ def test_objects_are_never_written():
 
 def test_booleans_are_true_or_false():
     data = described({}, {"a": np.array([True])})
-    assert refusal(sealed(data[:-1] + b"\x02")) == "array 'a' of booleans holds something else"
+    assert refusal(sealed(data[:-1] + b"\x02")) == "array 'a' of booleans contains other values"
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_too_many_arrays_are_refused(monkeypatch):
     monkeypatch.setattr("metrifair.saving.modelfile.MOST_ARRAYS", 2)
     from_bytes(described({}, {f"{k}": np.zeros(0) for k in range(2)}))
     data = described({}, {f"{k}": np.zeros(0) for k in range(3)})
-    assert refusal(data) == "the file holds 3 arrays, more than the 2 that are read"
+    assert refusal(data) == "the file contains 3 arrays, more than the 2 that are read"
 
 
 def test_files_over_the_limit_are_not_read(tmp_path):

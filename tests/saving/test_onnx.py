@@ -326,7 +326,9 @@ def test_what_onnx_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
         return TableModel(encoder, FairRegressor(0.0, model="linear").fit(encoder.transform(columns), VALUE))
 
     dates = np.datetime64("2026-01-01") + np.random.default_rng(1).integers(900, size=N).astype("timedelta64[D]")
-    refuses(with_table({"since": dates}), "column 'since' holds dates, which ONNX does not know; make a number of it")
+    refuses(
+        with_table({"since": dates}), "column 'since' contains dates, which ONNX does not support; make a number of it"
+    )
     refuses(with_table({"town": np.array(["", "b"])[A]}), "column 'town' has the empty text among its levels")
     refuses(with_table({"": X[:, 0]}), "a column of the table has no name")
     refuses(with_table({"town": np.array(["a", "\ud800"])[A]}), "the text '.ud800' cannot be written as ONNX")

@@ -125,7 +125,7 @@ def test_other_steps_are_refused_by_name(tmp_path: Path) -> None:
     for last in (LogisticRegression(), ReweighingClassifier(LogisticRegression(), random_state=0)):
         named = {} if isinstance(last, LogisticRegression) else {"last__sensitive_features": SEX}
         other = Pipeline([("encode", TableEncoder()), ("last", last)]).fit(TABLE, YES, **named)
-        with pytest.raises(DataError, match=f"step 'last' of the pipeline is a {type(last).__name__}.*model of ours"):
+        with pytest.raises(DataError, match=f"step 'last' of the pipeline is a {type(last).__name__}.*metrifair model"):
             save(other, path)
     own = type("Encoder", (TableEncoder,), {})()
     mine = Pipeline([("mine", own), ("model", LINE)]).fit(TABLE, YES, model__sensitive_features=SEX)
@@ -136,7 +136,7 @@ def test_other_steps_are_refused_by_name(tmp_path: Path) -> None:
     )  # may do something else than a plain one
     with pytest.raises(DataError, match="a Sampling is a pipeline of another class than scikit-learn's own"):
         save(other_kind, path)
-    with pytest.raises(DataError, match="a LogisticRegression cannot be saved; pass a fitted model of ours"):
+    with pytest.raises(DataError, match="a LogisticRegression cannot be saved; pass a fitted metrifair model"):
         save(LogisticRegression(), path)  # type: ignore[arg-type]
     with pytest.raises(NotFittedError):
         save(make_pipeline(TableEncoder(), LINE), path)

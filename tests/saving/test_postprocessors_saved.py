@@ -85,7 +85,7 @@ def test_costs_may_be_an_array(tmp_path: Path) -> None:
 def test_another_librarys_model_cannot_be_kept(tmp_path: Path) -> None:
     model = BarycenterPostprocessor(LogisticRegression(), folds=1).fit(X, Y, sensitive_features=A)
     with pytest.raises(
-        DataError, match=r"wraps a LogisticRegression, which a model file cannot hold; wrap one of ours"
+        DataError, match=r"wraps a LogisticRegression, which a model file cannot contain; wrap a metrifair model"
     ):
         model.save(tmp_path / "model")
     blind = BarycenterPostprocessor(BASE, needs_group=False, group_model=LogisticRegression(), folds=1)

@@ -235,5 +235,5 @@ def test_models_that_need_folds_refuse_a_single_cluster() -> None:
         FairStackingClassifier(random_state=0),
         BarycenterPostprocessor(FairClassifier(0.0, model="linear"), random_state=0),
     ):
-        with pytest.raises(TooFewSamples, match="clusters hold all rows"):
+        with pytest.raises(TooFewSamples, match="clusters contain all rows"):
             model.fit(X, y, sensitive_features=group, clusters=np.zeros(80))

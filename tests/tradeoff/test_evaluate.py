@@ -420,7 +420,7 @@ def test_a_model_of_other_classes_is_refused() -> None:
         def predict_proba(self, X: np.ndarray) -> np.ndarray:
             return np.full((len(X), 3), 1 / 3)
 
-    with pytest.raises(DataError, match=r"the model knows 3 classes, and y holds the 2 classes \[0, 1\]"):
+    with pytest.raises(DataError, match=r"the model has 3 classes, and y contains the 2 classes \[0, 1\]"):
         judged(Wide(), data)
 
 
@@ -574,5 +574,5 @@ def test_classes_that_are_no_labels_are_refused() -> None:
     model.classes_ = np.array([1, 7])
     model.predict_proba = lambda X: np.full((len(X), 2), 0.5)
     model.predict = lambda X: np.zeros(len(X), int)  # type: ignore[method-assign]
-    with pytest.raises(DataError, match=r"classes_ of the model holds 7, which is none of \[0, 1\]"):
+    with pytest.raises(DataError, match=r"classes_ of the model contains 7, which is none of \[0, 1\]"):
         judged(model, part())

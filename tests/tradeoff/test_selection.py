@@ -255,7 +255,7 @@ def test_fitted_models_have_a_constant_too() -> None:
     assert found.training_points == (None,)
     found.select(max_unfairness=1.0)
     assert found.held_out("pandas").shape == (N // 2, 5)
-    with pytest.raises(DataError, match="fitted models were handed over"):
+    with pytest.raises(DataError, match="the models were passed fitted"):
         found.refit()
 
 

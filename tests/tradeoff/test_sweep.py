@@ -248,7 +248,7 @@ def test_models_of_the_users_own_module_come_back_from_a_ledger(tmp_path: Path) 
 
 
 def test_a_metric_of_the_users_own_does_not_stop_a_ledger(tmp_path: Path, trainings: list[Any]) -> None:
-    """A model file holds no code; the figures can be kept all the same."""
+    """A model file contains no code; the figures can be kept all the same."""
     made = FairClassifier(epochs=5, metric=_difference)
     first, second = (front(made, ledger=tmp_path / "runs.db") for _ in range(2))
     assert first.points == second.points

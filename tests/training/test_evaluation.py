@@ -195,7 +195,7 @@ def test_a_stream_takes_a_dict_as_it_is_and_a_file_keeps_it(tmp_path: Any) -> No
     for one in (model, again):
         one.partial_fit(X, Y, sensitive_features=GROUP)
     np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
-    with pytest.raises(DataError, match="which a stream does not tell; pass a dict"):
+    with pytest.raises(DataError, match="which a stream does not provide; pass a dict"):
         FairClassifier(class_weight="balanced").partial_fit(X, Y, sensitive_features=GROUP)
 
 
@@ -204,8 +204,8 @@ def test_a_stream_takes_a_dict_as_it_is_and_a_file_keeps_it(tmp_path: Any) -> No
     [
         ("even", "class_weight must be None, 'balanced' or a dict"),
         ({2: 1.0}, "class_weight names 2, which is not a class of y"),
-        ({0: -1.0}, "class_weight must hold numbers from 0 upwards"),
-        ({0: 0.0, 1: 0.0}, "class_weight must hold numbers from 0 upwards, and one above 0"),
+        ({0: -1.0}, "class_weight must contain numbers from 0 upwards"),
+        ({0: 0.0, 1: 0.0}, "class_weight must contain numbers from 0 upwards, and one above 0"),
     ],
 )
 def test_class_weights_that_cannot_be_are_refused(given: Any, said: str) -> None:

@@ -355,10 +355,10 @@ def test_several_attributes_are_declared_by_name() -> None:
 
 
 WRONG_FIRST = {
-    "a class": ({"classes": [1, 2]}, "y holds 0, which is none of [1, 2]"),
-    "one class": ({"classes": [0]}, "y holds 1, which is none of [0]"),
-    "a group": ({"groups": [0, 2]}, f"sensitive_features holds 1, which is none of [0, 2]{DECLARE}"),
-    "one group": ({"groups": [0]}, f"sensitive_features holds 1, which is none of [0]{DECLARE}"),
+    "a class": ({"classes": [1, 2]}, "y contains 0, which is none of [1, 2]"),
+    "one class": ({"classes": [0]}, "y contains 1, which is none of [0]"),
+    "a group": ({"groups": [0, 2]}, f"sensitive_features contains 1, which is none of [0, 2]{DECLARE}"),
+    "one group": ({"groups": [0]}, f"sensitive_features contains 1, which is none of [0]{DECLARE}"),
     "a name": ({"groups": {"sex": [0, 1]}}, "groups must name the attributes ['sensitive_features'], got ['sex']"),
 }
 
@@ -385,7 +385,10 @@ def test_one_list_of_groups_does_for_one_attribute_only() -> None:
 
 
 LATER = {
-    "a new group": ({"sensitive_features": [7] * 4}, f"sensitive_features holds 7, which is none of [0, 1]{DECLARE}"),
+    "a new group": (
+        {"sensitive_features": [7] * 4},
+        f"sensitive_features contains 7, which is none of [0, 1]{DECLARE}",
+    ),
     "no groups": (
         {"sensitive_features": None},
         "sensitive_features is missing, although the rows of fit came with it; pass one value per row",
@@ -394,7 +397,7 @@ LATER = {
         {"sensitive_features": [[0, 1]] * 4},
         "sensitive_features has 2 column(s), 1 were declared before",
     ),
-    "a new class": ({"y": [0, 1, 5, 1]}, "y holds 5, which is none of [0, 1]"),
+    "a new class": ({"y": [0, 1, 5, 1]}, "y contains 5, which is none of [0, 1]"),
     "too few groups": (
         {"sensitive_features": [0, 1]},
         "arguments must have one length, got X 4, y 4, sensitive_features 2",

@@ -452,4 +452,4 @@ def test_columns_that_part_labels_for_good_are_named(strength: float) -> None:
 def test_numbers_whose_squares_overflow_are_refused() -> None:
     with pytest.raises(DataError) as caught:
         FairRegressor(0.0, model="linear", standardize=False).fit(X * 1e200, AMOUNT)
-    assert str(caught.value) == "X holds numbers so large that their squares are infinite; rescale it"
+    assert str(caught.value) == "X contains numbers so large that their squares are infinite; rescale it"

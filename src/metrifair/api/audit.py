@@ -69,9 +69,9 @@ def audit(
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or dict of them
         Predictions of one model: probabilities, scores of any scale, decisions, or class probabilities. Named columns
         are matched to the labels by name. Of two classes the audit uses the positive one; of more it audits each class.
-        A dict holds the predictions of several models; each is compared with the first.
+        A dict contains the predictions of several models; each is compared with the first.
     sensitive_features : array-like, table or GroupProbabilities
-        The group of each sample. A table holds several attributes. Rows with a missing group are left out and counted.
+        The group of each sample. A table contains several attributes. Rows with a missing group are excluded.
         If groups are not in the data, pass their probabilities as ``GroupProbabilities``.
     control_features : array-like or table, default=None
         Strata within which groups are compared.
@@ -160,7 +160,7 @@ def _models(y_pred: Columns | Mapping[str, Columns]) -> dict[str, Columns]:
         return {"": y_pred}
     if len(y_pred) < 2:
         raise DataError(
-            f"is a dict, which holds the predictions of several models, and has {len(y_pred)}",
+            f"is a dict, which contains the predictions of several models, and has {len(y_pred)}",
             argument="y_pred",
             remedy="pass the predictions of a single model as an array or a table",
         )

@@ -149,7 +149,7 @@ def audit_file(
 
 
 def _head(source: FileTable, columns: Sequence[str], most: int) -> pl.DataFrame | None:
-    """All rows, or None where there are more than ``most``."""
+    """All rows, or None if there are more than ``most``."""
     if (source.rows() or 0) > most:
         return None
     head = source.head(columns, most + 1)
@@ -247,7 +247,7 @@ def audit_table(
     first = rows[scores[0]]
     if first.rows == 0:
         raise DataError(f"{place.name} has no rows")
-    # All scores in one answer: each in an order of its own would pair the scores of different rows.
+    # One query for all scores: separate queries could return rows in different orders and mispair the scores.
     in_memory = first.all_rows() if first.rows <= request.in_memory_rows else None
     _check_in_memory(place.name, group, request, in_memory=in_memory is not None)
     _check_scores(first, in_memory, roles_by_name)
@@ -256,9 +256,9 @@ def audit_table(
         numeric = {name: roles._replace(favorable_decision=None) for name, roles in roles_by_name.items()}
         sources = {name: ColumnSource(place.name, roles, in_memory, scores) for name, roles in numeric.items()}
     # The rows of one score are in its order, as no other audit's are.
-    known = {"ordered": len(scores) > 1, "library": library_of(place.table)}
+    context = {"ordered": len(scores) > 1, "library": library_of(place.table)}
     facts = {"call": call_text(audit_table, arguments), "seed": seed, "files": files, "source": named}
-    return _audit_columns(sources, roles_by_name, request, **known, **facts)
+    return _audit_columns(sources, roles_by_name, request, **context, **facts)
 
 
 def _audit_columns(
@@ -280,7 +280,7 @@ def _audit_columns(
 
 
 def _check_scores(rows: TableRows, in_memory: pl.DataFrame | None, roles_by_name: Mapping[str, Roles]) -> None:
-    """Raise a DataError unless the columns hold the favorable decision, or scores that are not one model's classes."""
+    """Raise a DataError unless columns contain the favorable decision, or scores that are not one model's classes."""
     if in_memory is not None:
         for roles in roles_by_name.values():
             check_favorable(roles, float((in_memory[roles.score] == 1).sum()))

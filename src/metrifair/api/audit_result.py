@@ -105,10 +105,10 @@ def _decile_ratio(at: int, row: Any) -> float | None:
 
 
 class Viewable(Protocol):
-    """A Frontier, of which this room knows nothing but that a page can show it."""
+    """A Frontier, as far as a page needs it."""
 
     def view(self) -> FrontierView:
-        """What the page shows."""
+        """The content of the page."""
 
 
 def _view_of(frontier: Viewable | FrontierView) -> FrontierView:
@@ -205,7 +205,7 @@ compute them.
         Returns
         -------
         Description
-            Its ``sentence``, where the gap is largest, and its ``meaning``, what the value says.
+            Its ``sentence`` (where the gap is largest) and its ``meaning`` (an explanation of the value).
 
         Examples
         --------
@@ -217,7 +217,7 @@ compute them.
 
     @property
     def headline(self) -> Finding | None:
-        """The finding whose joint confidence interval is furthest above 0; None where all include 0."""
+        """The finding whose joint confidence interval is furthest above 0; None if all include 0."""
         return headline_finding(self.findings)
 
     def worst(self, metric: str | None = None, criterion: str | None = None) -> Finding:
@@ -238,7 +238,7 @@ compute them.
         Raises
         ------
         DataError
-            Where the audit has no such finding.
+            If the audit has no such finding.
 
         Examples
         --------
@@ -246,15 +246,15 @@ compute them.
         >>> audit(None, [0, 1, 1, 1], sensitive_features=list("aabb"), random_state=0).worst("wasserstein").value
         0.5
         """
-        found = worst_finding(self.findings, metric, criterion)
-        if found is not None:
-            return found
-        asked = [f"{name}={value!r}" for name, value in (("metric", metric), ("criterion", criterion)) if value]
+        worst = worst_finding(self.findings, metric, criterion)
+        if worst is not None:
+            return worst
+        conditions = [f"{name}={value!r}" for name, value in (("metric", metric), ("criterion", criterion)) if value]
         metrics = sorted({finding.metric for finding in self.findings})
         criteria = sorted({finding.criterion for finding in self.findings})
         raise DataError(
-            f"no finding{' with ' if asked else ''}{', '.join(asked)}; this audit has the metrics {metrics} and the "
-            f"criteria {criteria}"
+            f"no finding{' with ' if conditions else ''}{', '.join(conditions)}; this audit has the metrics {metrics} "
+            f"and the criteria {criteria}"
         )
 
     def to_frame(self, backend: Backend | None = None) -> Any:
@@ -268,7 +268,7 @@ compute them.
         Returns
         -------
         DataFrame
-            With the fields of ``Finding`` as columns; what is not known is missing.
+            With the fields of ``Finding`` as columns; unknown values are missing.
 
         Examples
         --------
@@ -296,7 +296,7 @@ compute them.
         reference: Reference = HIGHEST,
         min_group_share: float = MIN_GROUP_SHARE,
     ) -> RateTable:
-        """Selection rates and impact ratios by group, optionally as a standard asks for them.
+        """Selection rates and impact ratios by group, optionally as a standard requires.
 
         Parameters
         ----------
@@ -423,7 +423,7 @@ compute them.
         Raises
         ------
         DataError
-            Where nothing can be written there.
+            If nothing can be written there.
 
         Examples
         --------
@@ -467,7 +467,7 @@ compute them.
         Raises
         ------
         DataError
-            Where nothing can be written there.
+            If nothing can be written there.
 
         Examples
         --------
@@ -580,7 +580,7 @@ compute them.
         MissingExtra
             If altair is not installed.
         DataError
-            Where the audit has nothing of this kind to draw.
+            If the audit has nothing of this kind to draw.
 
         Examples
         --------
@@ -592,7 +592,7 @@ compute them.
         return report.audit_chart(self.record, kind)
 
     def _repr_html_(self) -> str:
-        """The page, shortened, in a frame of its own: no style leaves it."""
+        """The page, shortened, in its own frame: no style leaves it."""
 
         title = self.provenance.title or "Fairness audit"
         page = report.audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS)
@@ -635,7 +635,7 @@ class RateTable(PrintedPage):
         Returns
         -------
         DataFrame
-            With the fields of ``Decisions`` and ``GroupRates`` as columns; what is not known is missing.
+            With the fields of ``Decisions`` and ``GroupRates`` as columns; unknown values are missing.
 
         Examples
         --------
@@ -721,7 +721,7 @@ class RateTable(PrintedPage):
         Raises
         ------
         DataError
-            Where nothing can be written there.
+            If nothing can be written there.
 
         Examples
         --------

@@ -81,13 +81,13 @@ class AuditDifference(ComparedAudits):
         DataFrame
             The fields of ``Difference`` as columns; unknown values are missing.
         """
-        known = (one.library for one in self.audits.values())
-        chosen = backend or next((one for one in known if one), None)
+        libraries = (audit.library for audit in self.audits.values())
+        chosen = backend or next((library for library in libraries if library), None)
         return frame_of(self.differences, _COLUMNS, chosen)
 
     def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         record = replace(self.record, origin=self.record.origin.described(title, about))
-        audits = {name: one.record for name, one in self.audits.items()}
+        audits = {name: audit.record for name, audit in self.audits.items()}
         return report.difference_html(record, audits, title=record.origin.title or "Audits compared")
 
 
@@ -109,7 +109,7 @@ def compare(
         The baseline, and the audit that is compared with it. A JSON file of ``to_json`` contains no rows.
     paired : bool, default=None
         Whether both audits have the same rows, in the same order. By default only audits of one call are paired.
-        Audits of one file whose rows are not in memory get intervals that hold for any correlation. False treats the
+        Audits of one file whose rows are not in memory get intervals for any correlation. False treats the
         rows as different. True raises an error unless the rows are in memory.
 
     Returns

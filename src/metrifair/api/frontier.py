@@ -342,7 +342,7 @@ class Frontier(PrintedPage, TradeOff):
         """Train the chosen strength and seed on all rows.
 
         More rows make a better model, but no row is left to evaluate it: the figures remain those of the held-out fit.
-        A certificate holds only for the model that was evaluated, so ``certified`` becomes False.
+        A certificate is valid only for the evaluated model, so ``certified`` becomes False.
 
         Returns
         -------
@@ -501,7 +501,7 @@ class Frontier(PrintedPage, TradeOff):
         return frontier_chart(self.view(title))
 
     def _repr_html_(self) -> str:
-        """The page, shortened, in a frame of its own: no style leaves it."""
+        """The page, shortened, in its own frame: no style leaves it."""
         return framed(frontier_html(self.view(), most_numbers=20_000), height=720, title="Accuracy and fairness")
 
     def to_html(self, path: str | Path, *, title: str | None = None, about: Mapping[str, str] | None = None) -> None:
@@ -622,10 +622,10 @@ class Frontier(PrintedPage, TradeOff):
         values = [value for point in usable if (value := point.figure(own.name)) is not None]
         best = f"{(max if own.larger_is_better else min)(values, default=math.nan):.3f}"
         name = self.accuracy_name if own.key == "accuracy" else figure_name(own.name)
-        rest = "" if self.constant is None else f", {self.area_with_constant:.3f} with the constant predictor"
+        with_constant = "" if self.constant is None else f", {self.area_with_constant:.3f} with the constant predictor"
         return (
             f"Frontier({len(self.points)} models{lost}: {name} {'up' if own.larger_is_better else 'down'} to {best}, "
-            f"unfairness of {self.unfairness_of} down to {least:.3f}, area {self.area:.3f}{rest})"
+            f"unfairness of {self.unfairness_of} down to {least:.3f}, area {self.area:.3f}{with_constant})"
         )
 
 
@@ -633,11 +633,11 @@ def _figures(outcome: Outcome, utility: Utility) -> dict[str, Any]:
     """A model's figures by name, each with the ends of its interval; None for a failed model."""
     point = outcome.test
     named = {name: getattr(point, name) for name in ("accuracy", "unfairness", "decision_unfairness")} | {**point.more}
-    found: dict[str, Any] = {"strength": float(point.strength), "seed": point.seed, "failed": point.failed}
+    figures: dict[str, Any] = {"strength": float(point.strength), "seed": point.seed, "failed": point.failed}
     for name, value in named.items():
-        found[name] = None if point.failed else value
+        figures[name] = None if point.failed else value
         if name in point.intervals:
-            found |= {f"{name}_low": point.intervals[name].low, f"{name}_high": point.intervals[name].high}
+            figures |= {f"{name}_low": point.intervals[name].low, f"{name}_high": point.intervals[name].high}
     for part, own in (("training", outcome.training), ("validation", outcome.validation)):
-        found[f"{part}_unfairness"] = None if own is None or own.failed else own.unfairness
-    return found | {"mark": point.marks.get(utility.key, ""), "overfit": point.overfit}
+        figures[f"{part}_unfairness"] = None if own is None or own.failed else own.unfairness
+    return figures | {"mark": point.marks.get(utility.key, ""), "overfit": point.overfit}

@@ -75,8 +75,12 @@ class GroupMetrics:
         lines = []
         for table in self.record:
             for metric, difference in table.differences.items():
-                known = {one.group: found.value for one in table.groups if (found := one.measures[metric]) is not None}
-                ends = [f"{number_text(known[name])} ({name})" for name in sorted(known, key=lambda name: known[name])]
+                figures = {
+                    row.group: measure.value for row in table.groups if (measure := row.measures[metric]) is not None
+                }
+                ends = [
+                    f"{number_text(figures[name])} ({name})" for name in sorted(figures, key=lambda name: figures[name])
+                ]
                 gap = f"difference {number_text(difference)}, ratio {number_text(table.ratios[metric])}"
                 values = f"{ends[0]} to {ends[-1]}, {gap}" if len(ends) > 1 else ", ".join(ends) or "undefined"
                 lines.append(f"{metric} by {table.attribute}, {table.within}: {values}")

@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 def save(model: Loaded, path: PathLike) -> None:
     """Write a fitted model to one file, which ``load`` reads without running any code.
 
-    A model with a method ``save`` is saved by it. For a scikit-learn pipeline the file holds the names of the steps,
+    A model with a method ``save`` is saved by it. For a scikit-learn pipeline the file contains the names of the steps,
     the encoder and the final model. It does not keep ``memory``.
 
     Parameters
     ----------
-    model : Pipeline, or any model of ours
-        Fitted model. A pipeline ends with a model of ours; the steps before it are TableEncoder or "passthrough".
+    model : Pipeline, or any metrifair model
+        Fitted model. A pipeline ends with a metrifair model; the steps before it are TableEncoder or "passthrough".
     path : str or os.PathLike
         The file. An existing file is replaced, in one step.
 
     Raises
     ------
     DataError
-        Where the file cannot hold the model, or cannot be written; the message names the step of a pipeline.
+        If the model cannot be saved, or the file cannot be written; the message names the step of a pipeline.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def save(model: Loaded, path: PathLike) -> None:
         write(path, content_of(model))
     else:
         raise DataError(
-            f"a {type(model).__name__} cannot be saved; pass a fitted model of ours, or a pipeline that ends with one"
+            f"a {type(model).__name__} cannot be saved; pass a fitted metrifair model, or a pipeline that ends with one"
         )
 
 
@@ -90,13 +90,13 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
     Returns
     -------
     FairClassifier, FairRegressor, a fair booster, a post-processor, a Pipeline, Frontier or TableModel
-        Whatever was saved.
+        The saved object.
 
     Raises
     ------
     ModelFileError
-        Where the file is damaged, hostile, of a later format, or not a model file. MissingModelFile, which is one too
-        and a FileNotFoundError, where there is none.
+        If the file is damaged, hostile, of a later format, or not a model file. MissingModelFile, which is one too
+        and a FileNotFoundError, if there is none.
 
     Examples
     --------
@@ -127,8 +127,8 @@ def _checked(front: Frontier) -> Frontier:
         try:
             note_text(note)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            what = in_one_line(f"note {note.kind!r}: {error}")
-            raise ModelFileError(f"the file does not describe a frontier: {what}") from error
+            problem = in_one_line(f"note {note.kind!r}: {error}")
+            raise ModelFileError(f"the file does not describe a frontier: {problem}") from error
     return front
 
 
@@ -149,6 +149,7 @@ def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
     if content.kind == TABLE_MODEL:
         return table_model_of(content, made_of)
     if content.kind not in KINDS:
-        raise ModelFileError(f"it holds a {reprlib.repr(content.kind)}, which this metrifair does not know; upgrade it")
-    found: Loaded = made_of(content)
-    return found
+        kind = reprlib.repr(content.kind)
+        raise ModelFileError(f"it contains a {kind}, which this version cannot read; upgrade it")
+    loaded: Loaded = made_of(content)
+    return loaded

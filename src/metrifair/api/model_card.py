@@ -1,4 +1,4 @@
-"""A model card: what a model is, was trained on and reaches, in Markdown with the head that model hubs read."""
+"""A model card: description, training data and figures of a model, in Markdown with metadata for model hubs."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def to_card(
     path : str or os.PathLike, default=None
         The file, if the text is to be written too, such as README.md of a repository at a hub.
     title : str, default=None
-        Title of the card. By default the class of the model and what it predicts.
+        Title of the card. By default the class of the model and its target.
     license : str, default=None
         Identifier such as "mit".
     language : str, default=None
@@ -123,7 +123,7 @@ def to_card(
     Raises
     ------
     DataError
-        Where the model is not a fitted one, or none of the frontier's; an argument is of the wrong kind; or nothing can
+        If the model is not a fitted one, or none of the frontier's; an argument is of the wrong kind; or nothing can
         be written there.
 
     Examples
@@ -149,8 +149,10 @@ def to_card(
     head: dict[str, Value] = {"language": language or (), "license": license or ()}
     head |= _kind_of(inner, tags) | {"datasets": list(datasets)}
     audited = None if audit is None else _audited(model, audit, audited_rows)
-    own = audit if audited is not None and audited.of_model else None
-    head |= _results(title, str(head["pipeline_tag"]), datasets, (frontier, view, None if apart else outcome), own)
+    own_audit = audit if audited is not None and audited.of_model else None
+    head |= _results(
+        title, str(head["pipeline_tag"]), datasets, (frontier, view, None if apart else outcome), own_audit
+    )
     body = [
         f"# {markdown_text(title)}",
         f"Described by [metrifair](https://pypi.org/project/metrifair/) {__version__}.",
@@ -160,10 +162,10 @@ def to_card(
         markdown_table(("", ""), _facts(model, inner)),
         *([] if view is None or outcome is None else ["## What fairness cost", *_choice(view, outcome, apart)]),
         "## Figures by group",
-        *([_UNAUDITED] if own is None else []),
+        *([_UNAUDITED] if own_audit is None else []),
         *([] if audit is None or audited is None else [*audited.lines, *audit_markdown(audit.record)]),
         "## Limits",
-        "\n".join([_ALWAYS, *(f"- {line}" for line in _limits(inner, own))]),
+        "\n".join([_ALWAYS, *(f"- {line}" for line in _limits(inner, own_audit))]),
         "## How to use it",
         _use(model, inner),
     ]
@@ -182,8 +184,8 @@ class _Audited(NamedTuple):
 
 def is_audit_of(model: Any, audit: Audit) -> bool:
     """Whether the audit records that this model, or its fit before a refit, computed the scores."""
-    origin, own = audit.provenance.score_origin, _fingerprint(model)
-    return origin is not None and own is not None and own in (origin.model, origin.refit)
+    origin, print_of_model = audit.provenance.score_origin, _fingerprint(model)
+    return origin is not None and print_of_model is not None and print_of_model in (origin.model, origin.refit)
 
 
 def _audited(model: Any, audit: Audit, stated_rows: str | None) -> _Audited:
@@ -211,10 +213,10 @@ def _check_arguments(given: Mapping[str, Any]) -> None:
             raise DataError(f"{name} must be text, got {reprlib.repr(given[name])}")
     for name in ("datasets", "tags"):
         listed = isinstance(given[name], Sequence) and not isinstance(given[name], str)
-        if not listed or not all(isinstance(one, str) for one in given[name]):
+        if not listed or not all(isinstance(item, str) for item in given[name]):
             raise DataError(f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(given[name])}")
     model = given["model"]
-    if not hasattr(model, "predict") or not any(hasattr(one, "n_features_in_") for one in (model, _last(model))):
+    if not hasattr(model, "predict") or not any(hasattr(item, "n_features_in_") for item in (model, _last(model))):
         raise DataError(f"model must be a fitted model, got {type(model).__name__}")
 
 
@@ -227,9 +229,9 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     names, classes = getattr(source, "feature_names_in_", None), getattr(inner, "classes_", None)
     names = getattr(source, "coders_", names)  # columns that the encoder left out are no features
     count = source.n_features_in_ if names is None else len(names)
-    known: dict[str, object] = {
+    facts: dict[str, object] = {
         "Model": type(inner).__name__,
-        "Steps": ", ".join(one if isinstance(one, str) else type(one).__name__ for one in steps if one) or None,
+        "Steps": ", ".join(step if isinstance(step, str) else type(step).__name__ for step in steps if step) or None,
         "Changes the scores of": None if base is None else type(base).__name__,
         "Predicts": model.target if isinstance(model, TableModel) else None,
         "Classes": None if classes is None else ", ".join(map(str, classes)),
@@ -238,21 +240,21 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     }
     for attribute in () if scheme is None else scheme.attributes:
         groups = "a number" if attribute.is_number else ", ".join(map(str, attribute.groups))
-        known[f"Sensitive attribute {attribute.name}"] = groups
-    given: dict[str, Any] = {}
-    for one in (base, inner):
-        given |= one.get_params(deep=False) if hasattr(one, "get_params") else {}
-    known |= {label: getattr(given.get(name), "name", given.get(name)) for name, label in _SETTINGS.items()}
-    known["Criterion"] = criterion_name(str(known["Criterion"])) if known["Criterion"] is not None else None
-    known["Decides from a probability of"] = model.threshold if isinstance(model, TableModel) else None
-    known["Needs the group to predict"] = "yes" if needs_group(inner) else "no"
-    return [(name, str(value)) for name, value in known.items() if value is not None]
+        facts[f"Sensitive attribute {attribute.name}"] = groups
+    parameters: dict[str, Any] = {}
+    for estimator in (base, inner):
+        parameters |= estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    facts |= {label: getattr(parameters.get(name), "name", parameters.get(name)) for name, label in _SETTINGS.items()}
+    facts["Criterion"] = criterion_name(str(facts["Criterion"])) if facts["Criterion"] is not None else None
+    facts["Decides from a probability of"] = model.threshold if isinstance(model, TableModel) else None
+    facts["Needs the group to predict"] = "yes" if needs_group(inner) else "no"
+    return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
 def _scheme(inner: Any) -> Scheme | None:
     """The meaning of values at the fit; None for boosters, which do not keep it."""
-    found = getattr(inner, "scheme_", None) or getattr(getattr(inner, "crossed_", None), "scheme", None)
-    return found if isinstance(found, Scheme) else None
+    scheme = getattr(inner, "scheme_", None) or getattr(getattr(inner, "crossed_", None), "scheme", None)
+    return scheme if isinstance(scheme, Scheme) else None
 
 
 def _last(model: Any) -> Any:
@@ -263,7 +265,7 @@ def _last(model: Any) -> Any:
 
 
 def _content(model: Any) -> Content | None:
-    """What the model's file holds; None where it cannot have one."""
+    """The content of the model's file; None if the model cannot be saved."""
     last = _last(model)
     if class_named(type(last).__name__) is not type(last):
         return None
@@ -274,19 +276,19 @@ def _content(model: Any) -> Content | None:
 
 
 def _file(model: Any) -> bytes | None:
-    """The model's file; None where it cannot have one."""
+    """The bytes of the model's file; None if the model cannot be saved."""
     content = _content(model)
     return None if content is None else to_bytes(content)
 
 
 def _settings(model: Any) -> tuple[type, dict[str, str]]:
-    """Class and parameters, but for seeds, so that copies compare."""
-    given = model.get_params() if hasattr(model, "get_params") else {}
+    """The class and the parameters without seeds, so that copies compare as equal."""
+    parameters = model.get_params() if hasattr(model, "get_params") else {}
     return type(model), {  # 3, 3.0 and NumPy's 3.0 are one strength
         name: type(value).__name__
         if hasattr(value, "get_params")
         else repr(float(value) if isinstance(value, Real) else value)
-        for name, value in given.items()
+        for name, value in parameters.items()
         if not name.endswith("random_state")
     }
 
@@ -296,24 +298,28 @@ def _parameters(model: Any) -> list[Any]:
 
 
 def _own_outcome(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
-    """What the model itself reached there; or what one with its settings did, and in what that is another model."""
-    kept = [one for one in frontier.outcomes if one.model is not None]
-    own = next((one for one in kept if one.model is model or one.model is inner), None)
-    if own is None:  # it may have been in a file meanwhile
-        files = {type(one): _file(one) for one in (model, inner)}
-        near = (one for one in kept if _parameters(one.model) == _parameters(inner))  # making a file takes time
-        own = next((one for one in near if (file := files.get(type(one.model))) and file == _file(one.model)), None)
-    if own is not None:
+    """The outcome of this model in the frontier; otherwise that of a similar model, and how that model differs."""
+    outcomes = [outcome for outcome in frontier.outcomes if outcome.model is not None]
+    match = next((entry for entry in outcomes if entry.model is model or entry.model is inner), None)
+    if match is None:  # it may have been saved and loaded since
+        files = {type(entry): _file(entry) for entry in (model, inner)}
+        near = (
+            entry for entry in outcomes if _parameters(entry.model) == _parameters(inner)
+        )  # serializing a model takes time
+        match = next(
+            (entry for entry in near if (file := files.get(type(entry.model))) and file == _file(entry.model)), None
+        )
+    if match is not None:
         moved = isinstance(model, TableModel) and model.threshold is not None
-        return own, "that decides by its own threshold" if moved else ""
+        return match, "that decides by its own threshold" if moved else ""
     settings, seed = (_settings(model), _settings(inner)), getattr(inner, "random_state", None)
-    alike = [one for one in kept if one.training is not None and _settings(one.model) in settings]
-    if not alike:
+    similar = [entry for entry in outcomes if entry.training is not None and _settings(entry.model) in settings]
+    if not similar:
         raise DataError(
             f"model is none of the frontier's: it keeps no {type(inner).__name__} with these parameters; pass the "
             "frontier that the model was chosen from, or leave frontier out"
         )
-    return min(alike, key=lambda one: one.job.seed != seed), "that was trained on other or fewer rows"
+    return min(similar, key=lambda entry: entry.job.seed != seed), "that was trained on other or fewer rows"
 
 
 def _choice(view: FrontierView, outcome: Outcome, apart: str) -> Iterable[str]:
@@ -338,14 +344,14 @@ def _choice(view: FrontierView, outcome: Outcome, apart: str) -> Iterable[str]:
 
 def _use(model: Any, inner: Any) -> str:
     """How to load the model and call it."""
-    by_argument = needs_group(inner) and not isinstance(model, TableModel)  # a table model finds them in its table
+    by_argument = needs_group(inner) and not isinstance(model, TableModel)  # a table model reads them from its table
     call = f"model.predict(rows{', sensitive_features=groups' if by_argument else ''})"
     if _file(model) is None:
         name = markdown_text(type(inner).__name__)
         return f"Those who publish this {name} say how it is read; metrifair does not. Then:\n\n```python\n{call}\n```"
     module = ", module=network" if hasattr(getattr(inner, "model", None), "state_dict") else ""  # its weights only
-    read = f'model = metrifair.load("model.metrifair"{module})  # runs no code from the file'
-    return f"```python\nimport metrifair\n\n{read}\n{call}\n```"
+    load = f'model = metrifair.load("model.metrifair"{module})  # runs no code from the file'
+    return f"```python\nimport metrifair\n\n{load}\n{call}\n```"
 
 
 def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:
@@ -376,22 +382,22 @@ def _results(
     chosen: tuple[Frontier | None, FrontierView | None, Outcome | None],
     audit: Audit | None,
 ) -> dict[str, Value]:
-    """The figures, as hubs list them; what they call data is the first name that there is, and one made of it."""
+    """The figures in the format of model hubs; the data set is named by its title, ``datasets`` or the split."""
     frontier, view, outcome = chosen
     figures: list[dict[str, Value]] = []
     if view is not None and outcome is not None:
         values = {key: outcome.test.figure(key) for key in view.keys}
-        figures = [_metric(key, view.label(key), own) for key, own in values.items() if own is not None]
-    found = {"test rows of the frontier": (frontier, figures), "audited rows": (audit, _audit_results(audit))}
+        figures = [_metric(key, view.label(key), value) for key, value in values.items() if value is not None]
+    parts = {"test rows of the frontier": (frontier, figures), "audited rows": (audit, _audit_results(audit))}
     results: list[Value] = []
-    for split, (source, metrics) in found.items():
+    for split, (source, metrics) in parts.items():
         if source is not None and metrics:
             name = next(filter(None, (source.provenance.title, *datasets)), split)
             key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "tabular"
             data = {"name": name, "type": key, "split": split}
             results.append({"task": {"type": task, "name": title}, "dataset": data, "metrics": metrics})
     return {
-        "metrics": list(dict.fromkeys(str(one["type"]) for _, metrics in found.values() for one in metrics)),
+        "metrics": list(dict.fromkeys(str(metric["type"]) for _, metrics in parts.values() for metric in metrics)),
         "model-index": [{"name": title, "results": results}] if results else (),
     }
 
@@ -399,18 +405,19 @@ def _results(
 def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
     if audit is None:
         return []
-    found = [
-        _metric(key, f"{FIGURES[key]} of {one.group} ({table.attribute}, {table.within})", own.value)
+    results = [
+        _metric(key, f"{FIGURES[key]} of {group.group} ({table.attribute}, {table.within})", measure.value)
         for table in audit.record.by_group[:MOST_TABLES]
-        for one in table.groups
+        for group in table.groups
         for key in ("accuracy", "auc")
-        if (own := getattr(one, key)) is not None
+        if (measure := getattr(group, key)) is not None
     ]
-    first = {one.metric: one for one in reversed(most_certain_first(audit.findings)) if one.enough}
-    for one in first.values():  # by each metric the finding with the most evidence; small groups are no headline
-        who = f"{one.groups[0]} vs {one.groups[1]}, {one.within}, {criterion_name(one.criterion).lower()}"
-        found.append(_metric(one.metric, f"{metric_words(one.metric).name}: {who}", one.value))
-    return found
+    first = {finding.metric: finding for finding in reversed(most_certain_first(audit.findings)) if finding.enough}
+    for finding in first.values():  # by each metric the finding with the most evidence; small groups are no headline
+        left, right = finding.groups
+        compared = f"{left} vs {right}, {finding.within}, {criterion_name(finding.criterion).lower()}"
+        results.append(_metric(finding.metric, f"{metric_words(finding.metric).name}: {compared}", finding.value))
+    return results
 
 
 def _metric(kind: str, name: str, value: float) -> dict[str, Value]:

@@ -1,4 +1,4 @@
-"""``monitor(states)``: the distances of each period, and a test for change that holds for repeated looks."""
+"""``monitor(states)``: the distances of each period, and a test for change that is valid for repeated looks."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class AuditSeries(ComparedAudits):
     @property
     def alarms(self) -> list[Look]:
         """The distances that have changed significantly, at each look that shows it."""
-        return [one for one in self.record.series if one.alarm in ("better", "worse")]
+        return [row for row in self.record.series if row.alarm in ("better", "worse")]
 
     @property
     def summary(self) -> Sequence[str]:
-        """The series in sentences, with what is not tested."""
+        """The series in sentences, with the distances that are not tested."""
         return series_sentences(self.record)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
@@ -101,10 +101,10 @@ def monitor(
 
     Looks have different rows, such as those of one day each. The probability of any false alarm, over all distances and
     however many looks follow, is at most 1 - confidence: the k-th look after the first is tested at
-    (1 - confidence) / (k (k + 1)), divided by the number of distances. Intervals are simultaneous likewise. Both are
+    (1 - confidence) / (k (k + 1)), divided by the number of distances. Intervals are simultaneous too. Both are
     approximate, because p-values follow from intervals under a normal approximation.
 
-    The baseline of a distance is the first look that has it. Where a group is smaller than ``min_group_size`` there,
+    The baseline of a distance is the first look that has it. If a group is smaller than ``min_group_size`` there,
     the following looks are pooled with it until both groups reach that size (of audits, which contain no rows, the
     first look that is large enough is the baseline). A group that appears later begins a series with a baseline of its
     own.
@@ -153,23 +153,25 @@ def monitor(
     seed = seed_of(random_state)
     generator = np.random.default_rng(seed)
     request = Request.of(arguments)
-    measured = replace(options or AuditOptions(), confidence=request.confidence, permutations=0)
-    look = partial(AuditState.audit, criteria=criteria, metrics=metrics, random_state=generator, options=measured)
-    audits = {name: look(one) if isinstance(one, AuditState) else read_audit(one) for name, one in named.items()}
+    look_options = replace(options or AuditOptions(), confidence=request.confidence, permutations=0)
+    look = partial(AuditState.audit, criteria=criteria, metrics=metrics, random_state=generator, options=look_options)
+    audits = {
+        name: look(state) if isinstance(state, AuditState) else read_audit(state) for name, state in named.items()
+    }
     record = series_record(
-        {name: one.record for name, one in audits.items()},
+        {name: audit.record for name, audit in audits.items()},
         confidence=request.confidence,
         min_group_size=request.min_group_size,
         pool=_pool(list(named.values()), look),
     )
-    origins = [one.provenance for one in audits.values()]
-    whole = replace(origin, seed=seed, files=files_of(origins))
-    return AuditSeries(replace(record, provenance=origins, origin=whole))
+    origins = [audit.provenance for audit in audits.values()]
+    provenance = replace(origin, seed=seed, files=files_of(origins))
+    return AuditSeries(replace(record, provenance=origins, origin=provenance))
 
 
 def _pool(states: Sequence[Any], look: Callable[[AuditState], Audit]) -> Pool | None:
-    """How the rows of several looks are audited together; None unless all looks are states."""
-    if not all(isinstance(one, AuditState) for one in states):
+    """A function that audits the rows of several looks together; None unless all looks are states."""
+    if not all(isinstance(state, AuditState) for state in states):
         return None
 
     def pool(first: int, last: int) -> AuditRecord:
@@ -181,10 +183,10 @@ def _pool(states: Sequence[Any], look: Callable[[AuditState], Audit]) -> Pool | 
 def _names(states: Sequence[Any]) -> list[str]:
     """The names of states, or of their files; looks without a name are numbered."""
     names: dict[int, str] = {}
-    files = {number: one for number, one in enumerate(states) if isinstance(one, str | os.PathLike)}
-    for number, one in enumerate(states):
+    files = {number: path for number, path in enumerate(states) if isinstance(path, str | os.PathLike)}
+    for number, state in enumerate(states):
         if number not in files:
-            name = ", ".join(one.names) if isinstance(one, AuditState) else ""
+            name = ", ".join(state.names) if isinstance(state, AuditState) else ""
             names[number] = name if name and name not in names.values() else f"{name} look {number + 1}".strip()
     names |= zip(files, names_of_files(files.values(), names.values()), strict=True)
     return [names[number] for number in range(len(states))]

@@ -32,13 +32,13 @@ class PrintedPage:
         MissingBrowser
             If neither browser is installed.
         DataError
-            Where nothing can be written there.
+            If nothing can be written there.
         """
         report.print_pdf(partial(self.to_html, **options), path)
 
 
 class ComparedAudits(PrintedPage):
-    """What a comparison and a series of audits share: sentences, JSON text and a page."""
+    """Base of a comparison and of a series of audits: sentences, JSON text and a page."""
 
     kind: ClassVar[str]
     record: Any

@@ -69,8 +69,10 @@ class AuditState(StateParts):
         threshold: Threshold = "auto",
         name: str = "",
     ) -> None:
-        given = (criteria,) if isinstance(criteria, str) else criteria
-        known = None if given is None else tuple(criterion_named(one).name for one in given)
+        criteria_given = (criteria,) if isinstance(criteria, str) else criteria
+        known = (
+            None if criteria_given is None else tuple(criterion_named(criterion).name for criterion in criteria_given)
+        )
         if threshold != "auto" and not is_number(threshold):
             raise DataError(f"threshold must be a finite number or 'auto', got {threshold!r}")
         if not isinstance(name, str):
@@ -112,7 +114,7 @@ class AuditState(StateParts):
             Predictions: scores within the score range, or probabilities of two classes, of which the state counts the
             positive one.
         sensitive_features : array-like or table
-            The group of each sample. A table holds several attributes. Missing values are missing groups.
+            The group of each sample. A table contains several attributes. Missing values are missing groups.
         control_features : array-like or table, default=None
             Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -126,7 +128,7 @@ class AuditState(StateParts):
         Raises
         ------
         DataError
-            Where rows cannot be used as they are, or have other columns than those that were counted before.
+            If rows cannot be used as they are, or have other columns than those that were counted before.
 
         Examples
         --------
@@ -152,30 +154,30 @@ class AuditState(StateParts):
         Raises
         ------
         DataError
-            Where they cannot be added up; the message says what differs.
+            If they cannot be added up; the message says what differs.
 
         Examples
         --------
         >>> AuditState().add(None, [0.1], sensitive_features=["a"]).merge(AuditState()).rows
         1
         """
-        found = AuditState(self.criteria, score_range=self.score_range, threshold=self.threshold)
+        merged = AuditState(self.criteria, score_range=self.score_range, threshold=self.threshold)
         warn_of_the_same([self, *others])
-        for one in (self, *others):
-            for what in ("score_range", "threshold", "criteria"):
-                ours, theirs = getattr(self, what), getattr(one, what)
+        for state in (self, *others):
+            for setting in ("score_range", "threshold", "criteria"):
+                ours, theirs = getattr(self, setting), getattr(state, setting)
                 if ours != theirs:
                     raise DataError(
                         f"must be equal in states that are merged, got {ours} and {theirs}",
-                        argument=what,
+                        argument=setting,
                         remedy="count the rows of both with one value",
                     )
-            if one.shape is not None and one.counts is not None:
-                take_counts(found, one.shape, one.cells, one.selected, one.counts)
-            found.left_out += one.left_out
-            found.withheld += one.withheld
-            found.names = tuple(sorted({*found.names, *one.names}))
-        return found
+            if state.shape is not None and state.counts is not None:
+                take_counts(merged, state.shape, state.cells, state.selected, state.counts)
+            merged.left_out += state.left_out
+            merged.withheld += state.withheld
+            merged.names = tuple(sorted({*merged.names, *state.names}))
+        return merged
 
     def without(self, min_group_size: int) -> AuditState:
         """The same without small cells.
@@ -196,16 +198,16 @@ class AuditState(StateParts):
         AuditState: 2 rows in 1 cells, scores from 0 to 1
         """
         check_integer("min_group_size", min_group_size, least=1)
-        found = self.merge()
-        if found.counts is None:
-            return found
-        size = np.bincount(found.counts.cell, found.counts.rows, len(found.cells))
+        state = self.merge()
+        if state.counts is None:
+            return state
+        size = np.bincount(state.counts.cell, state.counts.rows, len(state.cells))
         kept = size >= min_group_size
         withheld = int(size[~kept].sum())
-        found.left_out, found.withheld = found.left_out + withheld, found.withheld + withheld
-        found.cells, found.selected = list(compress(found.cells, kept)), found.selected[kept]
-        found.counts = found.counts.renumbered(np.where(kept, np.cumsum(kept) - 1, -1))
-        return found
+        state.left_out, state.withheld = state.left_out + withheld, state.withheld + withheld
+        state.cells, state.selected = list(compress(state.cells, kept)), state.selected[kept]
+        state.counts = state.counts.renumbered(np.where(kept, np.cumsum(kept) - 1, -1))
+        return state
 
     def save(self, path: PathLike, *, min_group_size: int = 1) -> None:
         """Write the counts to a file, which ``AuditState.load`` and ``metrifair.load`` read without running any code.
@@ -231,7 +233,7 @@ class AuditState(StateParts):
         Returns
         -------
         AuditState
-            What was saved; a ModelFileError for any other file.
+            The saved state; a ModelFileError for any other file.
 
         Examples
         --------
@@ -250,11 +252,11 @@ class AuditState(StateParts):
 
     @classmethod
     def of_content(cls, content: Content) -> AuditState:
-        """The state that a file holds."""
+        """The state in a file."""
         parts = parts_of(content)
-        found = cls(parts.criteria, score_range=parts.score_range, threshold=parts.threshold)
-        vars(found).update(vars(parts))
-        return found
+        state = cls(parts.criteria, score_range=parts.score_range, threshold=parts.threshold)
+        vars(state).update(vars(parts))
+        return state
 
     @as_in(audit)
     def audit(
@@ -292,8 +294,8 @@ class AuditState(StateParts):
         0.15
         """
         arguments = dict(locals())
-        asked = self.criteria if criteria is None else criteria
-        request = Request.of(arguments | {"criteria": asked, "threshold": self.threshold})
+        names = self.criteria if criteria is None else criteria
+        request = Request.of(arguments | {"criteria": names, "threshold": self.threshold})
         for name, value in (("loss", request.loss), ("cuts", request.cuts), ("score_range", request.score_range)):
             if value is not None:
                 remedy = Remedy(name, leave_out=True)

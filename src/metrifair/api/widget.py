@@ -1,4 +1,4 @@
-"""A frontier in a notebook: the report's slider, whose place Python reads and sets."""
+"""A frontier in a notebook: the report's slider, whose position Python reads and sets."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ traitlets: Any = require("traitlets", extra="notebook", purpose="a slider in a n
 
 
 class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base carries no types
-    """The slider over a frontier's strengths, and what it stands on; made by :meth:`metrifair.Frontier.widget`."""
+    """A slider over a frontier's strengths and the selected models; see :meth:`metrifair.Frontier.widget`."""
 
     _esm = widget_script()
-    content = traitlets.Dict().tag(sync=True)  # what is drawn
+    content = traitlets.Dict().tag(sync=True)  # the content of the chart
     said = traitlets.Unicode().tag(sync=True)  # why nothing was chosen, or a warning
-    row = traitlets.Int().tag(sync=True)  # the place of the slider
+    row = traitlets.Int().tag(sync=True)  # the position of the slider
     max_unfairness = traitlets.Float(None, allow_none=True).tag(sync=True)
     strength = traitlets.Float()
 
@@ -32,7 +32,7 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
         self._rows, content = view.rows, page_content(view)
         row: Any = content["start"]
         super().__init__(content=content, row=row, strength=self._rows[row].strength, max_unfairness=frontier.limit)
-        self._ready = True  # a limit is now a selection, also one that the frontier has already
+        self._ready = True  # from now on, setting a limit selects a model
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -41,14 +41,14 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
 
     @property
     def chosen(self) -> Point | None:
-        """The test point at the slider: the frontier's choice where it is one of them, else that of the first seed."""
+        """The test point at the slider: the frontier's choice if it is one of them, else that of the first seed."""
         usable = [point for point in self.points if not point.failed]
         return self.frontier.chosen if self.frontier.chosen in usable else next(iter(usable), None)
 
     @property
     def model(self) -> Any:
-        """The fitted model behind ``chosen``; None where it failed, or was not kept."""
-        return next((one.model for one in self.frontier.outcomes if one.test == self.chosen), None)
+        """The fitted model behind ``chosen``; None if it failed, or was not kept."""
+        return next((outcome.model for outcome in self.frontier.outcomes if outcome.test == self.chosen), None)
 
     @traitlets.validate("row")  # type: ignore[untyped-decorator]
     def _check_row(self, proposal: Any) -> int:
@@ -58,10 +58,10 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
 
     @traitlets.validate("strength")  # type: ignore[untyped-decorator]
     def _check_strength(self, proposal: Any) -> float:
-        known = sorted({row.strength for row in self._rows})
-        if proposal["value"] not in known:
+        strengths = sorted({row.strength for row in self._rows})
+        if proposal["value"] not in strengths:
             raise DataError(
-                f"strength must be one of {', '.join(f'{one:g}' for one in known)}, got {proposal['value']}"
+                f"strength must be one of {', '.join(f'{value:g}' for value in strengths)}, got {proposal['value']}"
             )
         return float(proposal["value"])
 
@@ -72,25 +72,25 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
     @traitlets.observe("strength")  # type: ignore[untyped-decorator]
     def _follow_strength(self, change: Any) -> None:
         here = self._rows[self.row]
-        if here.strength != change["new"]:  # of several families the one that is shown is looked through first
-            found = [number for number, row in enumerate(self._rows) if row.strength == change["new"]]
-            self.row = next((number for number in found if self._rows[number].family == here.family), found[0])
+        if here.strength != change["new"]:  # prefer a row of the family that is shown
+            matches = [number for number, row in enumerate(self._rows) if row.strength == change["new"]]
+            self.row = next((number for number in matches if self._rows[number].family == here.family), matches[0])
 
     @traitlets.observe("max_unfairness")  # type: ignore[untyped-decorator]
     def _choose(self, change: Any) -> None:
-        """Select, as one would by hand; the slider goes to what was chosen."""
+        """Select a model within the limit, and move the slider to it."""
         if change["new"] is None or not self._ready:
             return
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 self.frontier.select(max_unfairness=change["new"])
-                said = " ".join(str(one.message) for one in caught)
+                message = " ".join(str(warning.message) for warning in caught)
             except DataError as error:
-                said = str(error)
+                message = str(error)
         view = self.frontier.view()
         self._rows = view.rows
         with self.hold_sync():
-            self.content, self.said = page_content(view), said
+            self.content, self.said = page_content(view), message
             if self.frontier.chosen is not None:
                 self.row = self.content["start"]

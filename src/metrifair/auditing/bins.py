@@ -1,7 +1,7 @@
-"""Scores of any number, counted into bins: exact at both ends of every bin, whoever counted them.
+"""Scores of any number, counted into bins: exact at both ends of every bin, for every source.
 
 Every bin keeps its smallest and largest score, so that ties show as bins without width. Rows of files are counted here
-(counting), rows of tables where they are (tables): both fill a ``Counter``, and can look closer at some bins. The
+(counting), rows of tables where they are (tables): both fill a ``Counter``, and can refine some bins. The
 counts of an audit state are entries by cell and bin of a fixed grid, which add up in any order to the same.
 """
 
@@ -28,7 +28,7 @@ def bins_for(cells: int) -> int:
 
 
 class Scale(NamedTuple):
-    """Scores as positions from 0 to about 1: sums of them neither overflow nor lose what is small beside an offset."""
+    """Scores as positions from 0 to about 1, whose sums neither overflow nor lose precision beside an offset."""
 
     low: float
     inverse: float  # of a power of two, the unit
@@ -85,20 +85,20 @@ class Bins:
 
     @property
     def weighted(self) -> bool:
-        """True where counts are sums of weights."""
+        """True if counts are sums of weights."""
         return bool(self.counts.dtype == np.float64)
 
     @property
     def single(self) -> Booleans:
-        """True where a bin holds one distinct score."""
+        """True if a bin contains one distinct score."""
         return np.equal(self.low, self.high)
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Rows that are held in memory after all: what lies up to each of their distinct scores is exact.
+    """Rows that are in memory after all: the counts up to each of their distinct scores are exact.
 
-    ``bin`` tells the bin that a score was in, ``outside`` what lies below a bin but in none of the bins held before it.
+    ``bin`` is the bin of a score, ``outside`` the count below a bin that is in none of the earlier bins in memory.
     """
 
     scores: CountedScores  # of the rows, by cell
@@ -110,7 +110,7 @@ class Steps:
         return len(self.gap)
 
     def upto(self, cells: Integers, counts: NDArray[Any]) -> NDArray[Any]:
-        """Rows (or weight) of some cells at each score or below it, whether held or not; ``counts`` are theirs."""
+        """Rows (or weight) of some cells at each score or below it, in memory or not; ``counts`` are theirs."""
         below = total_over(
             cells, self.outside.shape[1], lambda some: self.outside[:, some].sum(1), lambda: self._everyone
         )
@@ -128,7 +128,7 @@ def joined(first: Bins, second: Bins) -> Bins:
 
 
 class Entries(NamedTuple):
-    """Rows that were counted elsewhere, by cell and bin: one entry for each of them that holds rows."""
+    """Rows that were counted elsewhere, by cell and bin: one entry for each of them that has rows."""
 
     rows: Integers
     low: Floats
@@ -172,7 +172,7 @@ class Counter:
         np.add.at(self.moments, place, found.moment)
 
     def bins(self, scale: Scale, parents: Bins | None = None, parent: Integers | None = None) -> Bins:
-        """The bins that hold rows; ``parents`` are the same rows in fewer bins, ``parent`` tells which."""
+        """The bins that contain rows; ``parents`` are the same rows in fewer bins, ``parent`` maps bins to them."""
         counts = self.counts.reshape(-1, self.cells)
         rows = self.rows if self.counts.dtype == np.float64 else counts.sum(1)
         used = np.flatnonzero(rows)
@@ -217,7 +217,7 @@ def steps_of(scores: Floats, cell: Integers, amount: NDArray[Any] | None, parent
 
 
 class Refiner(Protocol):
-    """Whoever counted rows in bins, and can look closer at some of them, one pass over the rows each time."""
+    """A source that counts rows in bins, and can refine some bins, with one pass over the rows each time."""
 
     @property
     def most(self) -> int:
@@ -225,7 +225,7 @@ class Refiner(Protocol):
 
     @property
     def most_in_memory(self) -> int:
-        """How many rows may be held in memory at the end."""
+        """The maximum number of rows in memory at the end."""
 
     def recount(self, parents: Bins, most: int) -> Bins:
         """The rows of some bins in about ``most`` finer ones."""
@@ -236,7 +236,7 @@ class Refiner(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class BinnedScores:
-    """All rows in bins, and who can refine some of them; None: nobody can."""
+    """All rows in bins, and the counter that can refine them; None if they cannot be refined."""
 
     bins: Bins
     scale: Scale
@@ -246,9 +246,9 @@ class BinnedScores:
 
 
 BINS = 2**16  # at most, and one more for the end of the range
-MOST_ATOMS = 2**12  # distinct scores up to which each is an entry of its own
+MOST_ATOMS = 2**12  # distinct scores up to which each is its own entry
 FINE = 28  # bits of a position within its bin: sums of integers are the same in any order
-MOST_ROWS = 2**34  # whose sum of positions an integer holds
+MOST_ROWS = 2**34  # whose sum of positions fits into an integer
 _PARTS = ("cell", "bin", "low", "high", "rows", "within", "weight", "moment")  # of the counts of a state
 
 
@@ -273,7 +273,7 @@ class StateGrid(NamedTuple):
         """The bin of each score, and where in it the score lies, in units of 2^-28 bins."""
         scaled = np.ldexp(self.scale.positions(scores), self.power)
         number = np.floor(scaled)
-        within = np.floor(np.ldexp(scaled - number, FINE) + 0.5)  # as every engine can say it
+        within = np.floor(np.ldexp(scaled - number, FINE) + 0.5)  # in operations that every engine supports
         return number.astype(np.int64), within.astype(np.int64)
 
     def moments(self, bins: Integers, rows: Integers, within: Integers) -> Floats:
@@ -285,7 +285,7 @@ class StateGrid(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StateCounts:
-    """What was counted: entries in ascending order of cell, bin and score.
+    """The counts: entries in ascending order of cell, bin and score.
 
     While there are few distinct scores, each of them is an entry (``exact``); then each bin is one. Which of the two
     depends on all scores together, not on the order in which they came.
@@ -297,7 +297,7 @@ class StateCounts:
     high: Floats
     rows: Integers
     within: Integers  # the sum of places within the bin
-    weight: Floats  # sums of weights, and of (weight x position); empty where rows have none
+    weight: Floats  # sums of weights, and of (weight x position); empty if rows have none
     moment: Floats
     exact: bool = True
 
@@ -308,8 +308,8 @@ class StateCounts:
         none = np.zeros(0)
         moment = none if weight is None else weight * grid.scale.positions(scores)
         ones = np.ones(len(scores), np.int64)
-        found = cls(cell, bins, scores, scores, ones, within, none if weight is None else weight, moment)
-        return found.grouped()
+        counts = cls(cell, bins, scores, scores, ones, within, none if weight is None else weight, moment)
+        return counts.grouped()
 
     def grouped(self) -> StateCounts:
         """Entries of the same cell and score, or of the same cell and bin, as one."""

@@ -1,6 +1,6 @@
-"""What counts in bins prove about the distance of two distributions: a lower and an upper bound.
+"""Lower and upper bounds of the distance of two distributions, from counts in bins.
 
-Let D = F0 - F1, and look at one bin whose rows lie in [a, b]. The counts give D just below a, and at b; in between
+Let D = F0 - F1, and consider one bin whose rows lie in [a, b]. The counts give D just below a, and at b; in between
 
     u = D(below a) + share of side 0 in the bin,    l = D(below a) - share of side 1 in the bin
 
@@ -16,7 +16,7 @@ bound D, since at most all rows of one side come before those of the other. Inte
   sum / 2, and the former again for one distinct score.
 
 Between bins D is constant, so its integrals there are exact. So are they between the distinct scores of rows that are
-held in memory: steps prove one value, not two.
+in memory: steps prove one value, not two.
 
 All of this is computed in floats. Every sum comes with a bound of its rounding error, and brackets are widened by it.
 Relative to the unit roundoff, shares of counts are off by at most 4; shares of weights, and sums of positions within a
@@ -42,7 +42,7 @@ from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
 
 _MOST_PASSES = 16
-_MOST_STEPS = 2**30  # held rows x comparisons: some minutes
+_MOST_STEPS = 2**30  # rows in memory x comparisons: some minutes
 _ROUNDING = 1e-13
 _UNIT = float(np.finfo(np.float64).eps) / 2  # of rounding
 _SHARES = 4  # units by which a difference of shares may be off
@@ -50,11 +50,11 @@ _BEYOND = 2.0**-10  # beyond 1, where a slope is taken
 _TERMS = 64  # units by which a sum of terms may be off, however many of them are added up
 
 Sum: TypeAlias = "Convex | Literal['atoms']"
-"""What is added up over bins: the integral of a convex function, or the differences at distinct scores."""
+"""The sum over bins: the integral of a convex function, or the differences at distinct scores."""
 
 
 class CellSides(NamedTuple):
-    """The cells on either side of a comparison, and how many rows (or how much weight) they hold in all."""
+    """The cells on either side of a comparison, and the sum of their rows (or weights)."""
 
     left: Integers
     right: Integers
@@ -75,7 +75,7 @@ class Bounds(NamedTuple):
 
     @property
     def attained(self) -> Floats:
-        """|D| at the end of each bin; what holds below a bin was attained in the bin before it."""
+        """|D| at the end of each bin; the value below a bin was attained in the bin before it."""
         return np.abs(self.upto[0] - self.upto[1])
 
 
@@ -89,20 +89,20 @@ class _Course(NamedTuple):
 
 
 def bounds(bins: Bins, sides: CellSides, scale: Scale, sums: Collection[Sum]) -> Bounds:
-    """What every bin proves; sums are on the scale of the positions."""
+    """The bounds of every bin; sums are on the scale of the positions."""
     share, upto, course = _course(bins, sides, scale)
     after = upto[0] - upto[1]
     plain = bins.single | (share[0] == 0) | (share[1] == 0)
     low: dict[Sum, Floats] = {}
     high: dict[Sum, Floats] = {}
-    for one in sums:
-        if one == "atoms":
-            low[one] = np.abs(share[0] - share[1]) / 2
-            high[one] = np.where(bins.single, low[one], (share[0] + share[1]) / 2)
+    for kind in sums:
+        if kind == "atoms":
+            low[kind] = np.abs(share[0] - share[1]) / 2
+            high[kind] = np.where(bins.single, low[kind], (share[0] + share[1]) / 2)
             continue
-        between = one(after) * bins.gap
-        low[one] = course.length * one(course.mean) + between
-        high[one] = np.maximum(course.length * _chord(one, course) + between, low[one])
+        between = kind(after) * bins.gap
+        low[kind] = course.length * kind(course.mean) + between
+        high[kind] = np.maximum(course.length * _chord(kind, course) + between, low[kind])
     reachable = np.where(plain, np.abs(after), np.maximum(course.most, -course.least))
     both, loose = share[0] + share[1], ~bins.single
     far = float(scale.positions(bins.high[-1:])[0])
@@ -110,28 +110,28 @@ def bounds(bins: Bins, sides: CellSides, scale: Scale, sums: Collection[Sum]) ->
     # In a bin of several scores, three more shares matter: both bounds of the difference, and its mean.
     length = float((4 * course.length + bins.gap).sum())
     rounding = _Rounding(sides.rounding, length, float(both.sum()), area, far)
-    return Bounds(bins.high, upto, reachable, low, high, {one: rounding.of_sum(one) for one in sums})
+    return Bounds(bins.high, upto, reachable, low, high, {kind: rounding.of_sum(kind) for kind in sums})
 
 
 def exact(steps: Steps, sides: CellSides, scale: Scale, sums: Collection[Sum]) -> Bounds:
-    """What rows held in memory prove: both bounds are the value."""
+    """The bounds from rows in memory: both equal the value."""
     counts = [steps.scores.at(cells) for cells in sides[:2]]
     left, right = (
         steps.upto(cells, own) / total for cells, own, total in zip(sides[:2], counts, sides.totals, strict=True)
     )
     after = left - right
-    values: dict[Sum, Floats] = {one: one(after) * steps.gap for one in sums if one != "atoms"}
+    values: dict[Sum, Floats] = {kind: kind(after) * steps.gap for kind in sums if kind != "atoms"}
     share = [own / total for own, total in zip(counts, sides.totals, strict=True)]
     if "atoms" in sums:
         values["atoms"] = np.abs(share[0] - share[1]) / 2
     far, mass = float(scale.positions(steps.scores.values[-1:])[0]), float((share[0] + share[1]).sum())
     rounding = _Rounding(sides.rounding, float(steps.gap.sum()), mass, 0.0, far)
-    error = {one: rounding.of_sum(one) for one in sums}
+    error = {kind: rounding.of_sum(kind) for kind in sums}
     return Bounds(steps.scores.values, (left, right), np.abs(after), values, values, error)
 
 
 class _Rounding(NamedTuple):
-    """What the rounding error of sums over some bins depends on."""
+    """The inputs of the rounding error of sums over some bins."""
 
     share: float  # units by which a difference of shares is off
     length: float  # of the bins and the gaps between them, on the scale
@@ -175,7 +175,7 @@ def _chord(convex: Convex, course: _Course) -> Floats:
 
 @dataclass
 class Bracketing:
-    """What is known of one comparison, once bins need not be looked into any more."""
+    """The bounds of one comparison, once its bins need no more refinement."""
 
     sides: CellSides
     gap: LargestGap = field(default=LargestGap(0.0, (0.0, 0.0)))
@@ -202,15 +202,15 @@ class Bracketing:
 
     def _bounds(self, metric: str, scale: Scale, *, rounded: int) -> tuple[float, float]:
         """Bounds as computed (``rounded=0``), or moved outwards by their errors (1)."""
-        known = facts(metric).bracket
-        if not isinstance(known, Integral) and known != "atoms":
+        bracket = facts(metric).bracket
+        if not isinstance(bracket, Integral) and bracket != "atoms":
             error = rounded * _UNIT * self.sides.rounding
             return max(0.0, self.attained - error), max(self.attained, self.reachable) + error
-        name: Sum = known.convex if isinstance(known, Integral) else known
+        name: Sum = bracket.convex if isinstance(bracket, Integral) else bracket
         error = rounded * self.error[name]
         low, high = max(0.0, self.low[name] - error), self.high[name] + error
-        if isinstance(known, Integral):
-            low, high = ((known.factor * (one / scale.inverse)) ** known.power for one in (low, high))
+        if isinstance(bracket, Integral):
+            low, high = ((bracket.factor * (bound / scale.inverse)) ** bracket.power for bound in (low, high))
         return low, high
 
     def look(self, found: Bounds) -> None:
@@ -235,16 +235,16 @@ class Bracketing:
         urgent = np.where(excess > _ROUNDING, excess, 0.0)
         for name, precision in precisions.items():
             width = found.high[name] - found.low[name]
-            left = max((precision - (self.high[name] - self.low[name])) / 2, _ROUNDING)
+            room = max((precision - (self.high[name] - self.low[name])) / 2, _ROUNDING)
             order = np.argsort(width)
-            # The widest are cut, so that all others together stay within half of what is left of the precision.
-            cut = order[np.cumsum(width[order]) > left]
-            urgent[cut] = np.maximum(urgent[cut], width[cut] / left)
+            # The widest are cut, so that all others together stay within half of the remaining precision.
+            cut = order[np.cumsum(width[order]) > room]
+            urgent[cut] = np.maximum(urgent[cut], width[cut] / room)
         return urgent
 
 
 class Brackets(NamedTuple):
-    """The scale, what was found for each comparison, and whether every bracket is narrow enough."""
+    """The scale, the bracket of each comparison, and whether every bracket is narrow enough."""
 
     scale: Scale
     found: tuple[Bracketing, ...]
@@ -253,9 +253,9 @@ class Brackets(NamedTuple):
 
 def check_brackets(argument: str, metrics: Sequence[str]) -> None:
     """Raise a DataError for a metric of which counts in bins prove nothing, as MMD, which needs all pairs of scores."""
-    known = [name for name, row in METRICS.items() if row.bracket is not None]
+    names = [name for name, row in METRICS.items() if row.bracket is not None]
     for metric in metrics:
-        check_known(argument, metric, known, otherwise="a smaller file")
+        check_known(argument, metric, names, otherwise="a smaller file")
 
 
 def bracket_distances(
@@ -263,7 +263,7 @@ def bracket_distances(
 ) -> Brackets:
     """Bracket every metric for every comparison, to the precision of the bins.
 
-    The base bins hold all rows. Each further pass cuts up only the bins that matter: those which may hold a larger gap
+    The base bins contain all rows. Each further pass refines only bins that matter: those that may contain a larger gap
     than any attained so far (until none is left: the Kolmogorov distance is exact), and those that contribute most to
     a bracket wider than the precision. Without a refiner, the base bins are all there is.
     """
@@ -272,25 +272,25 @@ def bracket_distances(
     allowed = 0 if refiner is None else refiner.most_in_memory if exact_rows is None else exact_rows
     most_in_memory = min(allowed, _MOST_STEPS // max(1, len(sides)))
     rounding = _SHARES + (int(base.rows.sum()) if base.weighted else 0)
-    found = tuple(Bracketing(one._replace(rounding=rounding, position=binned.position_error)) for one in sides)
+    bracketings = tuple(Bracketing(side._replace(rounding=rounding, position=binned.position_error)) for side in sides)
     ends = scale.positions(np.array([base.low[0], base.high[-1]]))
     goal = _Goal(tuple(metrics), binned.precision, float(np.ptp(ends)))
-    bins, urgent = _still_urgent(base, found, scale, goal)
+    bins, urgent = _still_urgent(base, bracketings, scale, goal)
     for _ in range(_MOST_PASSES):
         if len(bins) == 0 or refiner is None:
             break
-        # The most urgent bins, as long as they hold at most so many rows together.
+        # The most urgent bins, up to a total number of rows.
         order = np.argsort(-urgent, kind="stable")
         few = np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most_in_memory])
         if few.all() or (few.any() and len(bins) > refiner.most):
-            _settle(refiner.steps(bins[few]), found, scale, goal)
+            _settle(refiner.steps(bins[few]), bracketings, scale, goal)
             bins = bins[~few]
         else:
             worst = np.isin(np.arange(len(bins)), order[: max(1, refiner.most // 4)])
             bins = joined(bins[~worst], refiner.recount(bins[worst], refiner.most))
-        bins, urgent = _still_urgent(bins, found, scale, goal)
-    _settle(bins, found, scale, goal)
-    return Brackets(scale, found, len(bins) == 0)
+        bins, urgent = _still_urgent(bins, bracketings, scale, goal)
+    _settle(bins, bracketings, scale, goal)
+    return Brackets(scale, bracketings, len(bins) == 0)
 
 
 def _still_urgent(bins: Bins, found: Sequence[Bracketing], scale: Scale, goal: _Goal) -> tuple[Bins, Floats]:
@@ -298,24 +298,24 @@ def _still_urgent(bins: Bins, found: Sequence[Bracketing], scale: Scale, goal: _
     urgent = np.zeros(len(bins))
     if len(bins) == 0:
         return bins, urgent
-    for one in found:
-        proven = bounds(bins, one.sides, scale, goal.sums)
-        one.look(proven)
-        lowest = {name: one.low[name] + float(low.sum()) for name, low in proven.low.items()}
-        np.maximum(urgent, one.urgency(proven, goal.widths(lowest)), out=urgent)
+    for bracketing in found:
+        proven = bounds(bins, bracketing.sides, scale, goal.sums)
+        bracketing.look(proven)
+        lowest = {name: bracketing.low[name] + float(low.sum()) for name, low in proven.low.items()}
+        np.maximum(urgent, bracketing.urgency(proven, goal.widths(lowest)), out=urgent)
     _settle(bins[urgent == 0], found, scale, goal)
     return bins[urgent > 0], urgent[urgent > 0]
 
 
 def _settle(rows: Bins | Steps, found: Sequence[Bracketing], scale: Scale, goal: _Goal) -> None:
-    """Add up bins as they are, or rows that are held."""
-    for one in found if len(rows) else ():
+    """Sum over bins, or over rows in memory."""
+    for bracketing in found if len(rows) else ():
         if isinstance(rows, Steps):
-            proven = exact(rows, one.sides, scale, goal.sums)
+            proven = exact(rows, bracketing.sides, scale, goal.sums)
         else:
-            proven = bounds(rows, one.sides, scale, goal.sums)
-        one.look(proven)
-        one.settle(proven)
+            proven = bounds(rows, bracketing.sides, scale, goal.sums)
+        bracketing.look(proven)
+        bracketing.settle(proven)
 
 
 class _Goal(NamedTuple):
@@ -328,9 +328,9 @@ class _Goal(NamedTuple):
     @property
     def sums(self) -> tuple[Sum, ...]:
         """The sums that the metrics are functions of."""
-        known = [facts(metric).bracket for metric in self.metrics]
-        sums: list[Sum] = [one.convex for one in known if isinstance(one, Integral)]
-        return tuple(dict.fromkeys([*sums, "atoms"] if "atoms" in known else sums))
+        brackets = [facts(metric).bracket for metric in self.metrics]
+        sums: list[Sum] = [bracket.convex for bracket in brackets if isinstance(bracket, Integral)]
+        return tuple(dict.fromkeys([*sums, "atoms"] if "atoms" in brackets else sums))
 
     def widths(self, lowest: Mapping[Sum, float]) -> dict[Sum, float]:
         """By integral, how wide its bounds may be; ``lowest`` are lower bounds of the integrals.
@@ -340,10 +340,10 @@ class _Goal(NamedTuple):
         """
         widest: dict[Sum, float] = {}
         for metric in self.metrics:
-            one = facts(metric).bracket
-            if isinstance(one, Integral):
-                precision = self.precision * self.length**one.power
-                steepest = (one.factor * lowest[one.convex]) ** (1 - one.power) / one.power
-                width = max(precision ** (1 / one.power), precision * steepest) / one.factor
-                widest[one.convex] = min(widest.get(one.convex, inf), width)
+            bracket = facts(metric).bracket
+            if isinstance(bracket, Integral):
+                precision = self.precision * self.length**bracket.power
+                steepest = (bracket.factor * lowest[bracket.convex]) ** (1 - bracket.power) / bracket.power
+                width = max(precision ** (1 / bracket.power), precision * steepest) / bracket.factor
+                widest[bracket.convex] = min(widest.get(bracket.convex, inf), width)
         return widest

@@ -1,4 +1,4 @@
-"""What readers ask of each group beside distances: base rate, AUC, accuracy, log loss, calibration, ROC curve.
+"""Figures of each group besides distances: base rate, AUC, accuracy, log loss, calibration, ROC curve.
 
 Everything is read off one table: how many positive and negative samples lie at each score, ascending. For rows in
 memory that is exact. Of rows that were counted only the ends of each bin are known, between which their scores lie:
@@ -31,7 +31,7 @@ BINS = 10
 _MAX_GROUPS = 30
 _MOST_POINTS = 100  # of a ROC curve
 SMALLEST = float(np.finfo(np.float64).eps)
-"""What a probability of 0 counts as, as in scikit-learn's log_loss."""
+"""The value that replaces a probability of 0, as in scikit-learn's log_loss."""
 
 
 class LabeledScores(NamedTuple):
@@ -125,7 +125,7 @@ def _auc(scores: LabeledScores, confidence: float) -> Measure | None:
     before = (np.cumsum(scores.negative) - scores.negative) / negative  # negatives below each score
     here = scores.negative / negative
     value = float(scores.positive @ (before + here / 2)) / positive
-    within = np.where(scores.low < scores.high, here, 0.0)  # in an order that nobody knows
+    within = np.where(scores.low < scores.high, here, 0.0)  # in an unknown order
     bracket = None
     if within.any():
         unknown = float(scores.positive @ within) / positive / 2
@@ -199,7 +199,7 @@ def _binned(scores: LabeledScores) -> _Binned:
 
 def reliability(scores: LabeledScores, confidence: float) -> list[ReliabilityBin]:
     """The reliability curve."""
-    found = _binned(scores)
+    binned = _binned(scores)
     return [
         ReliabilityBin(
             float(score),
@@ -207,7 +207,7 @@ def reliability(scores: LabeledScores, confidence: float) -> list[ReliabilityBin
             wilson_interval(float(rate), float(worth), confidence) if scores.sampled else None,
             float(weight),
         )
-        for weight, score, rate, worth in zip(*found, strict=True)
+        for weight, score, rate, worth in zip(*binned, strict=True)
     ]
 
 
@@ -217,9 +217,9 @@ def _calibration_error(scores: LabeledScores, confidence: float) -> Measure:
     Noise makes it larger. The lower end of the interval subtracts the mean of that noise, computed at the smallest gap
     that each bin allows at this confidence: at the observed gaps, 3 in 10 calibrated models would seem miscalibrated.
     """
-    found = _binned(scores)
-    total = float(found.weight.sum())
-    share, gap = found.weight / total, found.score - found.rate
+    binned = _binned(scores)
+    total = float(binned.weight.sum())
+    share, gap = binned.weight / total, binned.score - binned.rate
     value = float(share @ np.abs(gap))
     both, width = scores.positive + scores.negative, scores.high - scores.low
     astride = reliability_bin(scores.low) != reliability_bin(scores.high)
@@ -227,7 +227,7 @@ def _calibration_error(scores: LabeledScores, confidence: float) -> Measure:
     bracket = Interval(max(0.0, value - unknown), min(1.0, value + unknown)) if unknown > 0 else None
     if not scores.sampled:
         return Measure(value, None, bracket)
-    spread = np.sqrt(np.maximum(found.rate * (1 - found.rate), 1 / (4 * found.worth)) / found.worth)
+    spread = np.sqrt(np.maximum(binned.rate * (1 - binned.rate), 1 / (4 * binned.worth)) / binned.worth)
     z = normal_quantile((1 + confidence) / 2)
     # The mean of |N(gap, spread)| less the gap, in units of the spread.
     ratio = np.maximum(0.0, np.abs(gap) / spread - z)
@@ -259,21 +259,24 @@ def _roc(scores: LabeledScores) -> list[tuple[float, float]]:
 
 
 def _gaps(groups: Sequence[GroupFigures], confidence: float) -> Iterator[tuple[str, Measure]]:
-    """The largest less the smallest of each figure, by bounds that hold for all groups at once."""
+    """The largest less the smallest of each figure, by bounds that are valid for all groups at once."""
     wider = normal_quantile(1 - (1 - confidence) / (2 * len(groups))) / normal_quantile((1 + confidence) / 2)
     for name in ("base_rate", "auc", "accuracy", "log_loss", "calibration_error"):
-        known = [own for one in groups if (own := getattr(one, name)) is not None]
-        if len(known) < 2:
+        measures = [figure for group in groups if (figure := getattr(group, name)) is not None]
+        if len(measures) < 2:
             continue
-        values = [own.value for own in known]
+        values = [figure.value for figure in measures]
         ends = [
-            (own.value - wider * (own.value - own.interval.low), own.value + wider * (own.interval.high - own.value))
-            for own in known
-            if own.interval is not None
+            (
+                figure.value - wider * (figure.value - figure.interval.low),
+                figure.value + wider * (figure.interval.high - figure.value),
+            )
+            for figure in measures
+            if figure.interval is not None
         ]
         value = max(values) - min(values)
         interval = None
-        if len(ends) == len(known):
+        if len(ends) == len(measures):
             lows, highs = zip(*ends, strict=True)
             interval = Interval(max(0.0, max(lows) - min(highs)), max(value, max(highs) - min(lows)))
         yield name, Measure(value, interval)

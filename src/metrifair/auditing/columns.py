@@ -1,6 +1,6 @@
 """Columns of a file or table as numbers and codes.
 
-Levels are learned as they are met, so that one pass tells all of them. A cell is a combination of groups, strata and
+Levels are collected as they occur, in one pass. A cell is a combination of groups, strata and
 label.
 """
 
@@ -30,11 +30,11 @@ from metrifair.support.checks import names_of
 if TYPE_CHECKING:
     import polars as pl
 
-LOOKED_AT = 10_000  # rows that tell whether columns are models, where not all are in memory
+LOOKED_AT = 10_000  # rows that decide whether columns are models, if not all are in memory
 LEVELS = 256  # that a number is cut into where rows are counted
 _WORDS = 10  # that an error lists
 _THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # a comma that may be either sign
-_FEW = 8  # levels told apart one by one: faster than looking them up
+_FEW = 8  # levels compared one by one: faster than a lookup
 # A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
 _NUMBER = re.compile(r"-?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
@@ -65,7 +65,7 @@ class Roles(NamedTuple):
         continuous: Continuous = False,
         favorable_decision: object = None,
     ) -> Self:
-        """The columns that a user named; a DataError where one would play two parts."""
+        """The columns that a user named; a DataError if one would play two parts."""
         several: dict[str, tuple[str, ...]] = {}
         proxy = group if isinstance(group, GroupProbabilities) else None
         named = group if proxy is None else proxy_columns(proxy)
@@ -91,8 +91,8 @@ class Roles(NamedTuple):
     @property
     def by_role(self) -> dict[str, Sequence[str]]:
         """The columns of each part."""
-        one = {"score": self.score, "label": self.label, "weight": self.weight}
-        named: dict[str, Sequence[str]] = {role: [name] for role, name in one.items() if name is not None}
+        single = {"score": self.score, "label": self.label, "weight": self.weight}
+        named: dict[str, Sequence[str]] = {role: [name] for role, name in single.items() if name is not None}
         return named | {"group": (*self.groups, *self.probabilities), "control": self.controls}
 
     @property
@@ -111,7 +111,7 @@ class Roles(NamedTuple):
         return *self.keys, self.score, *([] if self.weight is None else [self.weight]), *self.probabilities
 
     def is_number(self, name: str) -> bool | None:
-        """Whether a column of groups holds a number; None: its values tell."""
+        """Whether a column of groups is numeric; None: its values decide."""
         if isinstance(self.continuous, bool | str):
             return None if self.continuous == "auto" else bool(self.continuous)
         return name in self.continuous
@@ -126,13 +126,15 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
         strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
         if len(strange):
             raise DataError(
-                f"the {role} column {name!r} must hold numbers", received=strange[0], remedy=_as_numbers(role, strange)
+                f"the {role} column {name!r} must contain numbers",
+                received=strange[0],
+                remedy=_as_numbers(role, strange),
             )
         whole = text.filter((column.abs() >= EXACT).fill_null(value=False)).str.extract(r"^([+-]?\d+)$", 1)
         check_exact(f"the {role} column {name!r}", np.array(list(map(int, whole.drop_nulls())), dtype=object))
-    given, column = column, column.cast(pl.Float64)
-    if given.dtype.is_integer():
-        long = given.filter((column.abs() >= EXACT).fill_null(value=False))
+    original, column = column, column.cast(pl.Float64)
+    if original.dtype.is_integer():
+        long = original.filter((column.abs() >= EXACT).fill_null(value=False))
         check_exact(f"the {role} column {name!r}", np.array(long.to_list(), dtype=object))
     return np.asarray(column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy())
 
@@ -149,7 +151,7 @@ def precision_of(kinds: Iterable[object]) -> np.dtype[Any]:
 
 
 def _as_numbers(role: str, strange: pl.Series) -> Remedies:
-    """How text is read as numbers; which number a word stands for is the user's to say."""
+    """The remedies for text in a numeric column; only the user can state the number of a word."""
     first = str(strange[0])
     if re.match(COMMA, first, re.ASCII):
         if not strange.str.contains(_THOUSANDS).all():
@@ -160,7 +162,7 @@ def _as_numbers(role: str, strange: pl.Series) -> Remedies:
     if role == "score":
         return Remedy("favorable_decision", detail=f" with one of these values: {_counts_in(strange)}")
     words = strange.unique(maintain_order=True).to_list()[:_WORDS]
-    return Remedy("replace", dict.fromkeys(words, ...), " with the number that each stands for")
+    return Remedy("replace", dict.fromkeys(words, ...), " with the number of each")
 
 
 def scores_in(roles: Roles, column: pl.Series) -> Floats:
@@ -188,7 +190,7 @@ def _counts_in(column: pl.Series) -> str:
 
 
 def check_favorable(roles: Roles, selected: float, decisions: pl.Series | None = None) -> None:
-    """Raise a DataError where no row has the favorable decision."""
+    """Raise a DataError if no row has the favorable decision."""
     if roles.favorable_decision is not None and selected == 0:
         raise DataError(
             f"is no value of the column {roles.score!r}",
@@ -199,7 +201,7 @@ def check_favorable(roles: Roles, selected: float, decisions: pl.Series | None =
 
 
 def name_values(values: Sequence[object]) -> list[Any]:
-    """Names read as text, which they stay; numbers only where that changes no name, so that 9 comes before 10.
+    """Names read as text, which they stay; numbers only if that changes no name, so that 9 comes before 10.
 
     >>> [name_values(text) for text in (["10", "9"], ["02139", "10001"], ["18_25", "26_40"], ["1.50", "true"])]
     [[10, 9], ['02139', '10001'], ['18_25', '26_40'], ['1.50', 'true']]
@@ -207,16 +209,16 @@ def name_values(values: Sequence[object]) -> list[Any]:
     text = [str(value) for value in values]
     for kind in (int, float):
         try:
-            found = [kind(value) for value in text]
+            names = [kind(value) for value in text]
         except ValueError:
             continue
-        if [str(value) for value in found] == text and {"nan", "inf", "-inf"}.isdisjoint(text):
-            return found
+        if [str(value) for value in names] == text and {"nan", "inf", "-inf"}.isdisjoint(text):
+            return names
     return text
 
 
 def label_values(values: Sequence[object]) -> list[Any]:
-    """Labels read as text, as what they look like: all integers, all numbers, all true or false; else text.
+    """Labels read as text, converted if all are integers, numbers, or true or false; else text.
 
     >>> [label_values(text) for text in (["1", "0"], ["1.50", "2"], ["a", "1"], ["007", "8"], ["True", "false"])]
     [[1, 0], [1.5, 2.0], ['a', '1'], ['007', '8'], [True, False]]
@@ -224,14 +226,14 @@ def label_values(values: Sequence[object]) -> list[Any]:
     text = [str(value).strip() for value in values]
     if {value.lower() for value in text} <= {"true", "false"}:
         return [value.lower() == "true" for value in text]
-    found = name_values(text)
-    if all(map(_NUMBER.fullmatch, text)) and isinstance(found[0], str):
+    labels = name_values(text)
+    if all(map(_NUMBER.fullmatch, text)) and isinstance(labels[0], str):
         return [float(value) for value in text]
-    return found
+    return labels
 
 
 class ManyNumbers(DataError):
-    """A column of numbers with more values than are told apart one by one; it has to be cut into levels."""
+    """A column of numbers with more values than are distinguished one by one; it has to be cut into levels."""
 
     level: ColumnLevels
 
@@ -244,7 +246,7 @@ class ColumnLevels:
     name: str
     most: int = MOST_LEVELS
     values: list[Any] = field(default_factory=list)
-    is_number: bool | None = False  # None: its values tell
+    is_number: bool | None = False  # None: its values decide
     cuts: Floats | None = None
 
     def cut_at(self, cuts: Sequence[float] | Floats, largest: float) -> None:
@@ -255,7 +257,7 @@ class ColumnLevels:
     def cut_into_levels(
         self, values: Floats, amounts: Floats | None, *, rows: int, ends: tuple[float, float]
     ) -> Floats:
-        """A number where it is too long to hold: ``values`` of some or all of so many rows, which lie between ends."""
+        """A numeric column too long for memory: ``values`` of some or all of so many rows, which lie between ends."""
         whole = bool((values % 1 == 0).all()) and len(np.unique(values)) == len(values)
         if self.is_number is None and whole and ends[1] - ends[0] + 1 == rows:  # numbers of rows, each once
             self._refuse(rows)
@@ -265,7 +267,7 @@ class ColumnLevels:
         return cuts
 
     def codes(self, column: pl.Series) -> NDArray[Any]:
-        """1 + the place of each value, 0 where it is missing."""
+        """1 + the place of each value, 0 if it is missing."""
         if self.cuts is not None:
             found = numbers(self.role, self.name, column)
             return np.where(np.isnan(found), 0, np.searchsorted(self.cuts, found) + 1)
@@ -283,7 +285,7 @@ class ColumnLevels:
         if len(self.values) + len(distinct) > self.most + len(MISSING) and self.role == "group":
             self._refuse(len(self.values) + len(distinct), distinct)  # before a million of them are named and sorted
         other = distinct.sort().to_list()
-        # Text without a value is missing; so is, in labels, what stands for it.
+        # Empty text is missing; in labels, so are words for missing values.
         missing = MISSING if self.role == "label" else ("",)
         new = [value for value in other if str(value).strip().lower() not in missing]
         self.values += new
@@ -292,7 +294,7 @@ class ColumnLevels:
         if len(self.values) > self.most:
             raise DataError(
                 f"the {self.role} column {self.name!r} has {len(self.values):,} or more different values, of which at "
-                f"most {self.most:,} can be told apart; make them coarser"
+                f"most {self.most:,} can be distinguished; make them coarser"
             )
         return bool(new)
 
@@ -319,7 +321,7 @@ class ColumnLevels:
 
 
 def _are_numbers(column: pl.Series) -> bool:
-    """Whether a column holds numbers, or text that all looks like them; codes such as 02139 do not."""
+    """Whether a column contains numbers, or only text that reads as numbers; codes such as 02139 do not."""
     if column.dtype != polars().String:
         return column.dtype.is_numeric()
     text = column.str.strip_chars()
@@ -331,20 +333,20 @@ def levels_for(roles: Roles, *, most: int = MOST_LEVELS, max_groups: int | None 
     """Levels of the key columns, none of them met yet; there may be ``max_groups`` of groups."""
     groups, controls = len(roles.groups), len(roles.controls)
     kinds = ["group"] * groups + ["control"] * controls + ["label"] * (roles.label is not None)
-    found = [ColumnLevels(kind, name, most) for kind, name in zip(kinds, roles.keys, strict=True)]
-    for level in found[:groups]:
+    levels = [ColumnLevels(kind, name, most) for kind, name in zip(kinds, roles.keys, strict=True)]
+    for level in levels[:groups]:
         level.most = most if max_groups is None else max_groups
         level.is_number = roles.is_number(level.name)
         if level.name in roles.cuts:
             level.cut_at(roles.cuts[level.name], np.inf)
-    return found
+    return levels
 
 
 def decoded(
     roles: Roles, levels: Sequence[ColumnLevels], codes: Sequence[NDArray[Any]], *, is_text: bool
 ) -> dict[str, Any]:
-    """Groups, strata and labels as arguments of an audit, from codes of the key columns; None where one is missing."""
-    found: dict[str, dict[str, NDArray[Any]]] = {"group": {}, "control": {}, "label": {}}
+    """Groups, strata and labels as arguments of an audit, from codes of the key columns; None if one is missing."""
+    arguments: dict[str, dict[str, NDArray[Any]]] = {"group": {}, "control": {}, "label": {}}
     for level, code in zip(levels, codes, strict=True):
         # Booleans of a control are a set of rows, which has the name of its column.
         is_set = level.role == "control" and {str(value).lower() for value in level.values} <= {"true", "false"}
@@ -354,11 +356,11 @@ def decoded(
             values = (label_values if level.role == "label" or is_set or many else name_values)(values)
         place = np.asarray(code, dtype=np.int64)
         array = np.array([None, *values], dtype=object)[place] if (place == 0).any() else np.array(values)[place - 1]
-        found[level.role][level.name] = array
+        arguments[level.role][level.name] = array
     return {
-        "sensitive_features": in_groups(found["group"], roles.cuts) if found["group"] else None,
-        "control_features": found["control"] or None,
-        "y_true": found["label"] or None,
+        "sensitive_features": in_groups(arguments["group"], roles.cuts) if arguments["group"] else None,
+        "control_features": arguments["control"] or None,
+        "y_true": arguments["label"] or None,
     }
 
 
@@ -387,7 +389,7 @@ class UsedRows(NamedTuple):
 
 
 def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame) -> UsedRows:
-    """The rows of a table with a score, and with a label and a weight where asked for; groups may be unknown."""
+    """The rows of a table with a score, and with a label and a weight if requested; groups may be missing."""
     scores = scores_in(roles, table[roles.score])
     weight = None if roles.weight is None else numbers("weight", roles.weight, table[roles.weight])
     codes = [level.codes(table[level.name]) for level in levels]
@@ -419,14 +421,14 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
 def check_some(name: str, roles: Roles, rows: int) -> None:
     """Raise a DataError unless there are rows that can be used."""
     if rows == 0:
-        raise DataError(f"no row of {name} has a score in {roles.score!r} and a value in every other column asked for")
+        raise DataError(f"no row of {name} has a score in {roles.score!r} and a value in every other column")
 
 
 def check_range(name: str, kind: Any, scores: Iterable[Any]) -> None:
     """Raise a DataError for integer scores between these ends that were cast to floating-point numbers and rounded."""
     if kind.is_integer() and max((abs(end) for end in scores if end is not None), default=0.0) >= EXACT:
         raise DataError(
-            f"the score column {name!r} holds integers beyond 2^53, which floating-point numbers do not tell apart",
+            f"the score column {name!r} contains integers beyond 2^53, which floating-point numbers do not distinguish",
             remedy="subtract a constant from all of them, or round them yourself",
         )
 
@@ -434,13 +436,13 @@ def check_range(name: str, kind: Any, scores: Iterable[Any]) -> None:
 def check_values(roles: Roles, scores: tuple[float, float], weights: tuple[float, float] | None) -> None:
     """Raise a DataError unless scores and weights that lie between these ends can be used."""
     if not np.isfinite(scores).all():
-        raise DataError(f"the score column {roles.score!r} holds an infinite value; replace it or leave the row out")
+        raise DataError(f"the score column {roles.score!r} contains an infinite value; replace it or leave the row out")
     if weights is not None and not (weights[0] >= 0 and weights[1] < np.inf):
-        raise DataError(f"the weight column {roles.weight!r} must hold finite numbers that are not negative")
+        raise DataError(f"the weight column {roles.weight!r} must contain finite numbers that are not negative")
 
 
 def used_codes(roles: Roles, codes: Sequence[NDArray[Any]]) -> Booleans:
-    """Which rows have a label, where one is asked for."""
+    """Which rows have a label, if one is requested."""
     return np.ones(len(codes[0]), np.bool_) if roles.label is None else codes[-1] > 0
 
 
@@ -457,15 +459,15 @@ def roles_by_score(request: Request, arguments: Mapping[str, Any]) -> dict[str, 
 
 
 def check_models(table: pl.DataFrame, scores: Sequence[str]) -> None:
-    """Raise a DataError where numeric columns can be probabilities of one model's classes, not several models."""
-    values = np.stack([numbers("score", one, table[one]) for one in scores], -1)
+    """Raise a DataError if numeric columns can be probabilities of one model's classes, not several models."""
+    values = np.stack([numbers("score", score, table[score]) for score in scores], -1)
     values = values[np.isfinite(values).all(1)]
     if len(values) > 0 and float(np.ptp(values[:, 0])) > 0 and are_probabilities(values, rounding=ROUNDING):
         raise not_models(scores)
 
 
 def not_models(scores: Sequence[str]) -> DataError:
-    """What is wrong with columns that are not the scores of several models but one model's, of all classes."""
+    """The error for columns that are one model's class probabilities, not the scores of several models."""
     return DataError(
         f"the scores {', '.join(map(repr, scores))} add up to 1 in every row: they are one model's probabilities of "
         "classes, not several models to compare",

@@ -45,16 +45,16 @@ def compared_figures(record: AuditRecord) -> dict[Key, ComparedFigure]:
     Figures of groups below the minimum group size have no interval, so that they are not tested.
     """
     figures: dict[Key, ComparedFigure] = {}
-    for one in record.findings:
-        names: Names = one.attribute, one.criterion, one.within, one.groups, one.metric
-        compared = one.group_values, one.conditions, one.sizes
-        figure = ComparedFigure(*names, one.value, one.interval if one.enough else None, False, *compared)
-        figures[_key(figure, worst=one.cuts > 0)] = figure
+    for finding in record.findings:
+        names: Names = finding.attribute, finding.criterion, finding.within, finding.groups, finding.metric
+        compared = finding.group_values, finding.conditions, finding.sizes
+        figure = ComparedFigure(*names, finding.value, finding.interval if finding.enough else None, False, *compared)
+        figures[_key(figure, worst=finding.cuts > 0)] = figure
     for table in record.decisions:
         if table.selection_ratio is not None:
             names = table.attribute, DECISIONS, table.within, (), "selection_ratio"
-            measured = table.selection_ratio, None if compares_few(table) else table.selection_ratio_interval
-            figure = ComparedFigure(*names, *measured, larger_is_better=True, conditions=table.conditions)
+            value_and_interval = table.selection_ratio, None if compares_few(table) else table.selection_ratio_interval
+            figure = ComparedFigure(*names, *value_and_interval, larger_is_better=True, conditions=table.conditions)
             figures[_key(figure)] = figure
     for by_group in record.by_group:
         for group in by_group.groups:
@@ -78,7 +78,7 @@ def _key(figure: ComparedFigure, *, worst: bool = False) -> Key:
 
 
 def check_settings(audits: Mapping[str, AuditRecord], keys: Collection[Key]) -> None:
-    """Raise a DataError where two audits differ in a setting that changes a figure which both have.
+    """Raise a DataError if two audits differ in a setting that changes a figure which both have.
 
     ``standard`` and ``contrast`` change which figures there are, and none that two audits have in common.
     """
@@ -96,25 +96,25 @@ def check_settings(audits: Mapping[str, AuditRecord], keys: Collection[Key]) -> 
 def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) -> dict[str, tuple[object, object]]:
     """The settings of both audits that change one of these figures, in the order in which they are checked."""
     mine, theirs = first.settings, second.settings
-    found: dict[str, tuple[object, object]] = {"confidence": (first.confidence, second.confidence)}
-    # A distance between predictions is the same whatever label they predict.
+    settings: dict[str, tuple[object, object]] = {"confidence": (first.confidence, second.confidence)}
+    # A distance between predictions does not depend on the label they predict.
     if any(key[1] not in CRITERIA or CRITERIA[key[1]].score != "prediction" for key in keys):
-        found["favorable"] = mine.favorable, theirs.favorable
+        settings["favorable"] = mine.favorable, theirs.favorable
         both = {name: (getattr(mine, name), getattr(theirs, name)) for name in ("favorable_decision", "pos_label")}
-        found |= {name: values for name, values in both.items() if None not in values}
+        settings |= {name: values for name, values in both.items() if None not in values}
     if any(key[1] in CRITERIA and CRITERIA[key[1]].score == "loss" for key in keys):
-        found["loss"] = mine.loss, theirs.loss
+        settings["loss"] = mine.loss, theirs.loss
     if any(key[-1] in ("selection_ratio", "accuracy") for key in keys) and not _select_alike(first, second):
-        found["threshold"] = _threshold(first), _threshold(second)
+        settings["threshold"] = _threshold(first), _threshold(second)
     for attribute in {key[0]: None for key in keys if key[-1] == "selection_ratio"}:
-        found["min_group_share"] = mine.min_group_share, theirs.min_group_share
+        settings["min_group_share"] = mine.min_group_share, theirs.min_group_share
         references = mine.reference.get(attribute, HIGHEST), theirs.reference.get(attribute, HIGHEST)
         if references[0] != references[1]:
-            found["reference"] = references
-    cut = {one.attribute for record in (first, second) for one in record.findings if one.cuts}
+            settings["reference"] = references
+    cut = {finding.attribute for record in (first, second) for finding in record.findings if finding.cuts}
     if any(key[0] in cut for key in keys):  # which cuts and bands of a numeric attribute there are
-        found["min_group_size"] = mine.min_group_size, theirs.min_group_size
-    return found
+        settings["min_group_size"] = mine.min_group_size, theirs.min_group_size
+    return settings
 
 
 def _threshold(record: AuditRecord) -> float | str | None:
@@ -126,13 +126,13 @@ def _threshold(record: AuditRecord) -> float | str | None:
 
 def _select_alike(first: AuditRecord, second: AuditRecord) -> bool:
     """Whether both audits would select the same rows, given the same scores."""
-    passed = [(one.settings.threshold, one.settings.standard) for one in (first, second)]
+    passed = [(threshold.settings.threshold, threshold.settings.standard) for threshold in (first, second)]
     used = [_threshold(first), _threshold(second)]
     if passed[0] == passed[1] or used[0] == used[1]:
         return True
     # Any threshold from 0 to 1 selects the decisions 1.
     decided = "decisions" in (first.settings.selected_by, second.settings.selected_by)
-    return decided and all(not isinstance(one, str | None) and 0 < one <= 1 for one in used)
+    return decided and all(not isinstance(threshold, str | None) and 0 < threshold <= 1 for threshold in used)
 
 
 def compare_audits(
@@ -167,10 +167,10 @@ def compare_audits(
             f"{baseline} and {', '.join(name for name, _ in others)} have no finding in common",
             remedy="audit the same groups, criteria and metrics in both",
         )
-    sources = [one.record.provenance for one in audits.values()]
+    sources = [audit.record.provenance for audit in audits.values()]
     return DifferenceRecord(
         tuple(audits),
-        [one.record.rows for one in audits.values()],
+        [audit.record.rows for audit in audits.values()],
         pairings.pop() if len(pairings) == 1 else "unknown",
         confidence,
         _differences(matched, confidence),
@@ -184,7 +184,7 @@ def compare_audits(
 def _differences(
     matched: Sequence[tuple[str, ComparedFigure, ComparedFigure, float | None]], confidence: float
 ) -> list[Difference]:
-    """The differences, each with the interval that holds for all of them at once."""
+    """The differences, each with a simultaneous interval."""
     tested = max(1, sum(None not in (before.interval, after.interval) for _, before, after, _ in matched))
     differences = []
     for name, before, after, correlation in matched:
@@ -216,18 +216,18 @@ def _pairing(
     same_rows: bool,
 ) -> tuple[Pairing, Mapping[Names, float]]:
     """How the rows of two audits are related, and the correlations of their figures where rows are paired."""
-    origins = [None if one.rows is None else one.rows.origin for one in (first, other)]
+    origins = [None if audit.rows is None else audit.rows.origin for audit in (first, other)]
     one_call = same_rows or first.record is other.record or (origins[0] is not None and origins[0] is origins[1])
     if paired or (paired is None and one_call):
-        found = correlations(first, other, figures)
-        if found is not None:
-            return "rows", found
+        by_figure = correlations(first, other, figures)
+        if by_figure is not None:
+            return "rows", by_figure
         if paired:
             raise DataError(
                 "paired=True needs the rows of both audits, the same ones in the same order",
                 remedy="audit both in memory, such as audit(y_true, {'a': scores, 'b': others}, ...)",
             )
-    hashes = [{file.sha256 for file in one.record.provenance.files} for one in (first, other)]
+    hashes = [{file.sha256 for file in audit.record.provenance.files} for audit in (first, other)]
     one_file = paired is None and hashes[0] == hashes[1] != set()
     return "unknown" if same_rows or one_file else "independent", {}
 

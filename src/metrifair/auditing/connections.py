@@ -1,4 +1,4 @@
-"""Tables by the address of their database: duckdb:FILE, and whatever Ibis connects to. Passwords are never shown."""
+"""Tables by the address of their database: duckdb:FILE, or one that Ibis supports. Passwords are never shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Connected:
-    """A table, what it is called in messages, and what they must not show."""
+    """A table, its name in messages, and the secrets that messages must not show."""
 
     name: str
     table: Any = field(repr=False)
@@ -40,9 +40,9 @@ def is_address(given: str) -> bool:
 
 
 def answer_of(name: str, ask: Callable[[], T], secrets: Sequence[str] = ()) -> T:
-    """What an engine answers. Whatever it raises, each having errors of its own, is a DataError of one sentence.
+    """Run a query; raise any error of the engine as a DataError of one sentence.
 
-    The sentence quotes none of the secrets, and the error carries none: the engine's own may tell how it is connected.
+    The sentence quotes none of the secrets, and the error has none: the engine's own may contain connection details.
     """
     try:
         return ask()
@@ -109,15 +109,15 @@ def _by_ibis(address: str, kind: str, table: str | None, query: str | None) -> C
     # A name with a point may be that of a table of another schema, which is not listed.
     schema, point, inner = (table or "").rpartition(".")
     if point and table not in names:
-        found = answer_of(database, lambda: connection.table(inner, database=schema), secrets)
+        relation = answer_of(database, lambda: connection.table(inner, database=schema), secrets)
     else:
-        wanted = _known(database, table, names)
-        found = answer_of(database, lambda: connection.table(wanted), secrets)
-    return Connected(f"the table {table!r} of {database}", found, secrets)
+        wanted_table = _known(database, table, names)
+        relation = answer_of(database, lambda: connection.table(wanted_table), secrets)
+    return Connected(f"the table {table!r} of {database}", relation, secrets)
 
 
 def _rows_of_query(name: str, connection: Any, query: str, secrets: Sequence[str] = ()) -> Any:
-    """The rows that a query selects; a DataError where the text is no query."""
+    """The rows that a query selects; a DataError if the text is no query."""
     if not re.match(r"\s*(select|with|from|values)\b", query, re.IGNORECASE):
         raise DataError("must be a query that selects rows", argument="query", received=query)
     return answer_of(name, lambda: connection.sql(query), secrets)
@@ -138,5 +138,5 @@ def _secrets(address: str) -> tuple[str, ...]:
     rest = address.partition("://")[2]
     password = rest.rpartition("@")[0].partition(":")[2]
     values = [password, *(value for _, value in parse_qsl(rest.partition("?")[2]))]
-    found = {form for value in values for form in (value, unquote(value), quote(unquote(value), safe=""))}
-    return tuple(sorted({address, *found} - {""}, key=len, reverse=True)) if rest else ()
+    forms = {form for value in values for form in (value, unquote(value), quote(unquote(value), safe=""))}
+    return tuple(sorted({address, *forms} - {""}, key=len, reverse=True)) if rest else ()

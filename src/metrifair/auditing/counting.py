@@ -1,4 +1,4 @@
-"""The rows of a file, read in passes and counted into bins in bounded memory: scores, cells, what each cell holds.
+"""The rows of a file, read in passes and counted into bins in bounded memory: scores, cells, counts by cell.
 
 A first pass surveys the scores, which gives a grid: the score axis cut into bins, on a scale on which sums are safe. A
 pass gives blocks of rows.
@@ -31,7 +31,7 @@ _SIGN = np.int64(-(2**63))
 
 
 def ordered_keys(scores: Floats) -> Keys:
-    """Integers in the order of the scores: neighboring floats have neighboring keys, whatever their scale.
+    """Integers in the order of the scores: neighboring floats have neighboring keys, at any scale.
 
     >>> keys = ordered_keys(np.array([-1e-300, 0.0, 5e-324, 1.0, 1e300]))
     >>> keys[1:] > keys[:-1]
@@ -55,8 +55,8 @@ def scores_of_keys(keys: Keys) -> Floats:
 class Grid:
     """Bins of about equal weight: the score axis in equal pieces, each a part of a bin.
 
-    The pieces are equal on the scale of the scores or on that of their keys (about logarithmic), whichever tells more
-    of the sample apart. Both maps never decrease, so bins are intervals.
+    The pieces are equal on the scale of the scores or on that of their keys (about logarithmic), whichever
+    separates more of the sample. Both maps never decrease, so bins are intervals.
     """
 
     scale: Scale
@@ -66,7 +66,7 @@ class Grid:
     most: int  # bins that it may have
 
     def pieces(self, scores: Floats, positions: Floats) -> Integers:
-        """The piece that holds each score."""
+        """The piece that contains each score."""
         if self.shift is None:
             return (positions * (PIECES - 1)).astype(np.int64)
         return ((ordered_keys(scores) - self.lowest) >> self.shift).view(np.int64)
@@ -89,7 +89,7 @@ def grid_of(sample: Floats, low: float, high: float, most: int) -> Grid:
 
 @dataclass
 class Survey:
-    """What the first pass learned: the range of the scores, and a sample of them spread over the whole file."""
+    """The result of the first pass: the range of the scores, and a sample of them spread over the whole file."""
 
     low: float = inf
     high: float = -inf
@@ -120,7 +120,7 @@ class Survey:
 
 
 class Block(NamedTuple):
-    """Some rows of a file: finite scores, the cell of each, and weights where the file has them."""
+    """Some rows of a file: finite scores, the cell of each, and weights if the file has them."""
 
     scores: Floats
     cell: Integers
@@ -143,7 +143,7 @@ def slices(block: Block) -> Iterator[Block]:
 
 @dataclass(frozen=True, eq=False)
 class FilePasses:
-    """Rows counted in the bins of a grid, one pass each time that they are looked at."""
+    """Rows counted in the bins of a grid, one pass over the rows for each count."""
 
     read: Pass
     grid: Grid
@@ -169,7 +169,7 @@ class FilePasses:
         """The rows of some bins in about ``most`` finer ones.
 
         Heavier bins are cut into more parts, equal on the scale of the keys: cutting bit patterns comes to single
-        scores after few passes, whatever their scale.
+        scores after few passes, at any scale.
         """
         tops, parent = _cuts(parents, most)
         counter = Counter(len(tops), parents.counts.shape[1], weighted=parents.weighted)
@@ -178,12 +178,12 @@ class FilePasses:
         return counter.bins(self.grid.scale, parents, parent)
 
     def steps(self, parents: Bins) -> Steps:
-        """The rows of some bins, held in memory."""
-        kept = [block for block, _ in self._rows_under(parents.high, parents.low)]
-        scores, cell = np.concatenate([part.scores for part in kept]), np.concatenate([part.cell for part in kept])
-        weights = [part.weight for part in kept if part.weight is not None]
+        """The rows of some bins, in memory."""
+        blocks = [block for block, _ in self._rows_under(parents.high, parents.low)]
+        scores, cell = np.concatenate([part.scores for part in blocks]), np.concatenate([part.cell for part in blocks])
+        weights = [part.weight for part in blocks if part.weight is not None]
         weight = np.concatenate(weights) if weights else None
-        kept.clear()
+        blocks.clear()
         return steps_of(scores, cell, weight, parents, self.grid.scale)
 
     def _rows_under(self, tops: Floats, bottoms: Floats) -> Iterator[tuple[Block, Integers]]:
@@ -208,14 +208,14 @@ class FilePasses:
 
 
 def _cuts(parents: Bins, most: int) -> tuple[Floats, Integers]:
-    """The largest score that each part of each bin may hold, ascending, and the bin that it is a part of."""
+    """The largest possible score of each part of each bin, ascending, and the bin of each part."""
     first, last = ordered_keys(parents.low), ordered_keys(parents.high)
     width = (last - first).astype(np.float64)
     share = parents.rows / parents.rows.sum()
     parts = np.minimum(np.maximum(2, share * most), width + 1).astype(np.uint64)
     parent = np.repeat(np.arange(len(parents)), parts.astype(np.int64))
     place = (np.arange(len(parent)) - np.repeat(np.cumsum(parts) - parts, parts.astype(np.int64))).astype(np.uint64)
-    # Rounded down, so that the steps never pass the end; the last part takes what is left.
+    # Rounded down, so that the steps never pass the end; the last part takes the rest.
     one = np.uint64(1)
     step = np.maximum((last - first) // parts, one)
     tops = scores_of_keys(first[parent] + step[parent] * (place + one) - one)
@@ -224,7 +224,7 @@ def _cuts(parents: Bins, most: int) -> tuple[Floats, Integers]:
     return tops, parent
 
 
-_TABLE = 2**16  # combinations of levels that a table holds; more are looked up among those there are
+_TABLE = 2**16  # largest lookup table of combinations of levels; beyond, existing ones are searched
 _MOST_COMBINATIONS = 2**63 - 1
 
 
@@ -251,7 +251,7 @@ class FileRows(ColumnCells):
         self.levels = levels_for(self.roles, max_groups=self.max_groups)
 
     def cut_number(self, level: ColumnLevels) -> None:
-        """A sample of the number says where to cut it."""
+        """Cut a number at quantiles of a sample of it."""
         self.seen, seen = Survey(), Survey()
         for batch in self.source.batches((level.name,)):
             values = numbers("group", level.name, batch[level.name])

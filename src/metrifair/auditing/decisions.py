@@ -41,7 +41,7 @@ class Selection(NamedTuple):
     by: SelectedBy
     amount: NDArray[Any]  # rows, or weight, of each unit
     rules: Mapping[str, RatioRule]  # what rates are divided by, by attribute
-    between: tuple[float, float] | None = None  # the median lies there, of counts that tell no more
+    between: tuple[float, float] | None = None  # bounds of the median, if counts do not determine it
 
 
 def threshold_for(
@@ -49,7 +49,7 @@ def threshold_for(
 ) -> tuple[float | Literal["median"], SelectedBy] | None:
     """The threshold at which decisions are made, and where it comes from; None where there are no decisions.
 
-    ``decisions`` says that the scores are 0 and 1, decisions themselves.
+    ``decisions`` is True if the scores are 0 and 1, decisions themselves.
 
     >>> threshold_for(Request(), decisions=False, probabilities=True)
     (0.5, 'threshold')
@@ -142,7 +142,7 @@ def selection_of(sample: AuditSample, request: Request) -> Selection | None:
 
 
 def _beyond_median(sample: AuditSample, *, low: bool) -> tuple[float, Floats, tuple[float, float] | None]:
-    """The median, how much of each unit lies above it (``low``: below), and where it lies if bins tell no more."""
+    """The median, how much of each unit lies above it (``low``: below), and its bounds if bins do not determine it."""
     if sample.binned is not None:
         threshold, amount, between = median_cut(sample.binned.bins, sample.binned.refiner, low=low)
         return threshold, np.clip(amount, 0, sample.amount), between
@@ -155,9 +155,9 @@ def _beyond_median(sample: AuditSample, *, low: bool) -> tuple[float, Floats, tu
 def median_cut(
     base: Bins, refiner: Refiner | None, *, low: bool = False
 ) -> tuple[float, NDArray[Any], tuple[float, float] | None]:
-    """The median, how much of each cell lies above it (``low``: below), and where it lies if counts tell no more.
+    """The median, how much of each cell lies above it (``low``: below), and its bounds if counts do not determine it.
 
-    Then the end of its bin that is nearer stands for it.
+    Then the nearer end of its bin replaces it.
     """
     bins, total = base, base.before[-1] + base.counts[-1]
     for looks in range(_MOST_LOOKS + 1):
@@ -179,57 +179,57 @@ def median_cut(
 
 
 def problem_for(sample: AuditSample, standard: str | None) -> Problem:
-    """The rows by the attributes whose rates a standard asks for."""
+    """The rows by the attributes whose rates a standard requires."""
     return sample.crossed if sample.crossed is not None and STANDARDS[standard or ""].crossed else sample.problem
 
 
 def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
     """What rates are divided by, of each attribute; a DataError where the reference is none of its groups."""
     attributes = problem_for(sample, request.standard).scheme.attributes
-    given, rules = request.reference, {}
-    if isinstance(given, Mapping) and (strange := set(given) - {one.name for one in attributes}):
-        names = [one.name for one in attributes]
+    reference, rules = request.reference, {}
+    if isinstance(reference, Mapping) and (strange := set(reference) - {attribute.name for attribute in attributes}):
+        names = [attribute.name for attribute in attributes]
         raise DataError(
             f"names {min(strange)!r}, which is none of {names}",
             argument="reference",
             remedy="name a group of each attribute",
         )
     for attribute in attributes:
-        wanted = given.get(attribute.name, HIGHEST) if isinstance(given, Mapping) else given
+        category = reference.get(attribute.name, HIGHEST) if isinstance(reference, Mapping) else reference
         names = [str(group) for group in attribute.groups]
         groups = f"one of the groups of {attribute.name}: {shortlist(list(map(repr, names)), _LISTED)}"
-        if wanted == HIGHEST and STANDARDS[request.standard or ""].named:
+        if category == HIGHEST and STANDARDS[request.standard or ""].named:
             raise DataError(
                 "compares with a reference group",
                 argument="standard",
                 received=request.standard,
                 remedy=Remedy("reference", detail=f", {groups}"),
             )
-        same = [name for name, group in zip(names, attribute.groups, strict=True) if wanted in (group, name)]
-        if wanted != HIGHEST and not same:
+        same = [name for name, group in zip(names, attribute.groups, strict=True) if category in (group, name)]
+        if category != HIGHEST and not same:
             raise DataError(
                 f"must be 'highest' or {groups}",
                 argument="reference",
-                received=wanted,
+                received=category,
                 remedy="of several attributes, name one for each",
             )
-        name = HIGHEST if wanted == HIGHEST else same[0]
+        name = HIGHEST if category == HIGHEST else same[0]
         rules[attribute.name] = RatioRule(name, request.min_group_share, request.min_group_size, request.confidence)
     return rules
 
 
 def decisions_of(sample: AuditSample, selection: Selection, request: Request) -> list[Decisions]:
-    """Decisions by attribute within each stratum; a standard asks for those about everyone."""
+    """Decisions by attribute within each stratum; a standard requires those of all rows."""
     problem = problem_for(sample, request.standard)
     sets = sets_of(STATISTICAL_PARITY, problem)
     if request.standard and problem.strata is not None:
         sets = [everyone_in(problem), *sets]
-    found = [
+    tables = [
         _decisions(sample, selection, request, one, place)
         for one in sets
         for place in range(len(problem.scheme.attributes))
     ]
-    return [one for one in found if one is not None]
+    return [table for table in tables if table is not None]
 
 
 def _decisions(
@@ -291,11 +291,11 @@ def _group_counts(
     own = slice(None) if len(units) == len(problem) else units  # everyone need not be copied
     cell = codes if positive is None else codes * 2 + positive[own]
     rows, weight = (None if part is None else part[own] for part in (sample.rows, sample.weight))
-    total, chosen = (
+    total, selected = (
         np.bincount(cell, amount, shape[0] * shape[1]).reshape(shape)
         for amount in (rows if weight is None else weight, selection.amount[own])
     )
-    counts = np.stack([total - chosen, chosen], -1).astype(np.float64)[present]
+    counts = np.stack([total - selected, selected], -1).astype(np.float64)[present]
     within_bins = sample.binned is not None
     squares = None if weight is None or within_bins else np.bincount(codes, weight**2, shape[0])[present]
     return counts, np.rint(np.bincount(codes, rows, shape[0])[present]), squares
@@ -315,10 +315,12 @@ def _unknown(sample: AuditSample, selection: Selection, units: Integers, everyon
     """Those whose group is not known: counted, and in no ratio."""
     if not len(units):
         return None
-    size, chosen = sample.size(units), float(selection.amount[units].sum())
+    size, selected = sample.size(units), float(selection.amount[units].sum())
     total = size if sample.weight is None else float(sample.weight[units].sum())
-    whole = None if sample.weight is not None else int(chosen)
-    return GroupRates("unknown", size, chosen / total, selected=whole, share=size / everyone, left_out="unknown_group")
+    whole = None if sample.weight is not None else int(selected)
+    return GroupRates(
+        "unknown", size, selected / total, selected=whole, share=size / everyone, left_out="unknown_group"
+    )
 
 
 def _scored(
@@ -328,17 +330,17 @@ def _scored(
 
     Of rows that were counted, scores are those at the upper ends of bins.
     """
-    names, counted = [rate.group for rate in rates], sample.predicted[None]
+    names, scores = [rate.group for rate in rates], sample.predicted[None]
     if rule.reference not in names:
         return list(rates)
-    at, everyone = names.index(rule.reference), counted.at(inside).astype(np.float64)
-    center = float(counted.values @ everyone / everyone.sum())
-    spread = float(np.sqrt((counted.values - center) ** 2 @ everyone / everyone.sum()))
+    at, everyone = names.index(rule.reference), scores.at(inside).astype(np.float64)
+    center = float(scores.values @ everyone / everyone.sum())
+    spread = float(np.sqrt((scores.values - center) ** 2 @ everyone / everyone.sum()))
     cuts = [middle_of(np.cumsum(everyone), decile / 10) for decile in _DECILES]
     means, shares = [], []  # of each group; beyond each decile
-    for amounts in (counted.at(units).astype(np.float64) for units in groups):
+    for amounts in (scores.at(units).astype(np.float64) for units in groups):
         upto = np.append(0.0, np.cumsum(amounts)) / amounts.sum()
-        means.append(float((counted.values - center) @ amounts / amounts.sum()))
+        means.append(float((scores.values - center) @ amounts / amounts.sum()))
         shares.append([upto[last] if sample.favorable == "low" else 1 - upto[first + 1] for first, last in cuts])
 
     def ratios(beyond: Sequence[float]) -> list[float | None]:
@@ -356,5 +358,5 @@ def _scored(
 
 
 def _range(rates: Sequence[float | None]) -> float | None:
-    known = [rate for rate in rates if rate is not None]
-    return max(known) - min(known) if known else None
+    present = [rate for rate in rates if rate is not None]
+    return max(present) - min(present) if present else None

@@ -1,7 +1,7 @@
 """Score distributions: the one container of an audit, and two of its samples side by side.
 
-Scores are counted at ascending values, unit by unit. A unit is a row that is held in memory, or a cell of a file that
-is too large to hold: all rows with the same groups, strata and label. Which units are compared, and all figures that
+Scores are counted at ascending values, unit by unit. A unit is a row in memory, or a cell of a file that
+is larger than memory: all rows with the same groups, strata and label. Which units are compared, and all figures that
 follow, are the same business for both. A comparison needs of its two samples only the distinct scores with the weight
 of either side; resampling changes the weights and leaves the order alone.
 
@@ -9,7 +9,7 @@ Each of many groups against the rest takes time linear in rows and groups: what 
 c the distribution function of everyone and F that of a group of n of the N rows, that of the rest is
 (N c - n F) / (N - n), so that D = F - rest = (F - c) N / (N - n). Between two scores of the group F is constant and c
 rises: D falls there. So the largest gap lies beside one of the group's own scores; and the integrals of |D| and D^2
-over such a stretch follow from running integrals of 1, c and c^2, which are those of everyone, whatever the group.
+over such a stretch follow from running integrals of 1, c and c^2, which are the same for all groups.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from metrifair.metrics.registry import Convex, Integral, facts
 from metrifair.metrics.witness import Witness
 from metrifair.support.arrays import Floats, Integers
 
-RESOLUTION = 2048  # scores that resampling tells apart
+RESOLUTION = 2048  # distinct scores in resampling
 _FEW_UNITS = 64  # whose entries are found one by one
 
 
@@ -145,7 +145,7 @@ def bins(found: TwoSamples, most: int) -> Integers:
     """A bin for each score: at most ``most`` bins, in ascending order.
 
     Half of the cuts share out the even mixture of both sides, the other half the length: the few scores of a long tail
-    hold hardly any weight, and most of the distance.
+    have hardly any weight, and most of the distance.
 
     >>> bins(TwoSamples(np.arange(4.0), np.array([3.0, 1, 0, 0]), np.array([0.0, 0, 2, 2])), 2)
     array([0, 0, 1, 1])
@@ -218,19 +218,19 @@ def _distances(
         return {metric: np.zeros(below.shape[:-1]) for metric in metrics}
     # One row of points serves all rows of differences.
     merged = Merged(values, below, np.zeros(()))
-    found = {}
+    distances = {}
     for metric in metrics:
         row = facts(metric)
         with no_warnings():
             if row.of_merged is not None:
-                found[metric] = row.of_merged(merged)
+                distances[metric] = row.of_merged(merged)
             elif row.of_shares is not None:
-                found[metric] = row.of_shares(values, signed())
+                distances[metric] = row.of_shares(values, signed())
             else:
                 raise DataError(
                     f"the metric {metric!r} is not known as a function of the difference of two distributions"
                 )
-    return found
+    return distances
 
 
 def shares(weights: NDArray[Any]) -> Floats:
@@ -253,7 +253,7 @@ def unbiased_distance(metric: str, sides: Sequence[tuple[Floats, Floats]], value
 
 
 def utility_of(metric: str, found: TwoSamples) -> Witness | None:
-    """The utility that tells the two sides apart best; None for a metric of which none is known.
+    """The utility that separates the two sides best; None for a metric without a witness.
 
     >>> utility_of("wasserstein", TwoSamples(np.array([0.0, 1, 3]), np.array([1.0, 0, 0]), np.array([0.0, 1, 1]))).gap
     2.0
@@ -283,7 +283,7 @@ def largest_gap(found: TwoSamples) -> LargestGap:
     """
     below = [np.cumsum(side) / side.sum() for side in found[1:]]
     height = np.abs(below[0] - below[1])
-    at = int((height >= height.max() - 1e-12).argmax())  # the lowest of equal ones, whatever the rounding
+    at = int((height >= height.max() - 1e-12).argmax())  # the lowest of equal ones, up to rounding
     return LargestGap(float(found.values[at]), (float(below[0][at]), float(below[1][at])))
 
 
@@ -292,7 +292,7 @@ _LARGE = 16  # a group of more than one in so many distinct scores is measured s
 
 
 class Stretch(NamedTuple):
-    """Scores between two of the group's own, and what the running integrals grow by there."""
+    """Scores between two of the group's own, and the increments of the running integrals there."""
 
     share: Floats  # of the group at or below
     length: Floats
@@ -301,7 +301,7 @@ class Stretch(NamedTuple):
 
 
 class OneOfMany(NamedTuple):
-    """One group and the rest: their scores, at most ``SCORES`` of them told apart, and what is known exactly."""
+    """One group and the rest: their scores, at most ``SCORES`` distinct ones, and the exact values."""
 
     found: TwoSamples
     own: tuple[Floats, Floats]  # the group's scores, all told apart, and how many rows it has at each
@@ -364,7 +364,7 @@ class Everyone:
         def stretch(start: Integers, end: Integers) -> Stretch:
             return Stretch(share, *(running[end] - running[start] for running in self._running))
 
-        middle = np.clip(np.searchsorted(self._share, share), start, end)  # D is positive before, negative from here on
+        middle = np.clip(np.searchsorted(self._share, share), start, end)  # D is positive before, negative after
         up, down, scale = stretch(start, middle), stretch(middle, end), (size + rest) / rest
         values = {}
         for metric in metrics:
@@ -388,11 +388,15 @@ _Integral: TypeAlias = Callable[[Stretch, Stretch, float], float]
 
 
 def _of_absolute(up: Stretch, down: Stretch, scale: float) -> float:
-    return float(scale * sum((sign * (one.share * one.length - one.mean)).sum() for sign, one in ((1, up), (-1, down))))
+    return float(
+        scale * sum((sign * (part.share * part.length - part.mean)).sum() for sign, part in ((1, up), (-1, down)))
+    )
 
 
 def _of_square(up: Stretch, down: Stretch, scale: float) -> float:
-    parts = (one.share**2 * one.length - 2 * one.share * one.mean + one.square for one in (up, down))
+    parts = (
+        stretch.share**2 * stretch.length - 2 * stretch.share * stretch.mean + stretch.square for stretch in (up, down)
+    )
     return float(scale**2 * sum(part.sum() for part in parts))
 
 

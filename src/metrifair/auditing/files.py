@@ -53,7 +53,7 @@ _MARKS = {
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Say in one sentence what polars found wrong with a file."""
+    """One sentence on the error that polars raised for a file."""
     errors = polars().exceptions
     try:
         yield
@@ -95,14 +95,14 @@ def _what_there_is(wanted: str, columns: Sequence[str], *, is_text: bool) -> Rem
 
 @dataclass(frozen=True)
 class FileTable:
-    """Files of one format that hold the same columns."""
+    """Files of one format with the same columns."""
 
     name: str
     frames: tuple[pl.LazyFrame, ...]
     columns: tuple[str, ...]
     texts: frozenset[str]  # read as text: columns of other kinds than numbers and booleans, or of several
     is_text: bool
-    twice: frozenset[str] = frozenset()  # names that several columns have: nobody knows which one is meant
+    twice: frozenset[str] = frozenset()  # ambiguous names: several columns have them
     options: ReadOptions = AS_USUAL
     paths: tuple[str, ...] = ()  # on the disk
     is_copy: bool = False  # of standard input or a pipe
@@ -116,7 +116,7 @@ class FileTable:
                 raise self.ambiguous(column)
 
     def ambiguous(self, column: str) -> DataError:
-        """What is wrong with a name that several columns have."""
+        """The error for a name that several columns have."""
         return DataError(f"{self.name} has several columns {column!r}; rename all of them but one")
 
     def batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -251,7 +251,7 @@ def matching(given: str) -> list[str]:
 
 
 def _source(name: str, files: Mapping[str, str], options: ReadOptions, stack: ExitStack) -> FileTable:
-    """What the files hold, which are given with their names; copies of them end with the stack."""
+    """The content of the files, which are given with their names; copies of them end with the stack."""
     kinds = {options.format or format_of(file) for file in files}
     if len(kinds) > 1:
         raise DataError(f"{name} matches files of several formats: {', '.join(sorted(kinds))}; name one of them")
@@ -324,7 +324,7 @@ def _named_twice(file: str, kind: str, options: ReadOptions) -> list[str]:
 
 
 def _check_readable(file: str, name: str, *, is_text: bool) -> None:
-    """Raise a DataError unless the file can be opened and is not empty, and text where that is asked for."""
+    """Raise a DataError unless the file can be opened and is not empty, and text where that is requested."""
     try:
         with Path(file).open("rb") as stream:
             start = stream.read(4096)

@@ -1,6 +1,6 @@
-"""What users say of a file: its format and encoding, and how numbers and dates are written in it.
+"""Reading options of a file: its format and encoding, and how numbers and dates are written in it.
 
-Cells are rewritten once, where they are read: numbers with a point, dates as 2026-01-31. Nothing after that knows how
+Cells are rewritten once, where they are read: numbers with a point, dates as 2026-01-31. Later code ignores how
 they were written.
 """
 
@@ -56,12 +56,12 @@ LIKE_MISSING = (
     "not specified",
     "unspecified",
     "undefined",
-)  # names of groups that may stand for it
+)  # possible names of groups with this meaning
 COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"  # a number with a decimal comma
 _POINT = r"^\s*[+-]?\d+\.\d+\s*$"
 DAY_OR_MONTH = r"^\s*\d{1,2}[./-]\d{1,2}[./-]\d{4}([T ]|\s*$)"  # a date that begins with one of the two
 _DAY_FIRST = r"^\s*(0?[1-9]|[12]\d|3[01])[./-](0?[1-9]|1[0-2])[./-](\d{4})(?:[T ]+(\d{2}:\d{2}.*?))?\s*$"
-_WRITTEN = {"True": "1", "False": "0"}  # booleans, as they stand for decisions
+_WRITTEN = {"True": "1", "False": "0"}  # booleans as decisions
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods")
 
 
@@ -71,7 +71,7 @@ def polars() -> Any:
 
 
 def absent_words(missing: str | Sequence[str]) -> tuple[list[str], list[float]]:
-    """What stands for a missing value: in text, in lower case and however a number is written; and among numbers.
+    """Codes for a missing value: in text, in lower case and in every number format; and among numbers.
 
     >>> absent_words(["N/A", "-9"])
     (['n/a', '-9', '-9.0'], [-9.0])
@@ -79,7 +79,7 @@ def absent_words(missing: str | Sequence[str]) -> tuple[list[str], list[float]]:
     given = [missing] if isinstance(missing, str) else list(missing)
     if not all(isinstance(word, str) for word in given):
         raise DataError(
-            "must be text that stands for a missing value, such as 'N/A' or '-9'", argument="missing", received=missing
+            "must be a code for a missing value, such as 'N/A' or '-9'", argument="missing", received=missing
         )
     words, values = dict.fromkeys(word.strip().lower() for word in given), list[float]()
     for word in list(words):
@@ -91,7 +91,7 @@ def absent_words(missing: str | Sequence[str]) -> tuple[list[str], list[float]]:
 
 
 def replaced_words(replace: Mapping[str, object] | None) -> dict[str, str]:
-    """What is read in place of which text, as cells hold both.
+    """Replacements of text, as both are written in cells.
 
     >>> replaced_words({" yes ": True, "no": 0})
     {'yes': '1', 'no': '0'}
@@ -102,21 +102,21 @@ def replaced_words(replace: Mapping[str, object] | None) -> dict[str, str]:
         pairs and all(isinstance(one, str) and one.strip() for one in [*texts, *(old for old, _ in pairs)])
     ):
         raise DataError(
-            "must map text to what is read in its place",
+            "must map text to its replacement",
             argument="replace",
             received=replace,
-            remedy=Remedy("missing", detail=" for what stands for a missing value"),
+            remedy=Remedy("missing", detail=" for missing values"),
         )
-    found: dict[str, str] = {}
+    replacements: dict[str, str] = {}
     for (old, new), text in zip(pairs, texts, strict=True):
         if text.lower() in ("none", "nan", "nat", "<na>") and not isinstance(new, str):
             raise DataError(
                 f"must not read {old!r} as {new!r}", argument="replace", remedy=Remedy("missing", old, " instead")
             )
-        if old.strip() in found:
+        if old.strip() in replacements:
             raise DataError(f"names {old.strip()!r} twice", argument="replace", remedy="name it once")
-        found[old.strip()] = text
-    return found
+        replacements[old.strip()] = text
+    return replacements
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class ReadOptions:
                 "".encode(self.encoding)
             except (LookupError, TypeError):
                 raise DataError(
-                    "must be one that Python knows, such as 'cp1252', 'latin-1' or 'utf-16'",
+                    "must be one that Python supports, such as 'cp1252', 'latin-1' or 'utf-16'",
                     argument="encoding",
                     received=self.encoding,
                 ) from None
@@ -182,7 +182,7 @@ class ReadOptions:
     @property
     def changed(self) -> dict[str, Any]:
         """The options that are not at their defaults."""
-        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) != field.default}
 
 
 def is_utf8(options: ReadOptions) -> bool:
@@ -191,10 +191,10 @@ def is_utf8(options: ReadOptions) -> bool:
 
 
 def check_kind(options: ReadOptions, name: str, kind: str) -> None:
-    """Raise a DataError for what a file of this kind does not have."""
+    """Raise a DataError for options that a file of this kind does not have."""
     options_by_kind = (
         ("header", not options.header, ("csv", "tsv", "excel"), "always names its columns"),
-        ("encoding", not is_utf8(options), TEXT, "has no encoding of its own"),
+        ("encoding", not is_utf8(options), TEXT, "has no encoding"),
         ("sheet", options.sheet is not None, ("excel",), "has no sheets"),
     )
     for argument, passed, kinds, why in options_by_kind:
@@ -203,7 +203,7 @@ def check_kind(options: ReadOptions, name: str, kind: str) -> None:
 
 
 def separator_for(options: ReadOptions, kind: str) -> str:
-    """What stands between columns; a tab may be written as a shell writes it."""
+    """The separator of columns; a tab may be written as in a shell."""
     usual = "\t" if kind == "tsv" else ";" if options.decimal == "," else ","
     separator = {None: usual, "\\t": "\t"}.get(options.separator, options.separator)
     if separator is None or len(separator.encode()) != 1 or separator in '"\r\n':
@@ -212,7 +212,7 @@ def separator_for(options: ReadOptions, kind: str) -> str:
 
 
 def rewritten(options: ReadOptions, frame: pl.DataFrame) -> pl.DataFrame:
-    """The table with numbers, dates, gaps and what is replaced in the one way that is read everywhere."""
+    """The table with numbers, dates, missing values and replacements in one canonical format."""
     pl, (words, values) = polars(), absent_words(options.missing)
     if words:
         texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum)
@@ -238,7 +238,7 @@ def rewritten(options: ReadOptions, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _check_untouched(options: ReadOptions, column: pl.Series) -> None:
-    """Raise a DataError where a column that is not text holds what is to be replaced: csv would replace it."""
+    """Raise a DataError if a column that is not text contains a value to replace: csv would replace it."""
     words, values = absent_words(list(replaced_words(options.replace)))
     is_number, pl = column.dtype.is_numeric(), polars()
     strange = column.filter(column.cast(pl.Float64).is_in(values) if is_number else column.cast(pl.String).is_in(words))
@@ -252,32 +252,34 @@ def _check_untouched(options: ReadOptions, column: pl.Series) -> None:
 
 def _rewritten_column(options: ReadOptions, column: pl.Series) -> pl.Series:
     pl = polars()
-    one = pl.col(column.name)
+    cells = pl.col(column.name)
     if options.replace:
         new = replaced_words(options.replace)
         column = column.str.strip_chars().replace_strict(new, default=column, return_dtype=pl.String)
-    found = column.to_frame()
+    table = column.to_frame()
     if options.decimal == ",":
         commas, points = column.str.contains(COMMA), column.str.contains(_POINT)
         if commas.any() and points.any():
             raise DataError(
-                f"the column {column.name!r} holds {column.filter(commas)[0]!r} and {column.filter(points)[0]!r}: "
+                f"the column {column.name!r} contains {column.filter(commas)[0]!r} and {column.filter(points)[0]!r}: "
                 "numbers with a comma and with a point; write all of them in one way"
             )
-        found = found.with_columns(pl.when(one.str.contains(COMMA)).then(one.str.replace(",", ".")).otherwise(one))
+        table = table.with_columns(
+            pl.when(cells.str.contains(COMMA)).then(cells.str.replace(",", ".")).otherwise(cells)
+        )
     if options.day_first:
-        day, month, year, time = (one.str.extract(_DAY_FIRST, place) for place in (1, 2, 3, 4))
+        day, month, year, time = (cells.str.extract(_DAY_FIRST, place) for place in (1, 2, 3, 4))
         date = pl.concat_str([year, month.str.zfill(2), day.str.zfill(2)], separator="-")
         whole = pl.when(time.is_null()).then(date).otherwise(pl.concat_str([date, time], separator=" "))
-        found = found.with_columns(pl.when(day.is_not_null()).then(whole).otherwise(one).alias(column.name))
-    return found.to_series()
+        table = table.with_columns(pl.when(day.is_not_null()).then(whole).otherwise(cells).alias(column.name))
+    return table.to_series()
 
 
 AS_USUAL = ReadOptions()
 
 
 def format_of(name: str) -> str:
-    """What a file is, by the ending of its name."""
+    """The format of a file, by the ending of its name."""
     suffixes = Path(name).suffixes
     suffix = suffixes[-1].lower() if suffixes else ""
     if suffix in (".gz", ".zst") and len(suffixes) > 1 and SUFFIXES.get(suffixes[-2].lower()) in TEXT:
@@ -312,7 +314,7 @@ def write_utf8(file: str, name: str, encoding: str, copy: Path) -> None:
 
 
 def excel_sheet(file: str, name: str, options: ReadOptions) -> pl.DataFrame:
-    """The sheet of a workbook, all cells as text: a column of numbers may hold some of them as text."""
+    """The sheet of a workbook, all cells as text: a column of numbers may contain some of them as text."""
     library, reader = require("fastexcel", extra="cli", purpose="reading Excel files"), polars()
     try:
         sheets = library.read_excel(file).sheet_names
@@ -330,7 +332,7 @@ def excel_sheet(file: str, name: str, options: ReadOptions) -> pl.DataFrame:
         )
     except library.FastExcelError as error:
         raise DataError(f"{name} cannot be read as an Excel file: {str(error).splitlines()[0][:200]}") from None
-    # Excel knows no days without a time.
+    # Excel has no dates without a time.
     days = [
         column.name
         for column in frame

@@ -159,7 +159,7 @@ def _measures(
 
 
 def _group_value(name: str, metric: Metric, rows: _MetricRows, where: str) -> float | None:
-    """The metric of a whole group; None where it is undefined, such as an AUC without positive rows."""
+    """The metric of a whole group; None if it is undefined, such as an AUC without positive rows."""
     try:
         value = rows.value(metric)
     except Exception as error:
@@ -178,7 +178,7 @@ def _value_or_nan(metric: Metric, rows: _MetricRows) -> float:
 
 
 def _percentiles(values: Sequence[float], confidence: float) -> Interval | None:
-    """The percentile interval; None where too many values are undefined, or all are equal and show no spread.
+    """The percentile interval; None if too many values are undefined, or all are equal and show no spread.
 
     >>> _percentiles([1.0, 2.0, 3.0], 0.5), _percentiles([1.0, float("nan")], 0.5), _percentiles([1.0, 1.0], 0.5)
     (Interval(low=1.5, high=2.5), None, None)
@@ -202,7 +202,7 @@ def _table(attribute: str, within: str, groups: Sequence[GroupMeasures], **facts
 
 
 def audited_by_group(record: AuditRecord) -> list[MeasuresByGroup]:
-    """What every audit computes by group: rates of decisions, and base rate, AUC, accuracy and calibration."""
+    """The default metrics by group: rates of decisions, and base rate, AUC, accuracy and calibration."""
     rates = [
         _audited_table(table, table.rates, _RATES, 0 if table.unknown is None else table.unknown.size)
         for table in record.decisions

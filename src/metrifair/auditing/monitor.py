@@ -1,4 +1,4 @@
-"""A series of audits: the distances at each look, and a test for change that holds however many looks follow.
+"""A series of audits: the distances at each look, and a test for change that is valid for any number of looks.
 
 Look number k (the first one is number 0) is tested at alpha / (k (k + 1)), shared among the distances known by then:
 these levels add up to at most alpha over all looks (Bonferroni). Each distance is compared with its own baseline, the
@@ -124,16 +124,16 @@ def _baseline_record(baseline: _Pooled, names: list[str], tested: list[int]) -> 
 def _look(baseline: _Pooled, number: int, now: ComparedFigure, known: int, confidence: float) -> Look:
     """A distance at the look of a number, one of so many ``known``; tested after its baseline."""
     before, alpha = baseline.figure, 1 - confidence
-    level, interval, found = None, now.interval, None
+    level, interval, difference = None, now.interval, None
     if number > baseline.last:
         level = alpha / (number * (number + 1)) / known
-        found = change(before, now, 0.0, confidence, level)
+        difference = change(before, now, 0.0, confidence, level)
     if interval is not None:
         share = alpha / ((number + 1) * (number + 2)) / known  # the first look has an interval, but no test
         wider = float(-normal_quantile(share / 2) / normal_quantile((1 + confidence) / 2))
         low, high = (now.value + wider * (end - now.value) for end in (interval.low, interval.high))
         interval = Interval(max(0.0, low), high)
-    # The worst cut of a number may be another one at each look.
+    # The worst cut of a number may differ between looks.
     is_cut = {*before.group_values} != {*now.group_values} or {*now.group_values} == {None}
     named = now if is_cut else before
     return Look(
@@ -143,9 +143,9 @@ def _look(baseline: _Pooled, number: int, now: ComparedFigure, known: int, confi
         now.value,
         interval,
         now.value - before.value,
-        None if found is None else found.p_value,
+        None if difference is None else difference.p_value,
         level,
-        "not_tested" if found is None else found.verdict,
+        "not_tested" if difference is None else difference.verdict,
         group_values=named.group_values,
         conditions=before.conditions,
     )

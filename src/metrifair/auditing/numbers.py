@@ -1,4 +1,4 @@
-"""How much scores depend on an attribute, in an audit: the worst cut of it in two, and what is drawn along it.
+"""How much scores depend on an attribute, in an audit: the worst cut of it in two, and curves along it.
 
 Of a number people up to a cut are set against those above it; of names (``contrast="independence"``) each group against
 the rest. Everything that is found is read off one table: how many rows lie in each band of the attribute and at each
@@ -32,12 +32,12 @@ from metrifair.support.arrays import Floats, Integers
 from metrifair.support.special import student_quantile
 
 METRICS = ("kolmogorov", "wasserstein", "energy")  # those that are read off the table
-SCORES = 1024  # told apart in the table
-_MORE_SCORES = 128  # told apart where the attribute is permuted
+SCORES = 1024  # distinct scores in the table
+_MORE_SCORES = 128  # distinct scores if the attribute is permuted
 _SHUFFLED = 2**16  # rows up to which the attribute itself is permuted
 _FEW_CUTS, _FEW_SCORES = 20, 64  # of the smaller table that more rows, and the bootstrap, are drawn in
 _FEWEST_SCORES = 24  # where one row after the other is left out
-_BLOCK = 2**20  # numbers in the tables that are held at once
+_BLOCK = 2**20  # numbers in the tables that are in memory at once
 
 
 class Gaps(NamedTuple):
@@ -48,9 +48,9 @@ class Gaps(NamedTuple):
     energy: Floats  # the dependence
 
     def worst(self, metric: str) -> Floats:
-        """What a finding says: the largest over all cuts, or the dependence."""
-        found: Floats = getattr(self, metric)
-        return found if metric == "energy" else found.max(-1)
+        """The value of a finding: the largest over all cuts, or the dependence."""
+        gaps: Floats = getattr(self, metric)
+        return gaps if metric == "energy" else gaps.max(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +61,10 @@ class BandTable:
     scores: Floats  # (scores,)
     levels: Floats  # (bands,): the mean of the attribute in each
     named: bool = False  # bands are groups, in no order
-    compared: Integers | None = None  # the groups whose gaps are looked for; None: all
+    compared: Integers | None = None  # the groups whose gaps are searched; None: all
 
     def scales(self, rows: Floats) -> Floats:
-        """What makes energy distances of distance covariances, where rows (..., bands) lie in the bands."""
+        """The factor from distance covariances to energy distances, for rows (..., bands) in the bands."""
         share = rows / rows.sum(-1, keepdims=True)
         far = 1 - np.eye(len(self.levels)) if self.named else np.abs(self.levels[:, None] - self.levels)
         sums = share @ far
@@ -157,7 +157,7 @@ class Resampled(NamedTuple):
 
 
 def p_values(table: BandTable, rows: int, permutations: int, generator: np.random.Generator) -> dict[str, float]:
-    """How often a permuted attribute shows as much with the same scores: the worst cut is looked for every time."""
+    """The p-value of permuted attributes with the same scores; the worst cut is searched every time."""
     used = table.coarser(*(len(table.counts), _MORE_SCORES) if rows <= _SHUFFLED else (_FEW_CUTS, _FEW_SCORES))
     seen = {metric: float(used.gaps().worst(metric)) for metric in METRICS}
     beyond, done = dict.fromkeys(METRICS, 1), 1  # the attribute as it is among them
@@ -176,19 +176,19 @@ def _permuted(counts: Floats, draws: int, generator: np.random.Generator, *, shu
     band, score = (np.repeat(place, whole.reshape(-1)) for place in np.indices(counts.shape).reshape(2, -1))
     at_once = max(1, _BLOCK // counts.size)
     for start in range(0, draws, at_once):
-        found = []
+        tables = []
         for _ in range(min(at_once, draws - start)):
             if shuffled:
                 cell = generator.permutation(band) * scores + score
-                found.append(np.bincount(cell, minlength=counts.size).reshape(bands, scores))
+                tables.append(np.bincount(cell, minlength=counts.size).reshape(bands, scores))
                 continue
             left, table = whole.sum(0), np.zeros_like(whole)
             for place, size in enumerate(whole.sum(1)[:-1]):
                 table[place] = generator.multivariate_hypergeometric(left, size, method="marginals")
                 left = left - table[place]
             table[-1] = left
-            found.append(table)
-        yield np.stack(found).astype(np.float64)
+            tables.append(table)
+        yield np.stack(tables).astype(np.float64)
 
 
 _TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
@@ -199,7 +199,7 @@ _EXACT = 2**20  # rows up to which the dependence is that of every single one
 
 
 class WorstCut(NamedTuple):
-    """An attribute within a part of an audit: the cut that tells most, and everything that is found there."""
+    """An attribute within a part of an audit: the cut with the largest gap, and the figures there."""
 
     findings: list[Finding]
     distribution: Distribution | None
@@ -244,9 +244,9 @@ class Bands(NamedTuple):
         present, band = np.unique(codes, return_inverse=True)
         size = np.bincount(band, rows)
         at = _enough(size, size.sum(), min_group_size) if len(present) > 1 else present[:0]
-        sides = [(str(attribute.groups[one]), REST) for one in present[at]]
+        sides = [(str(attribute.groups[code]), REST) for code in present[at]]
         groups = canonical_values(attribute.values)
-        first = [groups[one] for one in present[at]]
+        first = [groups[code] for code in present[at]]
         return cls(part, units, band.astype(np.float64), band, sides, at, attribute.name, True, first, amounts)
 
     @property
@@ -262,18 +262,18 @@ class Bands(NamedTuple):
 
     def with_tails(self) -> Bands:
         """Other bands of the number, narrower at both ends: of a heavy tail a few people decide how far it spreads."""
-        found, place = np.unique(self.values, return_inverse=True)
+        distinct, place = np.unique(self.values, return_inverse=True)
         upto = np.cumsum(np.bincount(place, self.amounts))
         at = np.unique(np.searchsorted(upto, _SHARES * upto[-1] * (1 - 1e-12)))
-        cuts = found[at[at < len(found) - 1]]
+        cuts = distinct[at[at < len(distinct) - 1]]
         if self.named or not len(cuts):
             return self
         return self._between(np.searchsorted(cuts, self.values))
 
     def every(self) -> tuple[Bands, Floats]:
         """A band for each value, and the values."""
-        found, place = np.unique(self.values, return_inverse=True)
-        return self._between(place), found
+        distinct, place = np.unique(self.values, return_inverse=True)
+        return self._between(place), distinct
 
     def _between(self, band: Integers) -> Bands:
         cuts = int(band.max()) + self.named
@@ -291,8 +291,8 @@ class Bands(NamedTuple):
 
 def _enough(own: NDArray[Any], everyone: float, min_group_size: int) -> Integers:
     """Which sides, of so many rows, have enough rows and leave enough on the other one; all where none does."""
-    found = np.flatnonzero(np.minimum(own, everyone - own) >= min_group_size)
-    return found if len(found) else np.arange(len(own))
+    cuts = np.flatnonzero(np.minimum(own, everyone - own) >= min_group_size)
+    return cuts if len(cuts) else np.arange(len(own))
 
 
 class _Cut(NamedTuple):
@@ -311,37 +311,37 @@ class _Cut(NamedTuple):
 
 def _scanned(bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]:
     """The worst cut, of equal ones the lowest, from every single score; and a table of fewer scores."""
-    counted = bands.part.scores
-    total = counted.at(bands.units).astype(np.float64)
+    scores_of_part = bands.part.scores
+    total = scores_of_part.at(bands.units).astype(np.float64)
     used = total > 0
-    scores, total = counted.values[used], total[used]
+    scores, total = scores_of_part.values[used], total[used]
     everyone = TwoSamples(scores, total, total)
     bin_of = bins(everyone, SCORES)
     counts = np.zeros((bands.size, bin_of[-1] + 1))
-    below, found = np.zeros(len(scores)), None
+    below, best = np.zeros(len(scores)), None
     every: list[float] = []
     for number in range(bands.size):
-        own = counted.at(bands.units[bands.band == number])[used].astype(np.float64)
+        own = scores_of_part.at(bands.units[bands.band == number])[used].astype(np.float64)
         counts[number] = np.bincount(bin_of, own, counts.shape[1])
         below = own if bands.named else below + own
         if number in bands.at:
             sides = TwoSamples(scores, below, total - below)
             here = _Cut(len(every), largest_gap(sides), sides)
             every.append(here.size)
-            found = here if found is None or here.size > found.size + 1e-12 else found
-    if found is None:
+            best = here if best is None or here.size > best.size + 1e-12 else best
+    if best is None:
         raise DataError("an attribute with one value cannot be cut")
     table = BandTable(counts, bin_means(everyone, bin_of), levels, bands.named)
-    return found._replace(every=every), replace(table, compared=bands.at) if bands.named else table
+    return best._replace(every=every), replace(table, compared=bands.at) if bands.named else table
 
 
 def _at(bands: Bands, number: int) -> _Cut:
     """One of the cuts."""
-    counted = bands.part.scores
-    total, below = (counted.at(own) for own in (bands.units, bands.units[bands.below(number)]))
+    scores = bands.part.scores
+    total, below = (scores.at(own) for own in (bands.units, bands.units[bands.below(number)]))
     used = total > 0
     counts = below[used].astype(np.float64)
-    sides = TwoSamples(counted.values[used], counts, total[used].astype(np.float64) - counts)
+    sides = TwoSamples(scores.values[used], counts, total[used].astype(np.float64) - counts)
     return _Cut(number, largest_gap(sides), sides)
 
 
@@ -411,7 +411,7 @@ def _halves(sample: AuditSample, bands: Bands, cut: _Cut, plan: Plan) -> Distrib
 
 
 def _proven(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> dict[str, Any]:
-    """Bounds of the largest true gap at any cut: an upper one, one that holds for all comparisons, and both ends.
+    """Bounds of the largest true gap at any cut: an upper one, one valid for all comparisons, and both ends.
 
     The gaps lie within these while the distribution functions on either side of all cuts are all near the true ones.
     """
@@ -447,7 +447,7 @@ def _dependence_intervals(
         return None, None
     fine = bands.with_tails()
     table = _scanned(fine, fine.levels()[1])[1]
-    effective = float(sample.size(bands.units))  # rows of equal weight that say as much
+    effective = float(sample.size(bands.units))  # effective number of rows of equal weight
     if sample.weight is not None and sample.rows is None:
         weight = sample.weight[bands.units]
         effective = float(weight.sum() ** 2 / (weight**2).sum())
@@ -456,15 +456,15 @@ def _dependence_intervals(
     return [
         resampled.interval(
             observed["energy"],
-            confidence=own,
-            by_chance=chances.get("energy", 0.0) > max(1 - own, 1 / (1 + plan.permutations)),
+            confidence=confidence,
+            by_chance=chances.get("energy", 0.0) > max(1 - confidence, 1 / (1 + plan.permutations)),
         )
-        for own in (plan.confidence, plan.joint_confidence)
+        for confidence in (plan.confidence, plan.joint_confidence)
     ]
 
 
 def _observed(sample: AuditSample, bands: Bands, cut: _Cut, table: BandTable) -> tuple[dict[str, float], float | None]:
-    """The figures by metric, and the distance correlation where rows are held and have no weights."""
+    """The figures by metric, and the distance correlation if rows are in memory and have no weights."""
     units, values, amounts = bands.units, bands.values, bands.amounts
     observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {"kolmogorov": cut.size}
     correlation = None
@@ -472,10 +472,10 @@ def _observed(sample: AuditSample, bands: Bands, cut: _Cut, table: BandTable) ->
         observed["energy"] = float(_scanned(*bands.every())[1].gaps().energy)
     elif len(units) <= _EXACT:
         scores = bands.part.scores
-        own = scores.values[scores.place[units]]
+        row_scores = scores.values[scores.place[units]]
         attribute = values.astype(str) if bands.named else values
-        observed["energy"] = energy_dependence(own, attribute, weights=amounts)
-        correlation = distance_correlation(own, attribute) if amounts is None else None
+        observed["energy"] = energy_dependence(row_scores, attribute, weights=amounts)
+        correlation = distance_correlation(row_scores, attribute) if amounts is None else None
     return observed, correlation
 
 

@@ -31,7 +31,7 @@ from metrifair.support.arrays import Floats, Integers
 class _Influences(NamedTuple):
     """The influences of the rows of each side on a figure, in one order for all audits, and the rows' weights.
 
-    ``rows`` says which rows these are: where groups have probabilities, one may be on several sides.
+    ``rows`` are the row numbers: if groups have probabilities, a row may be on several sides.
     """
 
     values: Sequence[Floats]
@@ -54,24 +54,24 @@ def correlations(
     rows = [one.rows for one in (before, after) if one.rows is not None and one.rows.ordered]
     if len(rows) < 2 or not _same_rows(*rows):
         return None
-    orders = [_order(one.sample) for one in rows]
-    compared = [_comparisons(one) for one in rows]
+    orders = [_order(row.sample) for row in rows]
+    compared = [_comparisons(row) for row in rows]
     influences = [
-        _group_influences(one, order) | _ratio_influences(one, audit.record, order)
-        for one, audit, order in zip(rows, (before, after), orders, strict=True)
+        _group_influences(row, order) | _ratio_influences(row, audit.record, order)
+        for row, audit, order in zip(rows, (before, after), orders, strict=True)
     ]
-    found: dict[Names, float] = {}
+    by_name: dict[Names, float] = {}
     for mine, theirs in figures:
         first, second = compared[0].get(mine.names[:-1]), compared[1].get(theirs.names[:-1])
         if mine.names in influences[0] and theirs.names in influences[1]:
-            found[mine.names] = _correlation(influences[0][mine.names], influences[1][theirs.names])
+            by_name[mine.names] = _correlation(influences[0][mine.names], influences[1][theirs.names])
         elif first is not None and second is not None:
             if mine.group_values != theirs.group_values and second.right is not None:
                 second = replace(second, left=second.right, right=second.left, sizes=second.sizes[::-1])
             correlation = _distance_correlation(mine.metric, (first, second), orders)
             if correlation is not None:
-                found[mine.names] = correlation
-    return found
+                by_name[mine.names] = correlation
+    return by_name
 
 
 def _order(sample: AuditSample) -> Integers:
@@ -110,8 +110,8 @@ def _columns(audited: AuditedRows) -> dict[str, tuple[Sequence[Value], Any]]:
         masks = [tuple(compress(scheme.strata.names, inside)) for inside in scheme.strata.member]
         strata = masks if scheme.strata.values is None else scheme.strata.conditions
     columns: dict[str, tuple[Sequence[Value], Any]] = {
-        f"group {one.name}": (canonical_values(one.values), problem.groups[:, at])
-        for at, one in enumerate(scheme.attributes)
+        f"group {attribute.name}": (canonical_values(attribute.values), problem.groups[:, at])
+        for at, attribute in enumerate(scheme.attributes)
     }
     columns["label"] = canonical_values(scheme.classes), problem.labels
     columns["stratum"] = canonical_values(strata), problem.strata
@@ -123,8 +123,8 @@ def _comparisons(audited: AuditedRows) -> dict[tuple[Any, ...], Compared]:
     """The comparisons of an audit, by their names."""
     sample, request = audited.sample, audited.request
     parts = parts_of(sample, request.named_criteria(), request.loss)
-    several = [one for part in parts for one in compared_in(sample, part, request.contrast)]
-    return {(one.attribute.name, one.part.criterion, one.part.within, one.groups): one for one in several}
+    several = [pair for part in parts for pair in compared_in(sample, part, request.contrast)]
+    return {(pair.attribute.name, pair.part.criterion, pair.part.within, pair.groups): pair for pair in several}
 
 
 def _distance_correlation(metric: str, audits: Sequence[Compared], orders: Sequence[Any]) -> float | None:
@@ -198,9 +198,9 @@ def _ratio_influences(audited: AuditedRows, record: AuditRecord, order: Any) -> 
     """The influences of each group's rows on the smallest ratio of selection rates: only two groups have any."""
     sample, selection = audited.sample, selection_of(audited.sample, audited.request)
     problem = problem_for(sample, audited.request.standard)
-    sets = {one.within: one.units for one in sets_of(STATISTICAL_PARITY, problem)}
+    sets = {audit_set.within: audit_set.units for audit_set in sets_of(STATISTICAL_PARITY, problem)}
     places = {attribute.name: place for place, attribute in enumerate(problem.scheme.attributes)}
-    found: dict[Names, _Influences] = {}
+    influences: dict[Names, _Influences] = {}
     for table in record.decisions:
         ratio, lowest = table.selection_ratio, lowest_rate(table)
         if selection is None or ratio is None or lowest is None:
@@ -212,8 +212,10 @@ def _ratio_influences(audited: AuditedRows, record: AuditRecord, order: Any) -> 
             (slopes.get(str(groups[code]), 0.0) * (selection.amount[rows] > 0), weight, _row_of(problem, order)[rows])
             for code, rows, weight in _groups(sample, problem, (inside, places[table.attribute]), order)
         ]
-        found[table.attribute, DECISIONS, table.within, (), "selection_ratio"] = _Influences(*zip(*sides, strict=True))
-    return found
+        influences[table.attribute, DECISIONS, table.within, (), "selection_ratio"] = _Influences(
+            *zip(*sides, strict=True)
+        )
+    return influences
 
 
 def _groups(
@@ -241,9 +243,9 @@ def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
 def _correlation(first: _Influences, second: _Influences) -> float:
     """Of the errors of two figures: that of the influences of single rows, whichever sides these are on."""
     totals = np.zeros((2, 1 + max(int(rows.max()) for rows in first.rows)))
-    for one, other, weight, rows in zip(first.values, second.values, first.weights, first.rows, strict=True):
+    for value, other, weight, rows in zip(first.values, second.values, first.weights, first.rows, strict=True):
         share = weight / weight.sum()
-        for audit, values in enumerate((one, other)):
+        for audit, values in enumerate((value, other)):
             totals[audit] += np.bincount(rows, share * (values - share @ values), totals.shape[1])
     moments = totals @ totals.T
     scale = sqrt(moments[0, 0] * moments[1, 1])

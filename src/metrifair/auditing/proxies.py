@@ -1,4 +1,4 @@
-"""Audits by probabilities of groups: what they assume, and estimates beside their corrections and bounds."""
+"""Audits by probabilities of groups: assumptions, estimates, corrections and bounds."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ class _ProxyRows:
 
     def side(self, group: str) -> Booleans:
         """Which of the groups this is."""
-        return np.array([one == group for one in self.rows.groups])
+        return np.array([name == group for name in self.rows.groups])
 
     def corrected(self, figure: Callable[[Booleans, Floats], Estimate], sides: Sequence[Booleans]) -> Estimate | None:
-        """A figure corrected by known groups or for errors of observed ones; None where too little is known.
+        """A figure corrected by known groups or for errors of observed ones; None if too little is known.
 
         ``figure`` takes some rows and their amounts (rows, groups). By known groups it is that of all rows, plus what
         known groups change where they are known, without the bias that few rows have.
@@ -105,7 +105,7 @@ def proxy_record(
     found = _ProxyRows.of(sample, members, selection)
     rows, bounds = found.rows, _bounds(found)
     estimates = [*_rates(found, decisions, bounds, confidence), *_energies(found, findings, confidence)]
-    corrected = any(one.corrected is not None for one in estimates)
+    corrected = any(estimate.corrected is not None for estimate in estimates)
     by: Correction = "known_groups" if rows.inverse is None else "confusion"
     return ProxyRecord(
         rows.name,
@@ -114,7 +114,7 @@ def proxy_record(
         estimates,
         by if corrected else None,
         int(found.labeled.sum()),
-        max((one.cells for one in bounds.values()), default=0),
+        max((bound.cells for bound in bounds.values()), default=0),
         _reliability(found, confidence),
         sample.problem.strata is not None,
     )
@@ -146,7 +146,7 @@ def _rates(
     found: _ProxyRows, decisions: Sequence[Decisions], bounds: dict[str, RateBounds], confidence: float
 ) -> Iterator[ProxyEstimate]:
     """Selection rates, and their ratios to the reference's."""
-    table = next((one for one in decisions if not one.conditions), None)
+    table = next((decision for decision in decisions if not decision.conditions), None)
     selected = found.selected
     if table is None or selected is None:
         return
@@ -155,14 +155,14 @@ def _rates(
         for rate, side in ((rate, found.side(rate.group)) for rate in table.rates)
     }
     for rate in table.rates:
-        own = bounds.get(rate.group)
+        bound = bounds.get(rate.group)
         yield ProxyEstimate(
             "selection_rate",
             (rate.group,),
             Measure(rate.selection_rate, rate.interval),
             _measure(rates[rate.group], confidence, most=1.0),
-            None if own is None else Interval(own.lowest.value, own.highest.value),
-            None if own is None else own.interval(confidence),
+            None if bound is None else Interval(bound.lowest.value, bound.highest.value),
+            None if bound is None else bound.interval(confidence),
         )
     for rate in table.rates:
         if table.reference is None or rate.ratio is None or rate.group == table.reference:
@@ -181,7 +181,7 @@ def _rates(
 def _ratio_bounds(
     above: RateBounds | None, below: RateBounds | None, confidence: float
 ) -> tuple[Interval | None, Interval | None]:
-    """The extreme ratios: both are reached at once; None where the rate below may be 0."""
+    """The extreme ratios: both are reached at once; None if the rate below may be 0."""
     if above is None or below is None or below.lowest.value <= 0:
         return None, None
     bounds = Interval(above.lowest.value / below.highest.value, above.highest.value / below.lowest.value)
@@ -216,16 +216,16 @@ def _energy(score: Floats, left: Booleans, right: Booleans, rows: Booleans, amou
 
 
 def _measure(estimate: Estimate | None, confidence: float, most: float = inf) -> Measure | None:
-    """The figure with its interval; what is added or subtracted for a correction makes neither negative."""
+    """The figure with its interval; a correction makes neither negative."""
     if estimate is None:
         return None
     interval = estimate.interval(confidence)
-    value, low, high = (min(max(one, 0.0), most) for one in (estimate.value, interval.low, interval.high))
+    value, low, high = (min(max(number, 0.0), most) for number in (estimate.value, interval.low, interval.high))
     return Measure(value, Interval(low, high))
 
 
 def _reliability(found: _ProxyRows, confidence: float) -> dict[str, list[ReliabilityBin]]:
-    """Whether people of known group belong to it as often as its probability says."""
+    """Whether the probabilities agree with the shares of known groups."""
     inside, groups = found.labeled, found.rows.groups
     if not inside.any() or found.rows.inverse is not None:
         return {}

@@ -21,15 +21,17 @@ def worst_finding(
     findings: Iterable[Finding], metric: str | None = None, criterion: str | None = None
 ) -> Finding | None:
     """The finding with the largest value; by default by the main metric, of all criteria."""
-    chosen = [finding for finding in findings if criterion in (None, finding.criterion)]
-    metric = main_metric(chosen) if metric is None else metric
-    return max((one for one in chosen if one.metric == metric), key=lambda one: one.value, default=None)
+    candidates = [finding for finding in findings if criterion in (None, finding.criterion)]
+    metric = main_metric(candidates) if metric is None else metric
+    return max(
+        (finding for finding in candidates if finding.metric == metric), key=lambda finding: finding.value, default=None
+    )
 
 
 def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Significant findings by the lower end of the joint interval, then others by rows, those of small groups last.
 
-    The first of each metric, then the second of each, and so on: metrics have scales of their own.
+    The first of each metric, then the second of each, and so on: metrics have different scales.
 
     >>> from metrifair.figures.intervals import Interval
     >>> some = [Finding("sex", "statistical_parity", "everyone", ("a", "b"), (rows, 90), metric, value,
@@ -46,7 +48,7 @@ def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         return 1 if finding.enough else 2, -min(finding.sizes)
 
     seen: Counter[tuple[str, int]] = Counter()
-    order = {metric: place for place, metric in enumerate(dict.fromkeys(one.metric for one in findings))}
+    order = {metric: place for place, metric in enumerate(dict.fromkeys(finding.metric for finding in findings))}
     places = []
     for finding in sorted(findings, key=lambda one: (*rank(one), -one.value)):
         kind = finding.metric, rank(finding)[0]
@@ -58,7 +60,10 @@ def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 def headline_finding(findings: Sequence[Finding]) -> Finding | None:
     """The significant finding by the main metric whose joint interval is furthest above 0; None without one."""
     metric = main_metric(findings)
-    return next(iter(most_certain_first([one for one in findings if one.certain and one.metric == metric])), None)
+    return next(
+        iter(most_certain_first([finding for finding in findings if finding.certain and finding.metric == metric])),
+        None,
+    )
 
 
 def shown_findings(findings: Sequence[Finding]) -> list[Finding]:
@@ -68,7 +73,7 @@ def shown_findings(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def lowest_rate(table: Decisions) -> GroupRates | None:
-    """The group whose impact ratio is the smallest of a table; None where the table has no ratio.
+    """The group whose impact ratio is the smallest of a table; None if the table has no ratio.
 
     Of several, one with enough rows that is not the reference.
     """
@@ -84,9 +89,9 @@ def compares_few(table: Decisions) -> bool:
 
 
 def tables_asked(record: AuditRecord) -> list[Decisions]:
-    """The tables of rates that a standard asks for, those of everyone; without a standard, all tables."""
-    asked = [table for table in record.decisions if table.standard and table.within == "everyone"]
-    return asked or list(record.decisions)
+    """The tables of rates that a standard requires, of all rows; without a standard, all tables."""
+    tables = [table for table in record.decisions if table.standard and table.within == "everyone"]
+    return tables or list(record.decisions)
 
 
 class WorstRatio(NamedTuple):
@@ -103,11 +108,11 @@ class WorstRatio(NamedTuple):
 
 
 def worst_ratio(decisions: Iterable[Decisions]) -> WorstRatio | None:
-    """The smallest impact ratio of all tables among groups of enough rows; None where there is none."""
+    """The smallest impact ratio of all tables among groups of enough rows; None if there is none."""
     ratios = [
         WorstRatio(table, rate, reference)
         for table in decisions
-        for reference in [one for one in table.rates if one.group == table.reference and not one.few]
+        for reference in [rate for rate in table.rates if rate.group == table.reference and not rate.few]
         for rate in table.rates
         if rate.ratio is not None and rate is not reference and not rate.few
     ]

@@ -52,7 +52,7 @@ _DRAWS = 100_000  # scores to resample in all comparisons together
 _COARSEST = 64
 _COARSER = 8  # times fewer scores for p-values than for intervals, where they are too many for either
 _FINER = 8  # times as many scores for a witness curve as for resampling; its 101 points show no more
-_MOST_CURVES = 1_000  # comparisons whose witnesses are drawn: of more, nobody looks at all, and files grow
+_MOST_CURVES = 1_000  # comparisons whose witnesses are drawn; more would only enlarge files
 _GRID = 100
 _ROUNDING = 1e-9
 
@@ -63,9 +63,9 @@ def audit_record(
     generator: np.random.Generator,
     selection: Selection | None,
 ) -> AuditRecord:
-    """The whole audit; ``selection`` says who is selected, None: nothing is decided."""
+    """The whole audit; ``selection`` are the selected rows; None: no decisions."""
     parts = list(parts_of(sample, request.named_criteria(), request.loss))
-    compared = [one for part in parts for one in compared_in(sample, part, request.contrast)]
+    compared = [comparison for part in parts for comparison in compared_in(sample, part, request.contrast)]
     measured, complete = measured_pairs(sample, compared, request.named_metrics())
     scheme = sample.problem.scheme
     dependent = [
@@ -76,16 +76,18 @@ def audit_record(
     ]
     # Where rows are counted, the spread of weights within a bin is not.
     plan = _plan_of(request, compared, dependent, sampled=sample.binned is None or not sample.weighted)
-    found = [
+    results = [
         finding
-        for one, known in zip(compared, measured, strict=True)
-        for finding in pair_findings(one, known, sample, plan, generator)
+        for comparison, measured_pair in zip(compared, measured, strict=True)
+        for finding in pair_findings(comparison, measured_pair, sample, plan, generator)
     ]
     worst = [worst_cut(sample, bands, plan, generator) for bands in dependent]
-    findings = tested([*found, *(one for cut in worst for one in cut.findings)], plan.confidence, plan.permutations)
+    findings = tested(
+        [*results, *(comparison for cut in worst for comparison in cut.findings)], plan.confidence, plan.permutations
+    )
     decisions = [] if selection is None else decisions_of(sample, selection, request)
     selected = None if selection is None else selection.amount
-    along = [along_number(sample, *one, selected) for one in zip(dependent, worst, strict=True)]
+    along = [along_number(sample, *comparison, selected) for comparison in zip(dependent, worst, strict=True)]
     return AuditRecord(
         **_rows_of(sample),
         score_range=plan.score_range or sample.ends,
@@ -96,7 +98,7 @@ def audit_record(
             *_distributions(sample, parts, plan.score_range),
             *(cut.distribution for cut in worst if cut.distribution is not None),
         ],
-        along=[one for one in along if one is not None],
+        along=[comparison for comparison in along if comparison is not None],
         notes=audit_notes(sample, parts, findings, decisions, plan=plan, selection=selection, complete=complete),
         permutations=plan.permutations,
         by_group=by_group_of(sample, selection, request),
@@ -106,13 +108,13 @@ def audit_record(
 
 
 def record_of_rates(record: AuditRecord, sample: AuditSample, request: Request) -> AuditRecord:
-    """The record of an audit with the rates that another request asks for."""
+    """The record of an audit with the rates of another request."""
     selection = selection_of(sample, request)
     decisions = [] if selection is None else decisions_of(sample, selection, request)
     settings = _settings(sample, request, selection)
     along = record.along
     if settings.selected_by != record.settings.selected_by:  # bands show who the audit's own threshold selects
-        along = [replace(one, selection_rates=()) for one in along]
+        along = [replace(table, selection_rates=()) for table in along]
     others = [note for note in record.notes if note.kind not in DECISION_NOTES]
     return replace(
         record,
@@ -142,7 +144,7 @@ def _settings(sample: AuditSample, request: Request, selection: Selection | None
         if attribute.name in rules and (reference := rules[attribute.name].reference) != HIGHEST:
             references[attribute.name] = canonical_values(attribute.values)[names.index(reference)]
     shared = {setting.name for setting in fields(AuditSettings)} & {option.name for option in fields(Request)}
-    asked = {name: getattr(request, name) for name in shared}
+    settings = {name: getattr(request, name) for name in shared}
     values = {
         "selected_by": None if selection is None else selection.by,
         "reference": references,
@@ -151,13 +153,13 @@ def _settings(sample: AuditSample, request: Request, selection: Selection | None
         "criteria": [criterion.name for criterion in request.named_criteria()],
         "metrics": request.named_metrics(),
     }
-    return AuditSettings(**asked | values)
+    return AuditSettings(**settings | values)
 
 
 def _rows_of(sample: AuditSample) -> dict[str, Any]:
     """How many rows are audited, and how many were read and left out, and why."""
     known = (sample.problem.groups >= 0).any(1)
-    used, unknown = (sample.size(np.flatnonzero(one)) for one in (known, ~known))
+    used, unknown = (sample.size(np.flatnonzero(mask)) for mask in (known, ~known))
     why = +(Counter(sample.left_out) + Counter({"missing_group": unknown}))
     read = used + unknown + sum(sample.left_out.values())
     provenance = Provenance(rows_read=read, left_out=dict(why))  # plain, for JSON
@@ -165,21 +167,21 @@ def _rows_of(sample: AuditSample) -> dict[str, Any]:
 
 
 def _plan_of(request: Request, compared: Sequence[Compared], bands: Sequence[Bands], *, sampled: bool) -> Plan:
-    """What is asked of each comparison, given how many there are; ``bands`` are those of attributes that are cut."""
+    """The settings of each comparison, given their number; ``bands`` are those of attributes that are cut."""
     # The distribution functions that are compared; that of the rest is another one for each group.
     functions = {
-        (id(one.part), one.place, side)
-        for one in compared
-        for side in ((one.left, None), (one.right, one.left if one.right is None else None))
+        (id(comparison.part), comparison.place, side)
+        for comparison in compared
+        for side in ((comparison.left, None), (comparison.right, comparison.left if comparison.right is None else None))
     }
-    enough = sum(min(one.sizes) >= request.min_group_size for one in compared)
+    enough = sum(min(comparison.sizes) >= request.min_group_size for comparison in compared)
     resampled = {} if sampled else {"resamples": 0, "permutations": 0}
     return Plan(
         **vars(request) | resampled,
         # So that many comparisons take minutes, not hours.
         resolution=int(np.clip(_DRAWS // max(1, len(compared)), _COARSEST, RESOLUTION)),
         witnesses=len(compared) <= _MOST_CURVES,
-        cdfs=len(functions) + 2 * sum(len(one.sides) for one in bands),
+        cdfs=len(functions) + 2 * sum(len(comparison.sides) for comparison in bands),
         comparisons=max(1, enough + len(bands)),
     )
 
@@ -192,21 +194,27 @@ def tested(findings: Sequence[Finding], confidence: float, permutations: int) ->
     many permutations can be that small. For cuts, p-values of other metrics count only if the dependence (energy) is
     significant: in this order, the metrics of an attribute keep the level together.
     """
-    numbers = Counter(one.metric for one in findings if one.enough and one.p_value is not None)
-    found = []
-    for one in findings:
-        level = (1 - confidence) / max(1, numbers[one.metric])
-        if one.enough and one.joint_interval is not None:
-            found.append(replace(one, significant=one.joint_interval.low > 0, tested_by="joint_bounds"))
-        elif one.enough and one.p_value is not None and level * (1 + permutations) >= 1 - _ROUNDING:
-            found.append(replace(one, significant=one.p_value <= level, tested_by="bonferroni"))
+    numbers = Counter(finding.metric for finding in findings if finding.enough and finding.p_value is not None)
+    adjusted = []
+    for finding in findings:
+        level = (1 - confidence) / max(1, numbers[finding.metric])
+        if finding.enough and finding.joint_interval is not None:
+            adjusted.append(replace(finding, significant=finding.joint_interval.low > 0, tested_by="joint_bounds"))
+        elif finding.enough and finding.p_value is not None and level * (1 + permutations) >= 1 - _ROUNDING:
+            adjusted.append(replace(finding, significant=finding.p_value <= level, tested_by="bonferroni"))
         else:
-            found.append(one)
-    independent = {_scope(one) for one in found if one.cuts and one.metric == "energy" and one.significant is False}
-    compared = Counter(one.metric for one in findings if one.enough)
+            adjusted.append(finding)
+    independent = {
+        _scope(finding)
+        for finding in adjusted
+        if finding.cuts and finding.metric == "energy" and finding.significant is False
+    }
+    compared = Counter(finding.metric for finding in findings if finding.enough)
     return [
-        replace(one, significant=False) if one.tested_by == "bonferroni" and _scope(one) in independent else one
-        for one in (_with_detectable(one, confidence, compared[one.metric]) for one in found)
+        replace(finding, significant=False)
+        if finding.tested_by == "bonferroni" and _scope(finding) in independent
+        else finding
+        for finding in (_with_detectable(finding, confidence, compared[finding.metric]) for finding in adjusted)
     ]
 
 
@@ -335,18 +343,18 @@ def _resampled(
 def _including(intervals: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Interval]:
     """The intervals of some values, by metric, which include them."""
     return {
-        metric: Interval(min(one.low, values[metric]), max(one.high, values[metric]))
-        for metric, one in intervals.items()
+        metric: Interval(min(interval.low, values[metric]), max(interval.high, values[metric]))
+        for metric, interval in intervals.items()
     }
 
 
 def _joint_intervals(
     intervals: Intervals, measured: MeasuredPair, sizes: tuple[int, int], plan: Plan, *, weighted: bool
 ) -> dict[str, Interval]:
-    """Intervals that hold for all comparisons at once.
+    """Simultaneous intervals of all comparisons.
 
-    Where nothing was resampled, that of the Kolmogorov distance holds whatever the distributions are. Resamples of the
-    training rows say nothing about other rows.
+    Where nothing was resampled, that of the Kolmogorov distance is valid for any distributions. Resamples of the
+    training rows give no information about other rows.
     """
     joint = dict(intervals.jointly) if plan.vc_dimension is None else {}
     if "kolmogorov" not in measured.values or "kolmogorov" in joint or weighted:
@@ -372,8 +380,8 @@ def _certified(
 def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float | None, float | None, float | None]:
     """How far both distribution functions together may be off: alone, jointly with all others, by the paper.
 
-    Rows that trained the model prove only what holds for all models of its class at once. A linear one stays in its
-    class whatever the threshold: so the radius around decisions is one around distribution functions.
+    Rows that trained the model prove only statements about all models of its class at once. A linear one stays in its
+    class at any threshold: so the radius around decisions is one around distribution functions.
     """
     dimension = plan.vc_dimension or 1
     by_dimension = [vc_radius(size, confidence=plan.confidence, dimension=dimension) for size in sizes]

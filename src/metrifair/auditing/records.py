@@ -37,7 +37,7 @@ Conditions: TypeAlias = tuple[tuple[str, Value], ...]
 class Finding:
     """How far apart the scores of two groups are: by one metric, within one set of samples.
 
-    What is not known is None: an unbiased value of a metric that has none, a certificate of weighted samples.
+    Unknown values are None: an unbiased value of a metric that has none, a certificate of weighted samples.
     """
 
     attribute: str
@@ -47,7 +47,7 @@ class Finding:
     sizes: tuple[int, int]  # samples of either group in the set
     metric: str
     value: float  # of the two empirical distributions
-    bracket: Interval | None = None  # proven bounds of that value, where a file was too large to hold
+    bracket: Interval | None = None  # proven bounds of that value, if a file is larger than memory
     unbiased: float | None = None
     interval: Interval | None = None  # by bootstrap
     certified: float | None = None  # upper bound by the DKW inequality, for this finding alone
@@ -95,7 +95,7 @@ class Decisions:
     rates: Sequence[GroupRates]
     # Differences and the smallest ratio are those of groups with enough rows; of all groups where there are not two.
     selection_difference: float  # largest less smallest selection rate
-    selection_ratio: float | None  # the smallest ratio to the reference (of four fifths); None where there is none
+    selection_ratio: float | None  # the smallest ratio to the reference (of four fifths); None if there is none
     selection_ratio_interval: Interval | None = None
     true_positive_difference: float | None = None
     false_positive_difference: float | None = None
@@ -132,7 +132,7 @@ class AlongNumber:
 
     attribute: str
     within: str
-    bands: Sequence[str]  # what they are called, ascending
+    bands: Sequence[str]  # their names, ascending
     at: Sequence[float]  # the mean of the number in each
     sizes: Sequence[int]  # rows
     quantiles: Mapping[str, Sequence[float]]  # of the scores, by share
@@ -161,7 +161,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """How well the scores of one group tell outcomes; None where they are no probabilities, or one label is missing."""
+    """How well the scores of one group predict outcomes; None if they are no probabilities, or one label is missing."""
 
     group: str
     size: int
@@ -221,12 +221,12 @@ class ProxyRecord:
     reliability: Mapping[str, Sequence[ReliabilityBin]] = field(
         default_factory=dict
     )  # by group, where groups are known
-    strata: bool = False  # whether groups are compared within strata, of which the probabilities must know
+    strata: bool = False  # whether groups are compared within strata, which the probabilities must condition on
 
 
 @dataclass(frozen=True)
 class GroupMeasures:
-    """Measures of one group by the names of their metrics; None where a metric is undefined for the group."""
+    """Measures of one group by the names of their metrics; None if a metric is undefined for the group."""
 
     group: str
     size: int  # rows
@@ -248,7 +248,7 @@ class MeasuresByGroup:
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """The settings of an audit that change its figures: two audits compare only where these agree."""
+    """The settings of an audit that change its figures: two audits compare only if these agree."""
 
     threshold: float | str | None = None  # as passed: a number, "auto", "median" or None
     selected_by: SelectedBy | None = None  # None: no decisions
@@ -314,7 +314,7 @@ class Difference:
 
 
 Pairing = Literal["rows", "independent", "unknown"]
-"""The same rows, in memory; different rows; or the same rows, not in memory: intervals hold for any correlation."""
+"""The same rows, in memory; different rows; or the same rows, not in memory: intervals for any correlation."""
 
 
 @dataclass(frozen=True)
@@ -386,10 +386,10 @@ class SeriesRecord:
 
 
 DECISIONS, BY_GROUP = "decisions", "by_group"
-"""What a comparison states in place of a criterion, for ratios of selection rates and for figures of one group."""
+"""The placeholder for a criterion, for ratios of selection rates and for figures of one group."""
 
 Names: TypeAlias = tuple[str, str, str, tuple[str, ...], str]
-"""What one audit calls a figure: attribute, criterion, set, groups and metric."""
+"""The key of a figure in an audit: attribute, criterion, set, groups and metric."""
 
 
 class ComparedFigure(NamedTuple):

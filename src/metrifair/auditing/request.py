@@ -1,4 +1,4 @@
-"""What is asked of an audit: names and numbers as a user typed them, checked."""
+"""The options of an audit: validated names and numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from metrifair.support.checks import (
 )
 
 MAX_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
-MOST_LEVELS = 10_000  # that can be told apart
+MOST_LEVELS = 10_000  # that can be distinguished
 LONGEST_NAME = 10_000  # characters of the name of a group
 MOST_PAIRED = 30
 """Up to so many groups of an attribute are compared in pairs, more of them each with the rest."""
@@ -123,7 +123,7 @@ class AuditArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Request(AuditOptions):
-    """What a user asks of an audit: ``checked`` before any data are read, ``completed`` by the data."""
+    """The request of a user: ``checked`` before any data are read, ``completed`` by the data."""
 
     criteria: Criteria = None
     metrics: Sequence[str] | str | None = None
@@ -143,14 +143,14 @@ class Request(AuditOptions):
         if options is not None and not isinstance(options, AuditOptions):
             raise DataError("must be AuditOptions(...)", argument="options", received=options)
         names = [option.name for option in fields(AuditOptions)]
-        given = {} if options is None else {name: getattr(options, name) for name in names}
+        given_options = {} if options is None else {name: getattr(options, name) for name in names}
         for name in {option.name for option in fields(cls)} & set(arguments):
             if name not in names or arguments[name] is not None:
-                given[name] = arguments[name]
-        return cls(**given).checked()
+                given_options[name] = arguments[name]
+        return cls(**given_options).checked()
 
     def checked(self) -> Request:
-        """The same, or a DataError about what can be wrong whatever the data are."""
+        """The same, or a DataError about values that are invalid for any data."""
         check_confidence(self.confidence)
         check_known("contrast", self.contrast, CONTRASTS)
         check_switches(intersectional=self.intersectional)
@@ -196,27 +196,27 @@ class Request(AuditOptions):
         ends = (0.0, 1.0) if self.score_range is None and probabilities else self.score_range
         ends = None if ends is None else range_ends("score_range", ends)
         if ends is not None and (low < ends[0] or high > ends[1]):
-            given = self.score_range or ends
-            raise DataError(f"score_range must hold all scores, got {given!r} for scores from {low} to {high}")
+            bounds = self.score_range or ends
+            raise DataError(f"score_range must contain all scores, got {bounds!r} for scores from {low} to {high}")
         criteria = default_criteria(problem) if self.criteria is None else self.named_criteria()
         return replace(self, criteria=criteria, score_range=ends)
 
     @property
     def numbers(self) -> Continuous:
-        """Which attributes are numbers; whoever says how many groups there may be means groups."""
+        """Which attributes are numeric; a maximum number of groups implies groups."""
         return False if self.max_groups is not None and isinstance(self.continuous, str) else self.continuous
 
     def named_criteria(self) -> tuple[Criterion, ...]:
-        """The criteria that were asked for, each once."""
-        given = self.criteria
-        if given is not None and not isinstance(given, Criterion | Iterable):
-            raise DataError("must be a name, or a sequence of names", argument="criteria", received=given)
-        several = (given,) if isinstance(given, str | Criterion) else () if given is None else tuple(given)
+        """The criteria that were requested, each once."""
+        criteria = self.criteria
+        if criteria is not None and not isinstance(criteria, Criterion | Iterable):
+            raise DataError("must be a name, or a sequence of names", argument="criteria", received=criteria)
+        several = (criteria,) if isinstance(criteria, str | Criterion) else () if criteria is None else tuple(criteria)
         _check_named("criteria", several, "criterion", " for all that the data allow")
         return tuple(dict.fromkeys(map(criterion_named, several)))
 
     def named_metrics(self) -> tuple[str, ...]:
-        """The metrics that were asked for, each once."""
+        """The metrics that were requested, each once."""
         names = USUAL if self.metrics is None else names_of("metrics", self.metrics)
         _check_named("metrics", names, "metric", " for the default ones")
         for name in names:
@@ -232,16 +232,16 @@ def _check_named(argument: str, names: Sequence[object], kind: str, default: str
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(Request):
-    """What is asked of every comparison of an audit: a request, and what follows from the number of comparisons."""
+    """The settings of every comparison: a request, and values that depend on the number of comparisons."""
 
-    resolution: int = 0  # how many scores resampling tells apart
+    resolution: int = 0  # number of distinct scores in resampling
     witnesses: bool = True  # whether the utilities that show the gaps are drawn
     cdfs: int = 2  # distribution functions of the whole audit
-    comparisons: int = 1  # that have enough rows: joint intervals hold for all of them at once
+    comparisons: int = 1  # that have enough rows: joint intervals are simultaneous over them
 
     @property
     def joint_confidence(self) -> float:
-        """The confidence of each of all comparisons, under which they hold at once."""
+        """The confidence of each comparison that makes all intervals simultaneous."""
         return 1 - (1 - self.confidence) / self.comparisons
 
 
@@ -266,9 +266,9 @@ def range_ends(argument: str, given: tuple[float, float]) -> tuple[float, float]
 
 
 def check_groups(problem: Problem, rows: np.ndarray | None = None, most: int | None = None) -> None:
-    """Raise a DataError unless each attribute has two groups to compare, and not more than were meant.
+    """Raise a DataError unless each attribute has two groups to compare, and not more than allowed.
 
-    ``rows`` says how many rows each row of the problem stands for.
+    ``rows`` is the number of rows behind each row of the problem.
     """
     for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
         known = code >= 0
@@ -279,17 +279,17 @@ def check_attribute(attribute: Attribute, samples: int, most: int | None = None)
     """The same for one attribute with so many samples.
 
     An id, a date or a measurement makes a group of each value: there are then very many of them, or hardly any has two
-    samples. ``most`` groups are compared where the user says so.
+    samples. ``most`` groups are compared if the user sets it.
     """
     name, groups = attribute.name, len(attribute.groups)
     longest = max((len(str(group)) for group in attribute.groups), default=0)
     if longest > LONGEST_NAME:
         raise DataError(
-            f"{name} holds a group name of {longest:,} characters, and names have at most {LONGEST_NAME:,}",
+            f"{name} contains a group name of {longest:,} characters, and names have at most {LONGEST_NAME:,}",
             remedy="name another column, or shorten the names",
         )
     if groups < 2:
-        raise DataError(f"{name} must hold at least two groups, got {groups}; there is nobody to compare with")
+        raise DataError(f"{name} must contain at least two groups, got {groups}; there is no group to compare with")
     if groups > groups_allowed(most):
         raise too_many_groups(name, f"{groups:,} different values", groups)
     if most is None and groups > _FEW_GROUPS and 2 * groups > samples:
@@ -297,7 +297,7 @@ def check_attribute(attribute: Attribute, samples: int, most: int | None = None)
 
 
 def groups_allowed(most: int | None) -> int:
-    """How many groups may be compared; a DataError where ``most`` is not such a number."""
+    """How many groups may be compared; a DataError if ``most`` is not such a number."""
     if most is None:
         return MAX_GROUPS
     if not is_integer(most, least=2) or most > MOST_LEVELS:
@@ -306,7 +306,7 @@ def groups_allowed(most: int | None) -> int:
 
 
 def too_many_groups(attribute: str, found: str, groups: int) -> DataError:
-    """What is wrong with a column that makes so many groups, and what to do about it."""
+    """The error for a column with too many groups, with remedies."""
     insist = [Remedy("max_groups", groups, " if each value is a group")] if groups <= MOST_LEVELS else []
     return DataError(
         f"the groups {attribute!r} hold {found}, as an id or a measurement does: too many to compare",

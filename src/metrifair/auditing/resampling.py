@@ -58,7 +58,7 @@ def thinned(found: TwoSamples, rows: Rows | None, most: int) -> tuple[TwoSamples
 
 
 class _Side(NamedTuple):
-    """What one side's sample says of how far its shares may be off."""
+    """The sampling error of one side's shares."""
 
     share: Floats  # (k,): of the sample
     size: float  # how many samples of equal weight say as much (Kish)
@@ -328,7 +328,7 @@ def permutation_p_values(
     generator: np.random.Generator,
     most: int | None = None,
 ) -> dict[str, float | None]:
-    """How often groups dealt anew to the same scores are at least as far apart: (1 + times) / (1 + permutations).
+    """The p-value of a permutation test of the distance: (1 + times) / (1 + permutations).
 
     Dealing ends early where the answer is clear (Besag and Clifford): as soon as a twentieth of all permutations, h of
     them and at least 20, were at least as far apart, after d deals, the p-value is h / d. Either way it is at most t

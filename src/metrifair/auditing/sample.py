@@ -37,16 +37,16 @@ from metrifair.problem.values import Value, canonical, canonical_values
 from metrifair.support.arrays import Floats, Integers
 
 UNUSABLE = "unusable"
-"""Why rows are left out, where nobody told one reason from another."""
+"""The reason why rows are left out, if the reasons were not distinguished."""
 WITHHELD = "withheld"
-"""Why rows are left out whose cells whoever counted them found too small to show."""
+"""The reason for rows that were withheld because their cells are too small."""
 
 _NOBODY = Attribute("nobody", ("one", "other"))
 
 
 @dataclass(frozen=True, eq=False)
 class AuditSample:
-    """Units (rows in memory, or cells of rows out of core), what is known of each, and counts of their scores."""
+    """Units (rows in memory, or cells of rows out of core), their attributes, and counts of their scores."""
 
     problem: Problem  # one row for each unit
     ends: tuple[float, float]  # the smallest and the largest score
@@ -62,14 +62,14 @@ class AuditSample:
     crossed: Problem | None = None  # by each attribute and by their intersection; None: there is one attribute
     favorable: Favorable = "high"  # whether high scores are, or low ones
     classes: tuple[object, ...] = ()  # whose probabilities the predictions are, where there are three or more
-    order: Integers | None = None  # the place of each row among those handed over; None: as they stand
+    order: Integers | None = None  # the position of each row in the input; None: unchanged
 
     @cached_property
     def prediction(self) -> Floats | None:
         """The predictions of rows in memory, (rows,) or (rows, classes); None out of core."""
         if self.binned is not None:
             return None
-        columns = [one.values[one.place] for one in self.predicted.values()]
+        columns = [scores.values[scores.place] for scores in self.predicted.values()]
         return np.stack(columns, -1) if len(columns) > 1 else columns[0]
 
     @property
@@ -85,7 +85,7 @@ class AuditSample:
 
     @property
     def probabilities(self) -> bool:
-        """True where all predictions lie in [0, 1] and nothing says that they are measurements."""
+        """True where all predictions lie in [0, 1] and they are not measurements."""
         is_target = self.problem.labels is not None and not self.problem.scheme.classes
         return not is_target and self.ends[0] >= 0 and self.ends[1] <= 1
 
@@ -103,17 +103,17 @@ class AuditSample:
         return np.asarray(self.problem.labels if positive is None else positive, dtype=np.float64)
 
     def size(self, units: Integers) -> int:
-        """How many rows some units hold: people to be expected where groups have probabilities."""
+        """The number of rows in some units; the expected number if groups have probabilities."""
         return len(units) if self.rows is None else round(float(self.rows[units].sum()))
 
     def scores(self, criterion: Criterion, problem: Problem, loss: str | None) -> Mapping[object, CountedScores]:
-        """What a criterion compares; ``problem`` holds outcomes as the criterion takes them."""
+        """The comparisons of a criterion; ``problem`` contains outcomes as the criterion needs them."""
         if criterion.score == "prediction":
             return self.predicted
         if self.prediction is None:
             raise DataError(
                 f"{criterion.name} compares other scores than the predictions, which is not done for files too large "
-                "to hold; write those scores to the file, as a column of their own"
+                "for memory; write those scores to the file, as a separate column"
             )
         scores = scores_of(criterion, self.prediction, problem_of_scores(problem, self.favorable), loss=loss)
         return scores_by_class(scores, self.classes, self.weight)
@@ -152,8 +152,8 @@ def parts_of(sample: AuditSample, criteria: Sequence[Criterion], loss: str | Non
         scores = sample.scores(criterion, problem, loss if criterion.score == "loss" else None)
         values = canonical_values(list(scores))
         for within, conditions, units in sets_of(criterion, problem):
-            for (of_class, counted), value in zip(scores.items(), values, strict=True):
-                part = Part(criterion.name, within, conditions, units, counted, criterion.score == "prediction")
+            for (of_class, scores_of_class), value in zip(scores.items(), values, strict=True):
+                part = Part(criterion.name, within, conditions, units, scores_of_class, criterion.score == "prediction")
                 if of_class is not None:
                     name = f"p({of_class})"
                     part = part._replace(
@@ -166,7 +166,7 @@ def parts_of(sample: AuditSample, criteria: Sequence[Criterion], loss: str | Non
 def _as_taken_by(criterion: Criterion, problem: Problem, loss: str | None) -> Problem:
     """The problem with numbers for labels where the criterion cuts them, or its loss compares them, as numbers."""
     if problem.labels is None and (criterion.needs_labels or criterion.score == "loss" or callable(criterion.score)):
-        raise DataError(f"{criterion.name} looks at the true labels", remedy=Remedy("y_true"))
+        raise DataError(f"{criterion.name} needs the true labels", remedy=Remedy("y_true"))
     numeric = criterion.bins is not None or (criterion.score == "loss" and loss not in (None, "log_loss"))
     if not numeric or not problem.scheme.classes:
         return problem
@@ -180,7 +180,7 @@ def _as_taken_by(criterion: Criterion, problem: Problem, loss: str | None) -> Pr
 
 
 class AuditSet(NamedTuple):
-    """A set of a criterion: its name, the conditions that the name stands for, and the units in it."""
+    """A set of a criterion: its name, the conditions behind the name, and the units in it."""
 
     within: str
     conditions: Conditions
@@ -193,21 +193,21 @@ def everyone_in(problem: Problem) -> AuditSet:
 
 
 def sets_of(criterion: Criterion, problem: Problem) -> list[AuditSet]:
-    """Who is in which set: as in training, by cells, of an attribute that tells nobody apart."""
+    """The set of each row: as in training, by cells, of an attribute with one group."""
     everyone = criterion.labels is None and criterion.sets is None and problem.strata is None
     if everyone and not criterion.strata:  # finding the cells of a million samples would take longer than counting them
         return [everyone_in(problem)]
     scheme = replace(problem.scheme, criterion=criterion, attributes=(_NOBODY,), intersectional=False, contrast="pairs")
     alone = replace(problem, scheme=scheme, groups=np.zeros((len(problem), 1), np.int64))
-    found: list[AuditSet] = []
+    sets: list[AuditSet] = []
     # Values that coincide in canonical form keep their text, as those of groups do.
-    alike = Counter(_canonical(one.conditions) for one in alone.comparisons)
-    for one in alone.comparisons:
-        conditions = _canonical(one.conditions)
+    alike = Counter(_canonical(comparison.conditions) for comparison in alone.comparisons)
+    for comparison in alone.comparisons:
+        conditions = _canonical(comparison.conditions)
         if alike[conditions] > 1:
-            conditions = tuple((column, str(value)) for column, value in one.conditions)
-        found.append(AuditSet(one.within, conditions, np.flatnonzero(np.isin(alone.cell, one.left))))
-    return found
+            conditions = tuple((column, str(value)) for column, value in comparison.conditions)
+        sets.append(AuditSet(comparison.within, conditions, np.flatnonzero(np.isin(alone.cell, comparison.left))))
+    return sets
 
 
 def _canonical(conditions: tuple[tuple[str, object], ...]) -> Conditions:
@@ -238,7 +238,7 @@ def _codes(problem: Problem, units: Integers, place: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """Two groups, or one and the rest, within a part. Units are looked up when asked for: there may be many of them."""
+    """Two groups, or one and the rest, within a part. Units are looked up on demand: there may be many of them."""
 
     problem: Problem
     part: Part
@@ -267,16 +267,16 @@ class Compared:
         return units[codes == self.left], units[right]
 
     def two_samples(self, sides: tuple[Integers, Integers]) -> tuple[TwoSamples, Rows | None]:
-        """The scores of both sides; and their rows, where they have weights and are held."""
-        counted = self.part.scores
-        left, right = (counted.at(units) for units in sides)
+        """The scores of both sides; and their rows, if they have weights and are in memory."""
+        scores = self.part.scores
+        left, right = (scores.at(units) for units in sides)
         used = (left > 0) | (right > 0)
-        found = TwoSamples(*(part[used].astype(np.float64) for part in (counted.values, left, right)))
-        if counted.amount is None or counted.starts is not None:
-            return found, None
+        samples = TwoSamples(*(part[used].astype(np.float64) for part in (scores.values, left, right)))
+        if scores.amount is None or scores.starts is not None:
+            return samples, None
         units, place, members = np.concatenate(sides), np.cumsum(used) - 1, self.problem.members
-        on_left, amount = np.arange(len(units)) < len(sides[0]), counted.amount[units]
-        rows = Rows(place[counted.place[units]], amount * on_left, amount * ~on_left)
+        on_left, amount = np.arange(len(units)) < len(sides[0]), scores.amount[units]
+        rows = Rows(place[scores.place[units]], amount * on_left, amount * ~on_left)
         if members is not None:  # a row may be on both sides
             row, count = members.row[units], len(members.rows.values)
             left_weight, right_weight = (np.bincount(row, side, count).astype(np.float64) for side in rows[1:])
@@ -284,14 +284,14 @@ class Compared:
             at = np.zeros(count, np.int64)
             at[row] = rows.place
             rows = Rows(at[compared], left_weight[compared], right_weight[compared])
-        return found, rows
+        return samples, rows
 
 
 def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Compared]:
     """All comparisons of all attributes' groups within a part."""
-    found = []
+    comparisons = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
-        if attribute.cuts or contrast == "independence":  # whose worst cut is looked for
+        if attribute.cuts or contrast == "independence":  # whose worst cut is searched
             continue
         units, codes, present = members_of(sample.problem, part.units, place)
         size = np.rint(np.bincount(codes, None if sample.rows is None else sample.rows[units])).astype(np.int64)
@@ -301,12 +301,12 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
         for left, right in pairs:
             sizes = int(size[left]), int(size.sum() - size[left] if right is None else size[right])
             both = values[left], None if right is None else values[right]
-            found.append(Compared(sample.problem, part, place, left, right, sizes, both))
-    return found
+            comparisons.append(Compared(sample.problem, part, place, left, right, sizes, both))
+    return comparisons
 
 
 class MeasuredPair(NamedTuple):
-    """One comparison: the scores of both sides, as far as they are told apart, and its distances."""
+    """One comparison: the distinguished scores of both sides, and its distances."""
 
     pair: TwoSamples
     permuted: TwoSamples  # groups are permuted over scores in bins that no group had a say in
@@ -326,7 +326,7 @@ def measured_pairs(
     amount = sample.amount
     sides = [
         CellSides(left, right, (float(amount[left].sum()), float(amount[right].sum())))
-        for left, right in (one.sides for one in compared)
+        for left, right in (comparison.sides for comparison in compared)
     ]
     brackets = bracket_distances(sample.binned, sides, metrics)
     return _bracketed_pairs(sample, compared, metrics, brackets), brackets.complete
@@ -366,7 +366,7 @@ def _exact_pairs(sample: AuditSample, compared: Sequence[Compared], metrics: Seq
 
 
 def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:
-    """The same with the bin that holds the largest gap cut in two there, where shares are exact."""
+    """The same with the bin of the largest gap cut in two there, where shares are exact."""
     at = int(np.searchsorted(found.values, gap.score))
     if at == len(found.values) or found.values[at] == gap.score:
         return found

@@ -53,11 +53,11 @@ class AuditSource(Protocol):
     """Rows that can be audited, wherever they are."""
 
     def counts(self, request: Request) -> AuditSample:
-        """The units of the rows and counts of their scores, with whoever can refine the bins of these."""
+        """The units of the rows and counts of their scores, with the counter that can refine their bins."""
 
 
 class AuditedRows(NamedTuple):
-    """The rows, or their counts, and what was asked of them."""
+    """The rows, or their counts, and the request."""
 
     sample: AuditSample
     request: Request
@@ -126,7 +126,7 @@ class MemorySource:
             # Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed
             # over. Where groups have probabilities, there are several times as many entries, too many to sort.
             scores = [prediction] if prediction.ndim == 1 else list(prediction.T)
-            others = [one for one in (problem.labels, problem.strata) if one is not None]
+            others = [codes for codes in (problem.labels, problem.strata) if codes is not None]
             order = np.lexsort([*others, *problem.groups.T, *scores, weight])
             weight, prediction = weight[order], prediction[order]
             problem = replace(problem.take(order), weight=weight)
@@ -173,9 +173,9 @@ class ColumnSource:
         """The rows that can be used, as arrays."""
         roles, table = self.roles, self.table
         if len(self.scores) > 1:
-            missing = [np.isnan(scores_in(roles, table[one])) for one in self.scores]
+            missing = [np.isnan(scores_in(roles, table[score])) for score in self.scores]
             table = table.filter(~np.any(missing, axis=0))
-        # An attribute of more groups than may be told apart is refused here: naming a million of them takes a minute.
+        # An attribute with too many groups is an error here: naming a million of them takes a minute.
         levels = levels_for(roles, most=len(table), max_groups=MOST_LEVELS)
         rows = None
         while rows is None:
@@ -202,7 +202,7 @@ class ColumnSource:
 
 
 class CellTable(NamedTuple):
-    """What a first look at all rows told: the cells there are, what they hold, and where the scores lie."""
+    """The result of the first pass: the cells, their counts, and the range of the scores."""
 
     columns: dict[str, Any]  # groups, strata and labels of each cell, as arguments of an audit
     rows: Integers  # in each cell
@@ -219,15 +219,15 @@ class BinnedSource(ABC):
     @property
     @abstractmethod
     def weighted(self) -> bool:
-        """True where rows have weights."""
+        """True if rows have weights."""
 
     @abstractmethod
     def survey(self, threshold: float) -> CellTable:
-        """Look at all rows once; scores at or above the threshold are selected."""
+        """Read all rows once; scores at or above the threshold are selected."""
 
     @abstractmethod
     def count(self) -> BinnedScores:
-        """Look at all rows once more, and count them in bins."""
+        """Read all rows again, and count them in bins."""
 
     def counts(self, request: Request) -> AuditSample:
         """Each cell (group, stratum and label) is a unit, and its scores are counted in bins."""
@@ -262,11 +262,11 @@ class ColumnCells(BinnedSource):
 
     @property
     def weighted(self) -> bool:
-        """True where rows have weights."""
+        """True if rows have weights."""
         return self.roles.weight is not None
 
     def survey(self, threshold: float) -> CellTable:
-        """Look at all rows once: the cells there are, what they hold, and where the scores lie.
+        """Read all rows once: the cells, their counts, and the range of the scores.
 
         A number with very many values shows itself on the way: it is then cut into levels.
         """
@@ -282,7 +282,7 @@ class ColumnCells(BinnedSource):
 
     @abstractmethod
     def cut_number(self, level: ColumnLevels) -> None:
-        """Look at a number in all rows, and cut it into levels."""
+        """Read a numeric column of all rows, and cut it into levels."""
 
     def cell_table(
         self,
@@ -302,7 +302,9 @@ class ColumnCells(BinnedSource):
                 f"the column {roles.score!r} spans more than floating-point numbers can; scale the scores down"
             )
         columns = decoded(roles, levels, list(np.array(self.cells).T), is_text=is_text)
-        cut = {one.name: len(one.values) for one in levels if one.cuts is not None and one.name not in roles.cuts}
+        cut = {
+            level.name: len(level.values) for level in levels if level.cuts is not None and level.name not in roles.cuts
+        }
         return CellTable(columns, sums[0].astype(np.int64), sums[1], sums[2], ends, left_out, cut)
 
     def check_few(self, cells: int) -> None:
@@ -311,12 +313,12 @@ class ColumnCells(BinnedSource):
             listed = ", ".join(map(repr, self.roles.keys))
             raise DataError(
                 f"the columns {listed} have more than {MOST_CELLS:,} combinations of values, too many to count in a "
-                "file or table too large to hold; audit fewer of these columns at a time, or make their values coarser"
+                "file or table larger than memory; audit fewer of these columns at a time, or make their values coarser"
             )
 
 
 def _interpreted(given: Given, request: Request, cells: CellTable | None = None) -> tuple[Problem, Problem | None]:
-    """The problem of rows, or of cells with what each holds; and the same by attributes and their intersection."""
+    """The problem of rows, or of cells with their counts; and the same by attributes and their intersection."""
     rows = None if cells is None else cells.rows
     problem = problem_by_membership(
         given,
@@ -353,7 +355,11 @@ def _crossed_problem(problem: Problem, sensitive_features: Any, request: Request
     if len(given) < 2:
         return None
     attributes, groups = list(problem.scheme.attributes), [problem.groups]
-    named = {name: given[name] for name in given if not any(one.cuts for one in attributes if one.name == name)}
+    named = {
+        name: given[name]
+        for name in given
+        if not any(attribute.cuts for attribute in attributes if attribute.name == name)
+    }
     apart = group_codes(named, intersectional=not request.intersectional)
     if request.intersectional:
         attributes, groups = [*apart.attributes, *attributes], [problem.of_kept(apart.codes), *groups]

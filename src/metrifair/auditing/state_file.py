@@ -1,5 +1,5 @@
 """Audit states as files: counts and the names of cells, checked when they are read as if a stranger wrote them;
-and as an audit asks for them."""
+and as input of an audit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Shape(Record):
     controls: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
     label: Name | None = None
     weighted: bool = False
-    is_text: bool = False  # some values were read as text: numbers are told from names when they are audited
+    is_text: bool = False  # some values were read as text: the audit distinguishes numbers from names
     of_last: bool = False  # some scores were one of two columns of probabilities: that of the last label
 
     @classmethod
@@ -64,7 +64,7 @@ class Shape(Record):
         return Roles("score", self.groups, self.label, self.controls, "weight" if self.weighted else None)
 
     def together(self, other: Shape) -> Shape:
-        """Of the rows of both; a DataError where they have other columns."""
+        """Of the rows of both; a DataError if they have other columns."""
         if self.roles != other.roles:
             raise DataError(
                 f"counts of different columns do not add up: {other}; and {self}; count the same ones in both"
@@ -80,7 +80,7 @@ class Shape(Record):
 
 @dataclass(eq=False, repr=False)
 class StateParts:
-    """Everything that a state holds."""
+    """The content of a state."""
 
     criteria: tuple[str, ...] | None
     score_range: tuple[float, float]
@@ -100,25 +100,25 @@ class StateParts:
 
 
 def warn_of_the_same(states: Sequence[StateParts]) -> None:
-    """Warn where two states hold the same counts, so many that they are the same rows rather than chance."""
+    """Warn if two states have the same counts, and enough of them to exclude chance."""
     seen: dict[tuple[object, ...], str] = {}
-    for one in states:
-        if one.counts is None or (rows := int(one.counts.rows.sum())) < FEW:
+    for state in states:
+        if state.counts is None or (rows := int(state.counts.rows.sum())) < FEW:
             continue
-        counts = (*one.cells, *(part.tobytes() for part in (one.counts.cell, one.counts.low, one.counts.rows)))
+        counts = (*state.cells, *(part.tobytes() for part in (state.counts.cell, state.counts.low, state.counts.rows)))
         if counts in seen:
-            named = " and ".join(filter(None, (seen[counts], ", ".join(one.names))))
+            named = " and ".join(filter(None, (seen[counts], ", ".join(state.names))))
             warnings.warn(
                 f"two of the states hold the same counts of {rows:,} rows{f' ({named})' if named else ''}: where these "
                 "are the same rows, they count twice",
                 MetrifairWarning,
                 stacklevel=3,
             )
-        seen[counts] = ", ".join(one.names)
+        seen[counts] = ", ".join(state.names)
 
 
 class StateRecord(Record):
-    """The description of a state; what it is called, a day or a site, is for whoever looks at several of them."""
+    """The description of a state; its name, such as a day or a site, distinguishes several states."""
 
     score_range: tuple[float, float]
     threshold: float | None = None  # None: "auto"
@@ -156,10 +156,10 @@ def content_of(parts: StateParts) -> Content:
 
 
 def parts_of(content: Content) -> StateParts:
-    """What a file holds; a ModelFileError where it cannot have been counted."""
+    """The content of a file; a ModelFileError if its counts are impossible."""
     if content.kind != STATE:
         raise ModelFileError(
-            f"it holds a {reprlib.repr(content.kind)}, not the counts of an audit; load it with load()"
+            f"it contains a {reprlib.repr(content.kind)}, not the counts of an audit; load it with load()"
         )
     record = record_of(StateRecord, content.meta, "the counts of an audit")
     low, high = record.score_range
@@ -176,10 +176,10 @@ def parts_of(content: Content) -> StateParts:
         raise ModelFileError("the names of the parts must be in ascending order, each of them once")
     parts = StateParts(known, (low, high), threshold, names, record.left_out, record.withheld, record.shape)
     if record.withheld > record.left_out:
-        raise ModelFileError("more rows are said to be withheld than were left out")
+        raise ModelFileError("the file counts more withheld rows than rows left out")
     if record.shape is None:
         if content.arrays or record.cells:
-            raise ModelFileError("the file holds counts, and does not say of which columns")
+            raise ModelFileError("the file contains counts without the names of their columns")
         return parts
     parts.cells = _cells(record, record.shape)
     parts.counts, parts.selected = _counts(Arrays(content.arrays), record, record.shape, (low, high))
@@ -189,7 +189,7 @@ def parts_of(content: Content) -> StateParts:
 def _cells(record: StateRecord, shape: Shape) -> list[tuple[Value, ...]]:
     """The cells, each of them one combination of the values of the columns."""
     if len(set(shape.roles.keys)) < len(shape.roles.keys):
-        raise ModelFileError("a column stands twice among groups, controls and label")
+        raise ModelFileError("a column occurs twice among groups, controls and label")
     cells = [tuple(cell) for cell in record.cells]
     if any(len(cell) != len(shape.roles.keys) for cell in cells) or len(set(cells)) < len(cells):
         raise ModelFileError("cells must be different combinations of one value for each column")
@@ -200,15 +200,15 @@ def _cells(record: StateRecord, shape: Shape) -> list[tuple[Value, ...]]:
 
 def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float, float]) -> tuple[StateCounts, Floats]:
     """The arrays, if they can be counts of rows."""
-    taken: dict[str, Any] = {"cell": arrays.take("cell", (None,), "int64")}
-    length = len(taken["cell"])
+    arrays_by_name: dict[str, Any] = {"cell": arrays.take("cell", (None,), "int64")}
+    length = len(arrays_by_name["cell"])
     for name in (*_INTEGERS[1:], *_FLOATS, *(_WEIGHTS if shape.weighted else ())):
         kind = "int64" if name in _INTEGERS else "float64"
-        taken[name] = arrays.take(name, (length,), kind)
+        arrays_by_name[name] = arrays.take(name, (length,), kind)
     selected: Floats = arrays.take("selected", (len(record.cells),))
     arrays.check_all_taken()
     none = np.zeros(0)
-    counts = StateCounts(**{"weight": none, "moment": none, **taken}, exact=record.exact)
+    counts = StateCounts(**{"weight": none, "moment": none, **arrays_by_name}, exact=record.exact)
     grid, rows = StateGrid.between(*ends), counts.rows
     inside = (counts.low >= ends[0]) & (counts.low <= counts.high) & (counts.high <= ends[1])
     fits = [
@@ -219,7 +219,7 @@ def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float
         inside,
         (counts.low == counts.high) | (not record.exact),
     ]
-    if not all(one.all() for one in fits):
+    if not all(fit.all() for fit in fits):
         raise ModelFileError("counts of rows, or the ends of bins, are none that rows could have")
     if any((grid.places(end)[0] != counts.bin).any() for end in (counts.low, counts.high)):
         raise ModelFileError("scores do not lie in the bins that they are counted in")
@@ -236,7 +236,7 @@ def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float
 def _check_cells(counts: StateCounts, selected: Floats, cells: int, *, weighted: bool) -> None:
     rows, rounding = counts.rows, 1 + 1e-9
     if len(np.unique(counts.cell)) < cells or float(rows.sum(dtype=np.float64)) > 2.0**53:
-        raise ModelFileError("a cell holds no rows, or all of them together too many")
+        raise ModelFileError("a cell contains no rows, or all of them together too many")
     weight = counts.weight if weighted else rows
     amount = np.bincount(counts.cell, weight, cells) if len(rows) else np.zeros(0)
     if weighted and not (
@@ -247,16 +247,16 @@ def _check_cells(counts: StateCounts, selected: Floats, cells: int, *, weighted:
     ):
         raise ModelFileError("sums of weights are none that rows could have")
     if not ((selected >= 0).all() and (selected <= amount * rounding).all()):
-        raise ModelFileError("a cell selects more than it holds")
+        raise ModelFileError("a cell selects more rows than it contains")
 
 
 def rank_of(value: Value) -> tuple[int, Any]:
-    """Values in an order of their own: missing ones, numbers, text."""
+    """Sort values: missing ones, numbers, text."""
     return (0, 0) if value is None else (2, value) if isinstance(value, str) else (1, value)
 
 
 def plain(value: object) -> Value:
-    """A value as files hold it; an integer is one whatever its type."""
+    """A value as in files; integers of all types are equal."""
     item = value.item() if isinstance(value, np.generic) else value
     if isinstance(item, bool | str):
         return item
@@ -277,10 +277,10 @@ def check_within(scores: Floats, ends: tuple[float, float]) -> None:
 
 
 def check_few(cells: int) -> None:
-    """Raise a DataError where there are more cells than a state holds."""
+    """Raise a DataError if there are more cells than a state can store."""
     if cells > MOST_CELLS:
         raise DataError(
-            f"there are {cells:,} combinations of groups, controls and labels, and a state holds {MOST_CELLS:,}: name "
+            f"there are {cells:,} combinations of groups, controls and labels, and a state stores {MOST_CELLS:,}: name "
             "fewer columns, or make their values coarser"
         )
 
@@ -303,18 +303,18 @@ def added(
         number = np.array([place[cell] for cell in cells], np.int64)
         np.add.at(total, number, selected)
         renumbered.append(counts.renumbered(number))
-    found = renumbered[0] if len(renumbered) == 1 else renumbered[0].joined(renumbered[1])
-    if int(found.rows.max(initial=0)) > MOST_ROWS:
-        raise DataError(f"a bin would hold more than {MOST_ROWS:,} rows; audit the states by parts")
-    return every, total, found
+    merged = renumbered[0] if len(renumbered) == 1 else renumbered[0].joined(renumbered[1])
+    if int(merged.rows.max(initial=0)) > MOST_ROWS:
+        raise DataError(f"a bin would contain more than {MOST_ROWS:,} rows; audit the states by parts")
+    return every, total, merged
 
 
 def _as_text(cell: tuple[Value, ...], text: Sequence[bool]) -> tuple[Value, ...]:
-    return tuple(str(one) if is_text and one is not None else one for one, is_text in zip(cell, text, strict=True))
+    return tuple(str(part) if is_text and part is not None else part for part, is_text in zip(cell, text, strict=True))
 
 
 def check_last(parts: StateParts, request: Request) -> None:
-    """Raise a DataError where high scores are said to be of another label than the last, of which they were counted."""
+    """Raise a DataError if the positive label of high scores is not the last one, for which they were counted."""
     if parts.shape is None or not parts.shape.of_last or parts.shape.label is None or request.pos_label is None:
         return
     labels = sorted({cell[-1] for cell in parts.cells if cell[-1] is not None}, key=rank_of)
@@ -328,7 +328,7 @@ def check_last(parts: StateParts, request: Request) -> None:
 
 @dataclass(frozen=True, eq=False)
 class StateRows(BinnedSource):
-    """The counts of a state, as an audit asks for them."""
+    """The counts of a state, as the source of an audit."""
 
     parts: StateParts
     shape: Shape
@@ -336,11 +336,11 @@ class StateRows(BinnedSource):
 
     @property
     def weighted(self) -> bool:
-        """True where rows have weights."""
+        """True if rows have weights."""
         return self.shape.weighted
 
     def survey(self, threshold: float) -> CellTable:  # noqa: ARG002
-        """What the cells hold."""
+        """The counts of the cells."""
         counts, cells = self.entries, len(self.parts.cells)
         rows = np.bincount(counts.cell, counts.rows, cells).astype(np.int64)
         weight = (np.bincount(counts.cell, counts.weight, cells) if self.weighted else rows).astype(np.float64)
@@ -356,7 +356,7 @@ class StateRows(BinnedSource):
         return CellTable(arguments, rows, weight, self.parts.selected, ends, left_out)
 
     def count(self) -> BinnedScores:
-        """The bins; nobody can look into them any more."""
+        """The bins, which cannot be refined."""
         grid = StateGrid.between(*self.parts.score_range)
         bins = self.entries.bins(grid, len(self.parts.cells), weighted=self.weighted)
         return BinnedScores(bins, grid.scale, position_error=2.0 ** -(FINE + 1 + grid.power))

@@ -150,7 +150,7 @@ def audit_counts(parts: StateParts, request: Request, seed: int, **facts: Any) -
     """The audit of all rows that were counted, with facts of its provenance."""
     shape, counts = parts.shape, parts.counts
     if shape is None or counts is None or not parts.cells:
-        raise DataError("this state holds no rows; add some, or merge it with others")
+        raise DataError("this state contains no rows; add some, or merge it with others")
     check_last(parts, request)
     label = [] if shape.label is None else [shape.label]
     facts = {"columns": {"group": list(shape.groups), "control": list(shape.controls), "label": label}, **facts}

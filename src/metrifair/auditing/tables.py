@@ -1,8 +1,8 @@
 """The rows of a table, counted by the engine that has them: only counts leave it.
 
-Any frame that narwhals knows, lazy or eager: polars, pandas, DuckDB, Dask, Spark, and all that Ibis speaks to. The
-first query asks for the cells and the range of the scores, the second for counts by cell and bin, and further ones cut
-up the bins that matter, found by a filter. The number of a bin is an expression that every engine knows: the largest
+Any frame that narwhals supports, lazy or eager: polars, pandas, DuckDB, Dask, Spark, and all databases of Ibis. The
+first query returns the cells and the range of the scores, the second for counts by cell and bin, and further ones cut
+up the bins that matter, found by a filter. The number of a bin is an expression that every engine supports: the largest
 integer below (score - base) x a power of two.
 """
 
@@ -44,26 +44,26 @@ if TYPE_CHECKING:
     import polars as pl
 
 _LISTED = 11  # values: a message shows ten, and that there are more
-_MOST_BINS = 2**14  # engines group by few keys faster than by many, and few bins have to be looked into
-_MANY_ROWS = 2**24  # beyond, there are twice as many: too many rows to hold would lie in those that matter
-_MOST_RANGES = 512  # stretches of scores that one query looks into
+_MOST_BINS = 2**14  # engines group by few keys faster than by many, and few bins have to be refined
+_MANY_ROWS = 2**24  # beyond, there are twice as many: otherwise the bins that matter would contain too many rows
+_MOST_RANGES = 512  # ranges of scores in one query
 _MOST_CUT = 1024  # bins that are cut at a time
 _HEAVY = 2**-10  # of the rows: a bin with more of them shows too little of a distribution, and is cut at once
 _HEAVY_PASSES = 4
 _LARGEST_POWER = 1000  # of two, that numbers bins
 _LARGEST_NUMBER = 62  # of a bin, as a power of two
-_MOST_VALUES = 2**21  # of a number that are looked at to cut it
+_MOST_VALUES = 2**21  # sample of a number to compute its cuts
 
 
 def _known(schema: Mapping[str, Any], missing: str | Sequence[str], column: str) -> nw.Expr:
-    """A column, null where it says that a value is missing."""
-    (words, values), own, kind = absent_words(missing), nw.col(column), schema[column]
+    """A column, with null for missing values."""
+    (words, values), cells, kind = absent_words(missing), nw.col(column), schema[column]
     if kind.is_numeric():
-        return nw.when(~own.cast(nw.Float64).is_in(values)).then(own) if values else own
+        return nw.when(~cells.cast(nw.Float64).is_in(values)).then(cells) if values else cells
     if not words or kind == nw.Boolean:
-        return own
-    text = own if kind == nw.String else own.cast(nw.String)
-    return nw.when(~text.str.strip_chars().str.to_lowercase().is_in(words)).then(own)
+        return cells
+    text = cells if kind == nw.String else cells.cast(nw.String)
+    return nw.when(~text.str.strip_chars().str.to_lowercase().is_in(words)).then(cells)
 
 
 def _scores(roles: Roles, schema: Mapping[str, Any], known: Callable[[str], nw.Expr], column: str) -> nw.Expr:
@@ -76,7 +76,7 @@ def _scores(roles: Roles, schema: Mapping[str, Any], known: Callable[[str], nw.E
     value = canonical(favorable)
     if not isinstance(value, int | float):  # of no number or boolean
         raise DataError(
-            f"is no value of the column {column!r}, which holds {schema[column]}",
+            f"is no value of the column {column!r}, which contains {schema[column]}",
             argument="favorable_decision",
             received=favorable,
         )
@@ -119,7 +119,7 @@ class TableRows(ColumnCells):
         beside: tuple[str, ...] = (),
         missing: str | Sequence[str] = (),
     ) -> TableRows:
-        """The rows of whatever narwhals knows; a DataError for anything else, and for columns that are not there."""
+        """The rows of any frame that narwhals supports; a DataError for other types and unknown columns."""
         name, secrets = place.name, place.secrets
         try:
             frame = nw.from_native(place.table)
@@ -130,10 +130,10 @@ class TableRows(ColumnCells):
             ) from None
         scores = roles.score, *beside
         check_columns(name, answer_of(name, lambda: frame.columns, secrets), roles.by_role | {"score": scores})
-        # Other columns may have types that nothing here knows.
+        # Other columns may have unsupported types.
         frame = frame.select(list(dict.fromkeys((*roles.columns, *beside))))
         schema = answer_of(name, frame.collect_schema, secrets)
-        numeric = *(("score", one) for one in scores), ("weight", roles.weight), *(("group", one) for one in roles.cuts)
+        numeric = *(("score", one) for one in scores), ("weight", roles.weight), *(("group", cut) for cut in roles.cuts)
         for role, column in numeric:
             kind = nw.Float64() if column is None else schema[column]
             if role == "score" and roles.favorable_decision is not None:
@@ -143,7 +143,7 @@ class TableRows(ColumnCells):
                 if role == "score":
                     values = _value_counts(name, frame, str(column), secrets)
                     remedies.insert(0, Remedy("favorable_decision", detail=f" with one of these values: {values}"))
-                raise DataError(f"the {role} column {column!r} of {name} holds {kind}, not numbers", remedy=remedies)
+                raise DataError(f"the {role} column {column!r} of {name} contains {kind}, not numbers", remedy=remedies)
         known = partial(_known, schema, missing)
         score = partial(_scores, roles, schema, known)
         columns = [known(column).alias(f"key_{place}") for place, column in enumerate(roles.keys)]
@@ -154,7 +154,7 @@ class TableRows(ColumnCells):
         kinds = {"score": schema[roles.score]} | {f"beside_{place}": schema[one] for place, one in enumerate(beside)}
         columns += [score(one).alias(f"beside_{place}") for place, one in enumerate(beside)]
         polars()  # in which answers come
-        if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, and all alike
+        if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, with equal results
             frame = answer_of(name, partial(frame.lazy, "polars"))
         return cls(name, frame.select(*columns), roles, max_groups, secrets=secrets, kinds=kinds, beside=beside)
 
@@ -180,48 +180,48 @@ class TableRows(ColumnCells):
         return int(self.answer(self.frame.select(nw.len().alias("rows")))["rows"][0])
 
     def all_rows(self) -> pl.DataFrame:
-        """All rows under the names of their columns, from counts of those that are equal, in an order of their own."""
+        """All rows under the names of their columns, from counts of equal rows, in any order."""
         others = [f"beside_{place}" for place in range(len(self.beside))]
         of_groups = [f"of_group_{place}" for place in range(len(self.roles.probabilities))]
         kinds = [*self._keys, "score", *(["weight"] if self.weighted else []), *of_groups, *others]
-        counted = self.answer(self.frame.group_by(kinds, drop_null_keys=False).agg(nw.len().alias("rows")))
-        counted = counted.sort(kinds)
-        every = counted[np.repeat(np.arange(len(counted)), counted["rows"].to_numpy())]
+        distinct = self.answer(self.frame.group_by(kinds, drop_null_keys=False).agg(nw.len().alias("rows")))
+        distinct = distinct.sort(kinds)
+        every = distinct[np.repeat(np.arange(len(distinct)), distinct["rows"].to_numpy())]
         columns = *self.roles.columns, *self.beside
-        wanted = {name: polars().col(kind) for name, kind in zip(columns, kinds, strict=True)}
+        columns_by_name = {name: polars().col(kind) for name, kind in zip(columns, kinds, strict=True)}
         for (own, kind), name in zip(self.kinds.items(), (self.roles.score, *self.beside), strict=True):
-            check_range(name, kind, (counted[own].min(), counted[own].max()))
+            check_range(name, kind, (distinct[own].min(), distinct[own].max()))
             if kind == nw.Float32:  # they were cast to float64, to be counted
-                wanted[name] = wanted[name].cast(polars().Float32)
-        return every.select(**wanted)
+                columns_by_name[name] = columns_by_name[name].cast(polars().Float32)
+        return every.select(**columns_by_name)
 
     def sum_to_one(self, rounding: float) -> bool:
         """Whether the scores of all models, where none is missing, can be probabilities of one model's classes.
 
-        As ``are_probabilities`` says it of rows; those of a first score that is the same everywhere tell nothing.
+        As ``are_probabilities`` for rows; rows prove nothing if the first score is constant.
         """
         kinds = ["score", *(f"beside_{place}" for place in range(len(self.beside)))]
         frame = self._with(kinds).with_columns(total=sum(map(nw.col, kinds[1:]), nw.col("score")))
         ends = [nw.col(kind).min() for kind in kinds]
         ends += [nw.col("score").max().alias("most"), nw.col("total").min(), nw.col("total").max().alias("largest")]
-        found = self.answer(frame.select(*ends)).row(0)
-        if None in found:
+        bounds = self.answer(frame.select(*ends)).row(0)
+        if None in bounds:
             return False
-        *least, most, low, high = found
+        *least, most, low, high = bounds
         return bool(most > least[0] and min(least) >= -rounding and max(1 - low, high - 1) <= rounding)
 
     def cut_number(self, level: ColumnLevels) -> None:
-        """Ask for the values of the number; the engine cuts it."""
+        """Query the values of the number; the engine cuts it."""
         key = f"key_{self.levels.index(level)}"
-        found = self.answer(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
-        values, rows = numbers("group", level.name, found[key]), found["rows"].to_numpy()
+        counts = self.answer(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
+        values, rows = numbers("group", level.name, counts[key]), counts["rows"].to_numpy()
         known = np.isfinite(values)
         values, rows = values[known], rows[known].astype(np.float64)
         ends = float(values.min()), float(values.max())
         self._cut(level, level.cut_into_levels(values, rows, rows=int(rows.sum()), ends=ends))
 
     def survey_once(self, threshold: float) -> CellTable:
-        """Ask for the cells there are, what they hold, and where the scores lie."""
+        """Query the cells, their counts, and the range of the scores."""
         above = at_or_above(nw.col("score"), threshold, precision_of([self.kinds["score"]]))
         # PostgreSQL casts no booleans, and sums literals such as 1.0 to decimals.
         selected = nw.when(above).then(1).otherwise(0).cast(nw.Float64)
@@ -233,31 +233,31 @@ class TableRows(ColumnCells):
             frame = self._usable.with_columns(chosen=selected * weight, counts=weight != 0)
             by.append("counts")
             sums |= {"weight": weight.sum(), "least": weight.min(), "largest": weight.max()}
-        # More combinations than can be told apart are not fetched.
-        found, codes, used = self._grouped(frame, by, sums, 4 * MOST_CELLS)
-        left_out = self.rows - int(found["rows"].to_numpy()[used].sum())
+        # Too many combinations are not fetched.
+        cells, codes, used = self._grouped(frame, by, sums, 4 * MOST_CELLS)
+        left_out = self.rows - int(cells["rows"].to_numpy()[used].sum())
         if used.any():
-            low, high, *weights = (found[name].to_numpy()[used] for name in ("low", "high", *list(sums)[5:]))
+            low, high, *weights = (cells[name].to_numpy()[used] for name in ("low", "high", *list(sums)[5:]))
             extremes = (float(weights[0].min()), float(weights[1].max())) if weights else None
             check_range(self.roles.score, self.kinds["score"], (float(low.min()), float(high.max())))
             check_values(self.roles, (float(low.min()), float(high.max())), extremes)
         if self.weighted:
-            used &= found["counts"].to_numpy().astype(np.bool_)
-        seen = found.filter(polars().Series(~used))
-        found, codes = found.filter(polars().Series(used)), [code[used] for code in codes]
+            used &= cells["counts"].to_numpy().astype(np.bool_)
+        unused = cells.filter(polars().Series(~used))
+        cells, codes = cells.filter(polars().Series(used)), [code[used] for code in codes]
         # Values of one level, such as 0.0 and -0.0, are one cell.
         distinct, cell = np.unique(np.array(codes).T, axis=0, return_inverse=True)
         self.check_few(len(distinct))
         self.cells = [tuple(codes_of) for codes_of in distinct.tolist()]
         totals = [
-            np.bincount(cell.ravel(), found[name].to_numpy(), len(distinct)).astype(np.float64)
+            np.bincount(cell.ravel(), cells[name].to_numpy(), len(distinct)).astype(np.float64)
             for name in ("rows", "weight" if self.weighted else "rows", "chosen")
         ]
         self.used = int(totals[0].sum())
-        if len(found):
-            self.ends = float(found["low"].to_numpy().min()), float(found["high"].to_numpy().max())
+        if len(cells):
+            self.ends = float(cells["low"].to_numpy().min()), float(cells["high"].to_numpy().max())
             # Scores of rows that do not count may lie anywhere.
-            self.beyond = bool(((seen["low"] < self.ends[0]) | (seen["high"] > self.ends[1])).any())
+            self.beyond = bool(((unused["low"] < self.ends[0]) | (unused["high"] > self.ends[1])).any())
         return self.cell_table(self.name, totals, self.ends, {UNUSABLE: left_out})
 
     @property
@@ -269,7 +269,7 @@ class TableRows(ColumnCells):
         return frame
 
     def count(self) -> BinnedScores:
-        """Ask for counts by cell and bin; the same bins can be looked into later."""
+        """Query counts by cell and bin; the same bins can be refined later."""
         return BinnedScores(self.counted(), self.scale, self)
 
     @property
@@ -283,7 +283,7 @@ class TableRows(ColumnCells):
         return Scale.between(*self.ends)
 
     def counted(self) -> Bins:
-        """All rows in bins of equal width; those that hold a large share of the rows are cut until none does."""
+        """All rows in bins of equal width; bins with a large share of the rows are cut until none has."""
         low, high = self.ends
         width, rows = np.array([high - low]), np.array([self.used])
         bins = self._bins(self.counting, low, _power(self.most, width, rows, high - low))
@@ -306,23 +306,23 @@ class TableRows(ColumnCells):
         if not cut.any():
             return parents
         some = np.array_split(np.flatnonzero(cut), -(-int(cut.sum()) // _MOST_RANGES))
-        parts = [self._bins(self._under(parents[own]), lowest, power, parents[own]) for own in some]
+        parts = [self._bins(self._under(parents[part]), lowest, power, parents[part]) for part in some]
         return reduce(joined, parts, parents[~cut])
 
     def steps(self, parents: Bins) -> Steps:
         """The rows of some bins, counted at each of their distinct scores."""
-        found = [
+        answers = [
             self.by_cell(self._under(parents[some]), ["score"], self._sums(moments=False))
             for some in np.array_split(np.arange(len(parents)), -(-len(parents) // _MOST_RANGES))
         ]
         scores, amount = (
-            np.concatenate([table[name].to_numpy() for table, _ in found])
+            np.concatenate([table[name].to_numpy() for table, _ in answers])
             for name in ("score", "total" if self.weighted else "rows")
         )
-        rows = sum(int(table["rows"].sum()) for table, _ in found)
+        rows = sum(int(table["rows"].sum()) for table, _ in answers)
         if rows != int(parents.rows.sum()):
             raise self.changed()
-        cell = np.concatenate([own for _, own in found])
+        cell = np.concatenate([cells for _, cells in answers])
         return steps_of(scores + 0.0, cell, amount, parents, self.scale)
 
     def _bins(self, frame: nw.LazyFrame[Any], base: float, power: int, parents: Bins | None = None) -> Bins:
@@ -334,14 +334,14 @@ class TableRows(ColumnCells):
         frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), position=position)
         by = ["number"]
         if parents is not None:
-            leaves = [nw.lit(own) for own in range(len(parents))]
+            leaves = [nw.lit(place) for place in range(len(parents))]
             frame = frame.with_columns(parent=first_upto(nw.col("score"), parents.high, leaves))
             by.append("parent")
-        found, cell = self.by_cell(frame, by, self._sums(moments=True))
-        keys = np.array([found[name].to_numpy().astype(np.int64) for name in reversed(by)])
+        counts, cell = self.by_cell(frame, by, self._sums(moments=True))
+        keys = np.array([counts[name].to_numpy().astype(np.int64) for name in reversed(by)])
         distinct, number = np.unique(keys, axis=1, return_inverse=True)
         number = number.ravel()
-        rows, low, high, moment, *weight = (found[name].to_numpy() for name in self._sums(moments=True))
+        rows, low, high, moment, *weight = (counts[name].to_numpy() for name in self._sums(moments=True))
         counter = Counter(distinct.shape[1], len(self.cells), weighted=self.weighted)
         counter.add_counted(number, cell, Entries(rows.astype(np.int64), low + 0.0, high + 0.0, moment, *weight))
         if parents is None:
@@ -352,47 +352,47 @@ class TableRows(ColumnCells):
         return counter.bins(self.scale, parents, parent)
 
     def _sums(self, *, moments: bool) -> dict[str, nw.Expr]:
-        found = {"rows": nw.len()}
+        expressions = {"rows": nw.len()}
         if moments:
             score = nw.col("score")
-            found |= {"low": score.min(), "high": score.max(), "moment": nw.col("position").sum()}
-        return found | ({"total": nw.col("weight").sum()} if self.weighted else {})
+            expressions |= {"low": score.min(), "high": score.max(), "moment": nw.col("position").sum()}
+        return expressions | ({"total": nw.col("weight").sum()} if self.weighted else {})
 
     def _under(self, parents: Bins) -> nw.LazyFrame[Any]:
         """The rows that lie in some bins. Neighbors are one stretch."""
         apart = ~_is_next(parents, self.scale)
         low, high = parents.low[np.append(True, apart)], parents.high[np.append(apart, True)]
         score = nw.col("score")
-        # First from end to end: most rows need no closer look.
+        # First from end to end: most rows need no refinement.
         between = self.counting.filter((score >= float(low[0])) & (score <= float(high[-1])))
-        return between.filter(first_upto(score, high, [score >= float(one) for one in low]))
+        return between.filter(first_upto(score, high, [score >= float(bound) for bound in low]))
 
     def by_cell(
         self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr]
     ) -> tuple[pl.DataFrame, Integers]:
         """Sums by cell and these columns, and the cell of each row of them."""
-        found, codes, known = self._grouped(frame, by, sums)
-        found, codes = found.filter(polars().Series(known)), [code[known] for code in codes]
+        counts, codes, known = self._grouped(frame, by, sums)
+        counts, codes = counts.filter(polars().Series(known)), [code[known] for code in codes]
         sizes = [len(level.values) + 1 for level in self.levels]
         number = np.ravel_multi_index([np.asarray(code, np.int64) for code in codes], sizes)
         cells = np.ravel_multi_index(tuple(np.array(self.cells).T), sizes)  # ascending, as the cells are
         place = np.searchsorted(cells, number)
         if (cells.take(place, mode="clip") != number).any():
             raise self.changed()
-        return found, place
+        return counts, place
 
     def _grouped(
         self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr], most: int | None = None
     ) -> tuple[pl.DataFrame, list[Any], Booleans]:
         """Sums by keys and these columns, the codes of the keys, and which rows of the answer have a label."""
         grouped = frame.group_by([*self._keys, *by], drop_null_keys=False)
-        sums_of = grouped.agg(*(one.alias(name) for name, one in sums.items()))
-        found = self.answer(sums_of if most is None else sums_of.head(most))
-        codes = [level.codes(found[name]) for level, name in zip(self.levels, self._keys, strict=True)]
-        return found, codes, used_codes(self.roles, codes)
+        sums_of = grouped.agg(*(expression.alias(name) for name, expression in sums.items()))
+        groups = self.answer(sums_of if most is None else sums_of.head(most))
+        codes = [level.codes(groups[name]) for level, name in zip(self.levels, self._keys, strict=True)]
+        return groups, codes, used_codes(self.roles, codes)
 
     def changed(self) -> DataError:
-        """What is wrong with a table whose second count is another than its first."""
+        """The error for a table whose second count differs from its first."""
         return DataError(f"{self.name} changed while it was counted; audit a copy or a snapshot of it")
 
     @property
@@ -401,7 +401,7 @@ class TableRows(ColumnCells):
 
     @property
     def _usable(self) -> nw.LazyFrame[Any]:
-        """The rows with a score and a weight; whether they have a label and a group is for the cells to say."""
+        """The rows with a score and a weight; the cells decide whether they have a label and a group."""
         return self._with(["score", *(["weight"] if self.weighted else [])])
 
     def _with(self, names: Sequence[str]) -> nw.LazyFrame[Any]:
@@ -414,7 +414,7 @@ class TableRows(ColumnCells):
 
     @cached_property
     def _knows_nan(self) -> bool:
-        """False for databases such as SQLite, which have no NaN and refuse to look for one."""
+        """False for databases such as SQLite, which have no NaN and reject tests for it."""
         if not self.frame.implementation.is_ibis():
             return True
         try:
@@ -424,7 +424,7 @@ class TableRows(ColumnCells):
         return True
 
     def answer(self, query: nw.LazyFrame[Any]) -> pl.DataFrame:
-        """What a query finds; keys other than numbers and booleans as text, as in files."""
+        """The result of a query; keys other than numbers and booleans as text, as in files."""
         library = polars()
 
         def ask() -> Any:
@@ -432,16 +432,16 @@ class TableRows(ColumnCells):
                 return query.to_native().collect(engine="streaming")
             return query.collect("polars").to_native()
 
-        found: pl.DataFrame = answer_of(self.name, ask, self.secrets)
-        kinds = {name: kind for name, kind in found.schema.items() if name.startswith("key_")}
+        result: pl.DataFrame = answer_of(self.name, ask, self.secrets)
+        kinds = {name: kind for name, kind in result.schema.items() if name.startswith("key_")}
         texts = [name for name, kind in kinds.items() if not (kind.is_numeric() or kind == library.Boolean)]
-        return found.cast(dict.fromkeys(texts, library.String))
+        return result.cast(dict.fromkeys(texts, library.String))
 
 
 def first_upto(value: nw.Expr, high: Floats, leaves: Sequence[nw.Expr]) -> nw.Expr:
     """The leaf of the first stretch that ends at the value or above it.
 
-    A tree of questions: an engine asks few of them of each row, and follows no expression down very far.
+    A tree of conditions: an engine evaluates few of them for each row, and no expression is deeply nested.
     """
     middle = len(leaves) // 2
     if middle == 0:
@@ -460,7 +460,7 @@ def _is_next(parents: Bins, scale: Scale) -> Booleans:
 
 
 def _power(most: int, width: Floats, rows: Integers, span: float) -> int:
-    """The largest power of two that cuts bins of these widths into at most so many that hold rows.
+    """The largest power of two that cuts bins of these widths into at most so many that contain rows.
 
     All of them lie in a stretch of length ``span``: numbers of bins must remain integers of 64 bits.
     """

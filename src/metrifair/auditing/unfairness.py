@@ -52,8 +52,8 @@ def unfairness(
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
         Predictions, or class probabilities, whose rows sum to 1. Of two columns the positive class is used.
     sensitive_features : array-like, table or GroupProbabilities
-        The group of each sample. A table holds several attributes. Rows with a missing group are left out. Where groups
-        are not in the data, their probabilities: ``GroupProbabilities``.
+        The group of each sample. A table contains several attributes. Rows with a missing group are excluded. If groups
+        are not in the data, pass their probabilities as ``GroupProbabilities``.
     metric : str or callable, default="kolmogorov"
         Distance between distributions: one of ``kolmogorov``, ``wasserstein``, ``energy``, ``cramer``, ``lp``, ``mmd``,
         ``total_variation``, or a function of two samples.
@@ -88,7 +88,7 @@ def unfairness(
     Raises
     ------
     DataError
-        Where an argument cannot be used as it is; the message says which, and what to do.
+        If an argument is invalid; the message names it and a remedy.
 
     Examples
     --------
@@ -156,6 +156,8 @@ def _worst_cuts(found: Floats, problem: Problem) -> Floats:
     """Distances (..., comparisons), of which those of a number's cuts in one set are one: the largest."""
     cut = {attribute.name for attribute in problem.scheme.attributes if attribute.cuts}
     together: dict[object, list[int]] = {}
-    for place, one in enumerate(problem.comparisons):
-        together.setdefault((one.attribute, one.within) if one.attribute in cut else place, []).append(place)
+    for place, comparison in enumerate(problem.comparisons):
+        together.setdefault(
+            (comparison.attribute, comparison.within) if comparison.attribute in cut else place, []
+        ).append(place)
     return np.stack([found[..., places].max(-1) for places in together.values()], -1)

@@ -1,4 +1,4 @@
-"""Methods of other authors, as scikit-learn estimators named after them or after what they do.
+"""Methods of other authors, as scikit-learn estimators named after the authors or the method.
 
 >>> from metrifair.baselines import ReweighingClassifier
 """

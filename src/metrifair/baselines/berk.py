@@ -22,7 +22,7 @@ from metrifair.support.checks import check_known, check_number
 Penalty = Literal["individual", "group"]
 Loss = Literal["pooled", "group_balanced"]
 
-_BLOCK = 1 << 21  # similarities held in memory at a time
+_BLOCK = 1 << 21  # similarities in memory at a time
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -45,8 +45,8 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
     ridge : float, default=0.0
         L2 regularization: the weight of the squared coefficients, including the intercept.
     variant : {"method", "reference"}, default="method"
-        Variant of the method. The reference is what the published comparison ran: the group-balanced loss, whatever the
-        value of ``loss``.
+        Variant of the method. The reference is the version of the published comparison: the group-balanced loss, for
+        any value of ``loss``.
 
     Attributes
     ----------
@@ -80,8 +80,8 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
         loss: Loss = "group_balanced" if self.variant == "reference" else self.loss
         fits: list[list[Fitted]] = []
         for rows in grid.rows:
-            found = solutions(data.take(rows), grid.strengths, penalty=self.penalty, loss=loss, ridge=self.ridge)
-            fits.append([{"intercept_": float(beta[0]), "coef_": beta[1:]} for beta in found])
+            path = solutions(data.take(rows), grid.strengths, penalty=self.penalty, loss=loss, ridge=self.ridge)
+            fits.append([{"intercept_": float(beta[0]), "coef_": beta[1:]} for beta in path])
         return fits
 
     def predict(self, X: Table) -> Floats:
@@ -141,8 +141,8 @@ def pair_moments(data: TrainingData, left: int, right: int) -> tuple[Floats, Flo
     """Means over pairs across two groups of D (x_i - x_j)(x_i - x_j)^T, of D (x_i - x_j) and of D, the similarity."""
     x = data.x - data.x.mean(0)  # differences do not change; less is lost when the products are subtracted
     (x1, y1, w1), (x0, y0, w0) = (
-        (x[own], data.y[own], data.weight[own] / data.weight[own].sum())
-        for own in (data.group == left, data.group == right)
+        (x[in_group], data.y[in_group], data.weight[in_group] / data.weight[in_group].sum())
+        for in_group in (data.group == left, data.group == right)
     )
     cross, row_sums, column_sums = np.zeros((x.shape[1], x.shape[1])), np.empty(len(y1)), np.zeros(len(y0))
     step = max(1, _BLOCK // len(y0))

@@ -91,8 +91,8 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
         if self.split:
             if min(map(len, members)) < 2:
                 raise TooFewSamples("split=True needs two rows of each group to calibrate on")
-            first, second = [own[: len(own) // 2] for own in members], [own[len(own) // 2 :] for own in members]
-        self.ranked_, self.valued_ = ([np.sort(own) for own in half] for half in (first, second))
+            first, second = [part[: len(part) // 2] for part in members], [part[len(part) // 2 :] for part in members]
+        self.ranked_, self.valued_ = ([np.sort(part) for part in half] for half in (first, second))
         self.shares_ = np.bincount(group) / len(group)
 
     def _jittered(self, X: Table, scores: Floats) -> Floats:
@@ -125,7 +125,7 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
 
 
 def row_draws(X: Table, seed: int) -> Floats:
-    """A number in [-1, 1) for each row: a hash of the seed and the row's features, whatever the other rows are.
+    """A number in [-1, 1) for each row: a hash of the seed and the row's features, independent of other rows.
 
     >>> rows = np.array([[1.0, 2.0], [3.0, 4.0]])
     >>> bool((row_draws(rows[::-1], 0) == row_draws(rows, 0)[::-1]).all())

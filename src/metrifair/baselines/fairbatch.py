@@ -1,4 +1,4 @@
-"""FairBatch (Roh et al., 2021): shares of label and group in a batch, moved by what the model gets wrong."""
+"""FairBatch (Roh et al., 2021): shares of label and group in a batch, moved by the errors of the model."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ class FairBatchClassifier(BatchedNetworkClassifier):
         check_known("criterion", criterion, _MOVED)
         check_number("step", self.step, low=0, high=1)
         network = self._network()
-        for own in rows:
-            data.take(own).check_cells(_MOVED[criterion])
+        for part in rows:
+            data.take(part).check_cells(_MOVED[criterion])
         batch_size = schedule_for(network, min(map(len, rows))).batch_size
         if batch_size < _SMALLEST_BATCH:
             raise DataError(
-                f"batch_size must be at least {_SMALLEST_BATCH} to hold two labels of two groups, got {batch_size}"
+                f"batch_size must be at least {_SMALLEST_BATCH} to contain two labels of two groups, got {batch_size}"
             )
         reference = self.variant == "reference"
         sampler = Sampler(data, rows, batch_size=batch_size, criterion=criterion, step=self.step, reference=reference)
@@ -202,8 +202,8 @@ class Sampler:
         self.y = torch.as_tensor(data.y)
         self.member = torch.zeros(len(rows), 2, 2, len(data))  # (seeds, label, group, n)
         self.cells: list[list[Tensor]] = []  # rows of each seed by label, then by group
-        for seed, own in enumerate(rows):
-            inside = [own[(data.y[own] == y) & (data.group[own] == a)] for y in (0, 1) for a in (0, 1)]
+        for seed, part in enumerate(rows):
+            inside = [part[(data.y[part] == y) & (data.group[part] == a)] for y in (0, 1) for a in (0, 1)]
             self.cells.append([torch.as_tensor(cell) for cell in inside])
             for place, cell in enumerate(inside):
                 self.member[seed, place // 2, place % 2, cell] = 1.0

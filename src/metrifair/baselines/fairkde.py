@@ -68,7 +68,7 @@ class FairKDEClassifier(BatchedNetworkClassifier):
     tail : {"exact", "approx"}, default=None
         Tail of the kernel: exact, or by the authors' formula. None follows the variant.
     warm_start_path : bool, default=False
-        Where several strengths are trained at once, train them one after the other, each from the last one's weights.
+        If several strengths are trained at once, train them one after the other, each from the last one's weights.
     variant : {"method", "reference"}, default="method"
         Variant of the method. The reference follows the published experiments: the first group and the formula; under
         equal opportunity the rate of *all* rows as reference; plain shuffled batches (a batch that lacks a group is
@@ -112,8 +112,8 @@ class FairKDEClassifier(BatchedNetworkClassifier):
         rows = grid.rows
         self._check(grid.strengths)
         network, device = self._network(), device_of(self.device)
-        for own in rows:
-            data.take(own).check_cells(CONDITIONED_ON[usual_name(self.criterion)])
+        for rows_of_seed in rows:
+            data.take(rows_of_seed).check_cells(CONDITIONED_ON[usual_name(self.criterion)])
         cells = compared_cells(self.criterion, data.groups)
         cell = torch.as_tensor(cells.of(data.group[:, None], labels=data.y))
         reference = self.variant == "reference"
@@ -136,7 +136,7 @@ class FairKDEClassifier(BatchedNetworkClassifier):
         )
         samples = samples_of(data, cell)
         trained = train_networks(network, samples, objective, grid, source=source, path=self.warm_start_path)
-        return [[None if one is None else {"predictor_": one} for one in seed] for seed in trained]
+        return [[None if predictor is None else {"predictor_": predictor} for predictor in seed] for seed in trained]
 
     def _check(self, strengths: Sequence[float]) -> None:
         check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)
@@ -184,7 +184,7 @@ class SmoothedRates(Objective):
     delta: float
     tail: str
     cell: Tensor  # (n,): of each row of the data
-    member: Tensor  # (terms, 2, cells): the set and what it is compared with
+    member: Tensor  # (terms, 2, cells): the set and its counterpart
 
     def __call__(self, output: Tensor, batch: Batch) -> Terms:
         """Both terms; the batch's samples name rows of the data."""
@@ -199,9 +199,9 @@ class SmoothedRates(Objective):
         """
         inside = self.member.to(score.dtype)[:, :, self.cell[rows]].movedim(-2, 0)  # (seeds, terms, 2, n)
         counts = inside * weight.unsqueeze(1)
-        one, other = (counts / counts.sum(-1, keepdim=True)).unbind(-2)
+        first, second = (counts / counts.sum(-1, keepdim=True)).unbind(-2)
         accepted = smoothed_acceptance(score, bandwidth=self.bandwidth, threshold=self.threshold, tail=self.tail)
-        disparity = accepted @ (one - other).transpose(-2, -1)
+        disparity = accepted @ (first - second).transpose(-2, -1)
         return functional.huber_loss(disparity, torch.zeros_like(disparity), delta=self.delta, reduction="none").sum(-1)
 
 
@@ -214,12 +214,16 @@ def compared_cells(criterion: str, groups: Sequence[object]) -> Cells:
 def members(cells: Cells, count: int, *, groups: str, everyone: bool = False) -> Tensor:
     """Which cells each disparity compares with which: (terms, 2, cells).
 
-    ``everyone``: each group with all rows, whatever the criterion conditions on.
+    ``everyone``: each group with all rows, for every criterion.
     """
     size = int(cells.table.max()) + 1
-    terms = [(one.left, one.left + one.right) for one in cells.comparisons]
+    terms = [(comparison.left, comparison.left + comparison.right) for comparison in cells.comparisons]
     if count == 2:  # both groups in one comparison
-        terms = [(side, one.left + one.right) for one in cells.comparisons for side in (one.left, one.right)]
+        terms = [
+            (side, comparison.left + comparison.right)
+            for comparison in cells.comparisons
+            for side in (comparison.left, comparison.right)
+        ]
     if groups == "first":
         terms = terms[::count]
     if everyone:
@@ -232,9 +236,9 @@ def members(cells: Cells, count: int, *, groups: str, everyone: bool = False) ->
 
 
 def _shuffled_epochs(cell: Tensor, rows: Sequence[Integers], member: Tensor, batch_size: int) -> EpochSource:
-    """Plain shuffled batches; one in which a compared set is empty is dealt anew."""
-    own = [torch.as_tensor(part) for part in rows]
-    fewest = min(map(len, own))
+    """Plain shuffled batches; one in which a compared set is empty is drawn again."""
+    rows_by_seed = [torch.as_tensor(part) for part in rows]
+    fewest = min(map(len, rows_by_seed))
     size = min(batch_size, fewest)
     compared = member[:, 0].bool()  # (terms, cells); what sets are compared with is larger
 
@@ -246,10 +250,10 @@ def _shuffled_epochs(cell: Tensor, rows: Sequence[Integers], member: Tensor, bat
             kept += batches[present].unbind(0)
             if len(kept) >= fewest // size:
                 return torch.stack(kept[: fewest // size])
-        raise DataError(f"batches of {size} rows hardly ever hold every group; use a larger batch_size")
+        raise DataError(f"batches of {size} rows hardly ever contain every group; use a larger batch_size")
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        passes = [one_pass(part, generator) for part, generator in zip(own, generators, strict=True)]
-        return Epoch(torch.stack(passes), torch.ones(len(own), 1, size))
+        passes = [one_pass(part, generator) for part, generator in zip(rows_by_seed, generators, strict=True)]
+        return Epoch(torch.stack(passes), torch.ones(len(rows_by_seed), 1, size))
 
     return EpochSource(size, (), draw)

@@ -54,7 +54,7 @@ class ReweighingClassifier(Preprocessor):
     Attributes
     ----------
     estimator_ : classifier
-        The fitted base learner, which knows classes by their codes.
+        The fitted base learner, whose classes are codes.
     weights_ : ndarray of shape (n_samples,)
         The weights of the rows, those of weight 0 left out.
     classes_, groups_ : ndarray, tuple
@@ -75,7 +75,7 @@ class ReweighingClassifier(Preprocessor):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        parts = [data.take(own) for own in grid.rows]
+        parts = [data.take(rows_of_seed) for rows_of_seed in grid.rows]
         for part in parts:
             part.check_cells(range(len(self.classes_)))
         weights = [independence_weights(part.y, part.group, part.weight) for part in parts]
@@ -137,7 +137,7 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     Attributes
     ----------
     estimator_ : classifier
-        The fitted base learner, which knows classes by their codes.
+        The fitted base learner, whose classes are codes.
     changes_ : Changes
         The rows that were ``promoted`` and those that were ``demoted``.
     classes_, groups_ : ndarray, tuple
@@ -163,7 +163,7 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     fit = StackedEstimator.fit  # type: ignore[assignment]  # without weights
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        even = [np.ones(len(own)) for own in grid.rows]
+        even = [np.ones(len(rows_of_seed)) for rows_of_seed in grid.rows]
         ranker = GaussianNB() if self.ranker is None else self.ranker
         if isinstance(ranker, str):
             check_known("ranker", ranker, ("estimator",), otherwise="a classifier")
@@ -176,9 +176,9 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
         both = data.take(np.tile(np.arange(len(data)), 2))
         both = replace(both, y=np.concatenate([data.y, 1 - data.y]))
         chosen = []
-        for own, change in zip(grid.rows, changes, strict=True):
-            flipped = np.isin(np.arange(len(own)), np.concatenate(change))
-            chosen.append(np.where(flipped, own + len(data), own))
+        for rows_of_seed, change in zip(grid.rows, changes, strict=True):
+            flipped = np.isin(np.arange(len(rows_of_seed)), np.concatenate(change))
+            chosen.append(np.where(flipped, rows_of_seed + len(data), rows_of_seed))
         learners = fit_learners(self.estimator, both, grid._replace(rows=chosen), even)
         return [
             [{"estimator_": learner, "changes_": change}] for learner, change in zip(learners, changes, strict=True)

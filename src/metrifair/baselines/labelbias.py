@@ -100,7 +100,7 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     Attributes
     ----------
     estimator_ : classifier
-        The base learner of the round that is kept, which knows classes by their codes.
+        The base learner of the round that is kept, whose classes are codes.
     multipliers_ : ndarray of shape (2, n_groups)
         With which it was fitted, for the labels 1 and 0.
     violation_ : float
@@ -135,7 +135,7 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         self._check()
-        parts = [data.take(own) for own in grid.rows]
+        parts = [data.take(rows_of_seed) for rows_of_seed in grid.rows]
         for part in parts:
             part.check_cells(CONDITIONED_ON[usual_name(self.criterion)])
         lagging = self.variant == "reference" and usual_name(self.criterion) != "statistical_parity"
@@ -151,12 +151,13 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
             weights = tilted
             seen = [self._judged(*each) for each in zip(parts, learners, multipliers, strict=True)]
             if kept and self.keep == "best":
-                kept = [min(pair, key=lambda one: one[:2]) for pair in zip(kept, seen, strict=True)]
+                kept = [min(pair, key=lambda round_: round_[:2]) for pair in zip(kept, seen, strict=True)]
             else:
                 kept = seen
-            multipliers = [one.multipliers + self.step * one.violations for one in seen]
+            multipliers = [round_.multipliers + self.step * round_.violations for round_ in seen]
         return [
-            [{"estimator_": one.learner, "multipliers_": one.multipliers, "violation_": one.violation}] for one in kept
+            [{"estimator_": round_.learner, "multipliers_": round_.multipliers, "violation_": round_.violation}]
+            for round_ in kept
         ]
 
     def _weights(self, data: TrainingData, multipliers: Floats) -> Floats:
@@ -167,9 +168,9 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
 
     def _judged(self, data: TrainingData, learner: Any, multipliers: Floats) -> Round:
         predicted = np.asarray(learner.predict(data.x))
-        found = violations(predicted, data.y, _member(data), usual_name(self.criterion), data.weight)
+        constraint_violations = violations(predicted, data.y, _member(data), usual_name(self.criterion), data.weight)
         error = float(np.average(predicted != data.y, weights=data.weight))
-        return Round(float(np.abs(found).max()), error, found, multipliers, learner)
+        return Round(float(np.abs(constraint_violations).max()), error, constraint_violations, multipliers, learner)
 
     def _check(self) -> None:
         check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)

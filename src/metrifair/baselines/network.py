@@ -81,7 +81,7 @@ def train_networks(
     path: bool = False,
     model: Model | None = None,
 ) -> list[list[Predictor | None]]:
-    """Trained networks of each seed and, within it, each strength; None where training diverged.
+    """Trained networks of each seed and, within it, each strength; None if training diverged.
 
     ``model`` is another than the one with a single output that ``network`` describes.
     """
@@ -93,7 +93,7 @@ def train_networks(
         strengths=grid.strengths,
         seeds=grid.seeds,
         schedule=schedule,
-        rows=[torch.as_tensor(own) for own in grid.rows],
+        rows=[torch.as_tensor(rows_of_seed) for rows_of_seed in grid.rows],
         source=source,
         path=path,
         standardize=network.standardize,
@@ -151,14 +151,14 @@ def fit_weighted(
     source = weighted_epochs(grid.rows, weights, schedule.batch_size)
     trained = train_networks(network, samples, Objective(task, ()), grid, source=source, model=started)
     fitted = []
-    for seed, (predictor,), own in zip(grid.seeds, trained, grid.rows, strict=True):
+    for seed, (predictor,), rows_of_seed in zip(grid.seeds, trained, grid.rows, strict=True):
         if predictor is None:
             raise Diverged(DIVERGED.format(network.learning_rate))
         copy = clone(network).set_params(random_state=seed)
         copy.classes_, copy.n_features_in_ = np.arange(classes), data.x.shape[1]
         copy.predictor_ = replace(predictor, model=model)
         copy.scheme_ = Scheme(STATISTICAL_PARITY, tuple(range(classes)), classes - 1)
-        copy.n_iter_, copy.moments_ = schedule.epochs, Moments.of_samples(samples.take(torch.as_tensor(own)))
+        copy.n_iter_, copy.moments_ = schedule.epochs, Moments.of_samples(samples.take(torch.as_tensor(rows_of_seed)))
         fitted.append(copy)
     return fitted
 
@@ -166,24 +166,24 @@ def fit_weighted(
 def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_size: int) -> EpochSource:
     """Shuffled batches of each seed's own rows, whose weights (mean 1) count in the loss; the rest of a pass is left.
 
-    Where all rows of every seed fit into one batch, each batch holds them all.
+    If all rows of every seed fit into one batch, each batch contains them all.
     """
-    own = [torch.as_tensor(part) for part in rows]
+    parts = [torch.as_tensor(part) for part in rows]
     weight = [torch.as_tensor(part / part.mean()) for part in weights]
-    fewest = min(map(len, own))
+    fewest = min(map(len, parts))
     size = min(batch_size, fewest)
-    if size == fewest == max(map(len, own)):
-        everything = Epoch(torch.stack(own).unsqueeze(1), torch.stack(weight).unsqueeze(1))
+    if size == fewest == max(map(len, parts)):
+        everything = Epoch(torch.stack(parts).unsqueeze(1), torch.stack(weight).unsqueeze(1))
         return EpochSource(size, (), lambda *_: everything, whole=True)
     dealt = fewest // size * size  # rows of a pass
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        orders = [torch.randperm(len(part), generator=g)[:dealt] for part, g in zip(own, generators, strict=True)]
+        orders = [torch.randperm(len(part), generator=g)[:dealt] for part, g in zip(parts, generators, strict=True)]
 
         def batches(values: Sequence[Tensor]) -> Tensor:
             return torch.stack([part[order].view(-1, size) for part, order in zip(values, orders, strict=True)])
 
-        return Epoch(batches(own), batches(weight))
+        return Epoch(batches(parts), batches(weight))
 
     return EpochSource(size, (), draw)
 
@@ -214,7 +214,7 @@ class Preprocessor(ClassifierMixin, WeightedEstimator):
 
     @available_if(_fitted_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table) -> Floats:
-        """Probabilities of the classes; only where the base learner has them.
+        """Probabilities of the classes; only if the base learner has them.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class Preprocessor(ClassifierMixin, WeightedEstimator):
 
     @available_if(_fitted_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Table) -> Floats:
-        """The decision function of the base learner; only where it has one.
+        """The decision function of the base learner; only if it has one.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class Preprocessor(ClassifierMixin, WeightedEstimator):
 
 
 def class_probabilities(learner: Any, x: Floats) -> Floats:
-    """Probabilities (n, classes) in ascending order of the classes, whatever order the learner has them in."""
+    """Probabilities (n, classes) in ascending order of the classes, independent of the learner's order."""
     probability = np.asarray(learner.predict_proba(x))
     return probability[:, np.argsort(getattr(learner, "classes_", range(probability.shape[1])))]
 
@@ -270,8 +270,8 @@ def fit_learners(
     learner's in messages.
     """
     base = _checked_base(estimator, name)
-    own = getattr(base, "random_state", None)
-    seeds = grid.seeds if own is None else [seed_of(own)] * len(grid.seeds)
+    random_state = getattr(base, "random_state", None)
+    seeds = grid.seeds if random_state is None else [seed_of(random_state)] * len(grid.seeds)
     if _is_plain_network(base):
         return fit_weighted(base, data, FitGrid(seeds, grid.rows, [0.0]), weights, earlier)
     fitted = []
@@ -280,12 +280,12 @@ def fit_learners(
         if "random_state" in learner.get_params() and not earlier:
             learner.set_params(random_state=seed)
         weighs = has_fit_parameter(learner, "sample_weight")
-        drawn = part
+        sample = part
         if not weighs and np.ptp(weight) > 0:
-            drawn = np.random.default_rng(seed).choice(part, len(part), p=weight / weight.sum())
+            sample = np.random.default_rng(seed).choice(part, len(part), p=weight / weight.sum())
         options = {"sample_weight": weight} if weighs else {}
-        options |= groups_if_asked(learner.fit, data.group[drawn])
-        fitted.append(learner.fit(data.x[drawn], data.y[drawn], **options))
+        options |= groups_if_asked(learner.fit, data.group[sample])
+        fitted.append(learner.fit(data.x[sample], data.y[sample], **options))
     return fitted
 
 

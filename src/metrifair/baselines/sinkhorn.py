@@ -121,23 +121,23 @@ class SinkhornClassifier(NetworkClassifier):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        """As many are trained at once as ``memory_limit`` holds: all strengths of some seeds, or some of one seed.
+        """As many are trained at once as fit into ``memory_limit``: all strengths of some seeds, or some of one seed.
 
         On the CPU, those of one seed at a time.
         """
         seeds, rows, strengths = grid
         solver = self._check(strengths)
         penalized = any(strengths)
-        parts = [self._part(data.take(own), seed, penalized=penalized) for seed, own in zip(seeds, rows, strict=True)]
+        parts = [self._part(data.take(part), seed, penalized=penalized) for seed, part in zip(seeds, rows, strict=True)]
         together = self._models_at_once(solver, parts) if penalized and parts else len(seeds) * len(strengths)
         few = max(1, min(together, len(strengths)))
         many = max(1, together // few) if device_of(self.device).type in _STACKS_SEEDS else 1
-        found: list[list[Fitted]] = []
+        fits: list[list[Fitted]] = []
         for first in range(0, len(parts), many):
             some = parts[first : first + many]
             stacks = [_descended(self, solver, some, strengths[k : k + few]) for k in range(0, len(strengths), few)]
-            found += [[one for stack in stacks for one in stack[at]] for at in range(len(some))]
-        return found
+            fits += [[fitted for stack in stacks for fitted in stack[at]] for at in range(len(some))]
+        return fits
 
     def _check(self, strengths: Sequence[float]) -> Sinkhorn:
         self._network()
@@ -176,7 +176,7 @@ class SinkhornClassifier(NetworkClassifier):
 
 
 class SeedPart(NamedTuple):
-    """What the networks of one seed learn from: measures, on the rows that differ."""
+    """The training data of the networks of one seed: measures, on the distinct rows."""
 
     seed: int
     scaling: Scaling
@@ -186,7 +186,7 @@ class SeedPart(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AlignmentObjective:
-    """Cross-entropy and penalty of a stack of networks; ``x`` holds everyone's points, then those of each side."""
+    """Cross-entropy and penalty of a stack of networks; ``x`` contains all points, then those of each side."""
 
     network: Network
     solver: Sinkhorn
@@ -199,7 +199,7 @@ class AlignmentObjective:
     def __call__(
         self, parameters: dict[str, Tensor], before: Divergence | None, *, sharp: bool
     ) -> tuple[Tensor, Divergence | None]:
-        """What each network lowers, and the divergence in it, found from where the one ``before`` was."""
+        """The objective of each network, and its divergence, computed from the start ``before``."""
         everyone, *sides = self.weights
         sizes = [weight.shape[-1] for weight in self.weights]
         hidden, output = forward(self.network, parameters, self.x)
@@ -208,8 +208,8 @@ class AlignmentObjective:
             return loss, None
         compared = hidden if self.level == "hidden" else BINARY.prediction(output).unsqueeze(-1)
         _, u, v = compared.split(sizes, -2)
-        found = self.solver.divergence(u, v, (sides[0], sides[1]), before and before.potentials, sharp=sharp)
-        return loss + self.strength * found.value, found
+        divergence = self.solver.divergence(u, v, (sides[0], sides[1]), before and before.potentials, sharp=sharp)
+        return loss + self.strength * divergence.value, divergence
 
 
 def _objective(
@@ -228,7 +228,7 @@ def _objective(
 
 
 def forward(network: Network, parameters: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-    """The last hidden layer (seeds, strengths, n, units), which is x where there is none, and the outputs."""
+    """The last hidden layer (seeds, strengths, n, units), which is x if there is none, and the outputs."""
     last = len(network.hidden)
     hidden = x.unsqueeze(1)
     if last:
@@ -247,21 +247,21 @@ def _descended(
     start = stacked([network.initial(part.seed) for part in parts], len(strengths))
     parameters = {name: value.to(objective.x).requires_grad_() for name, value in start.items()}
     rate = estimator.learning_rate
-    found: Divergence | None = None
+    divergence: Divergence | None = None
     before: Divergence | None = None
     lost = torch.zeros(len(parts), len(strengths), dtype=torch.bool, device=objective.x.device)
     short = lost.clone()  # networks one of whose transport problems was not solved
     for step in range(estimator.epochs):
-        loss, found = objective(parameters, before, sharp=step == estimator.epochs - 1)
-        if found is not None:
-            short |= ~found.converged
+        loss, divergence = objective(parameters, before, sharp=step == estimator.epochs - 1)
+        if divergence is not None:
+            short |= ~divergence.converged
         slopes = torch.autograd.grad(loss.sum(), list(parameters.values()))
         with torch.no_grad():
             for value, slope in zip(parameters.values(), slopes, strict=True):
                 value.sub_(rate * slope)
         diverged = _diverged(parameters)
         lost |= diverged
-        before = None if bool(diverged.any()) else found  # the potentials may be lost, too
+        before = None if bool(diverged.any()) else divergence  # the potentials may be lost, too
         rate *= estimator.learning_rate_decay
     if bool((short & ~lost).any()):
         warnings.warn(
@@ -270,8 +270,8 @@ def _descended(
             stacklevel=5,
         )
     values = torch.zeros(lost.shape)
-    if found is not None:
-        values = found.sharp if estimator.variant == "reference" else found.value.detach()
+    if divergence is not None:
+        values = divergence.sharp if estimator.variant == "reference" else divergence.value.detach()
     final = {name: value.detach().double().cpu() for name, value in parameters.items()}
     fits: list[list[Fitted]] = [[None] * len(strengths) for _ in parts]
     for s, k in (~lost).nonzero().tolist():

@@ -1,4 +1,4 @@
-"""What the baselines share: checked training data, several fits at once, two classes by log-odds, post-processing."""
+"""Base classes of the baselines: training data, several fits at once, two classes by log-odds, post-processing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from metrifair.support.checks import check_known, seed_of
 from metrifair.training.objective import BINARY
 
 Fitted = dict[str, Any] | None
-"""The attributes of a fitted estimator; None where training diverged."""
+"""The attributes of a fitted estimator; None if training diverged."""
 
 DIVERGED = "training diverged; lower learning_rate (now {}), or check the scale of X"
 
@@ -40,7 +40,7 @@ class FitGrid(NamedTuple):
 
 
 class StackedEstimator(BaseEstimator):
-    """An estimator that fits several seeds, and strengths where it has one, as one stack of models."""
+    """An estimator that fits several seeds, and strengths if it has one, as one stack of models."""
 
     _two_groups = False
     _two_classes = True
@@ -126,7 +126,7 @@ _LABELS = ({0, 1}, {-1, 1})  # booleans equal 0 and 1
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """What a method learns from. Rows of weight zero are no rows: they are left out of every array."""
+    """The training data of a method. Rows of weight zero are left out of every array."""
 
     x: Floats  # (n, features)
     y: NDArray[Any]  # class codes (the later of two classes is 1), or targets
@@ -153,7 +153,7 @@ class TrainingData:
 
 
 class TwoClassMixin(ClassifierMixin):
-    """A classifier that says to scikit-learn that it takes two classes and no more."""
+    """A classifier whose scikit-learn tags allow two classes only."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -214,7 +214,7 @@ class LogOddsMixin(TwoClassMixin):
         ndarray of shape (n_samples,)
             Labels.
         """
-        accepted = self._accepted(X)  # first, since it says where nothing is fitted yet
+        accepted = self._accepted(X)  # first, since it raises an error if nothing is fitted yet
         return self.classes_[accepted.astype(np.int64)]
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
@@ -254,7 +254,7 @@ def training_data(
         estimator.classes_ = np.asarray(classes)
     group, groups = _known_groups(problem)
     if two_groups and len(groups) > 2:
-        raise DataError(f"this method compares two groups, sensitive_features holds {len(groups)}: {list(groups)}")
+        raise DataError(f"this method compares two groups, sensitive_features contains {len(groups)}: {list(groups)}")
     estimator.groups_ = groups
     weight = np.ones(len(problem)) if problem.weight is None else problem.weight
     x = np.require(problem.of_kept(x), requirements="W")  # torch warns of memory it may not write to
@@ -270,8 +270,8 @@ def groups_at_fit(estimator: Any, X: Table, y: Table | None, sensitive_features:
 
 def groups_at_predict(estimator: Any, X: Table, sensitive_features: Table) -> Integers:
     """Codes of the groups that ``fit`` saw; another group is an error."""
-    known = Scheme(STATISTICAL_PARITY, attributes=(Attribute("sensitive_features", tuple(estimator.groups_)),))
-    return _known_groups(later_problem(Given(sensitive_features=sensitive_features, rows={"X": X}), known))[0]
+    scheme = Scheme(STATISTICAL_PARITY, attributes=(Attribute("sensitive_features", tuple(estimator.groups_)),))
+    return _known_groups(later_problem(Given(sensitive_features=sensitive_features, rows={"X": X}), scheme))[0]
 
 
 def features_at_predict(estimator: Any, X: Table, fitted: str) -> Floats:
@@ -288,7 +288,7 @@ def linear_scores(estimator: Any, X: Table) -> Floats:
 
 
 def _known_groups(problem: Problem) -> tuple[Integers, tuple[object, ...]]:
-    """Codes and groups of the only attribute; a DataError where a row's is missing."""
+    """Codes and groups of the only attribute; a DataError if a row's is missing."""
     if len(problem.scheme.attributes) != 1:
         count = len(problem.scheme.attributes)
         raise DataError(f"sensitive_features must be one column, got {count}; join them into one")

@@ -20,10 +20,10 @@ from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer, check_number
 
 _COPIES = 4  # of a matrix, or a block of one, that live at once: costs, plan, and two that are made of them
-_LOOK_EVERY = 5  # sweeps between looks at the error, for which a device has to be waited for
+_LOOK_EVERY = 5  # sweeps between checks of the error, which wait for the device
 _RESOLUTION = {torch.float64: 0.0, torch.float32: 1e-5}  # errors of the marginals that rounding leaves
 _MODERATE = {torch.float64: 100.0, torch.float32: 30.0}  # logarithms of scalings that lose nothing that counts
-_REMEMBERED = 6  # steps that Anderson's acceleration looks back to
+_REMEMBERED = 6  # past steps in Anderson's acceleration
 _RIDGE = {torch.float64: 1e-12, torch.float32: 1e-6}
 
 Block = TypeVar("Block")
@@ -104,7 +104,7 @@ class Sinkhorn:
     ) -> Divergence:
         """The divergence; its gradient is that of the plans as they are, by the envelope theorem the exact one.
 
-        The sharp value, the plain cost of the same plans, is computed where it is asked for, else 0.
+        The sharp value, the plain cost of the same plans, is computed where it is requested, else 0.
         """
         with torch.no_grad():
             a, b = weights
@@ -122,7 +122,7 @@ class Sinkhorn:
         for cloud, slope in zip((u, v), slopes, strict=True):
             value = value + ((cloud - cloud.detach()) * slope).sum((-2, -1))
         converged = among_u.converged & among_v.converged & both.converged
-        return Divergence(value, self.epsilon * plain, tuple(one.potentials for one in three), converged)
+        return Divergence(value, self.epsilon * plain, tuple(solution.potentials for solution in three), converged)
 
 
 class TransportProblem:
@@ -136,7 +136,7 @@ class TransportProblem:
         self.costs = self._kept(lambda: map(self._cost, range(0, self.n, self.size)))
 
     def _kept(self, blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:
-        """Blocks made anew each time they are asked for; where there is but one, it is kept."""
+        """Blocks computed at each request; a single one is kept."""
         if self.size < self.n:
             return blocks
         everything = list(blocks())
@@ -177,7 +177,7 @@ class TransportProblem:
     def sweeps(self, plans: Plans, like: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Ever better scalings of a plan's rows and columns, with the sums of its columns once its rows are scaled.
 
-        Where both clouds are one, half a step at a time converges fast; else steps alternate, accelerated.
+        If both clouds are one, half a step at a time converges fast; else steps alternate, accelerated.
         """
         if self.symmetric:
             right = torch.ones_like(like)
@@ -269,7 +269,7 @@ def _times(matrix: Tensor, vector: Tensor) -> Tensor:
 
 
 def distances(x: Tensor, y: Tensor) -> Tensor:
-    """How far each point of x is from each of y, (..., n, m); exactly 0 where they are equal."""
+    """How far each point of x is from each of y, (..., n, m); exactly 0 if they are equal."""
     if x.device.type == "cpu":
         # By matrix products a point would lie at a distance from itself.
         return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
@@ -286,16 +286,16 @@ def by_coordinate(x: Tensor, y: Tensor) -> Tensor:
 
 
 class Anderson:
-    """Anderson's acceleration of a fixed point: recent steps, combined so that what they miss is least.
+    """Anderson's acceleration of a fixed point: recent steps, combined so that their residual is smallest.
 
-    ``weight`` (..., n) says how much each coordinate counts; splitting one into equal parts then changes nothing.
+    ``weight`` (..., n) is the weight of each coordinate; splitting one into equal parts then changes nothing.
     """
 
     def __init__(self, weight: Tensor) -> None:
         self.weight = weight.unsqueeze(-2)
         self.taken = 0
         self.past: Tensor | None = None  # what steps missed and where they led: recent changes, then the last of both
-        self.best: Tensor | None = None  # the least square of what a step missed
+        self.best: Tensor | None = None  # the smallest squared residual of a step
 
     def next(self, x: Tensor, led: Tensor) -> Tensor:
         """Where to go on from, after a step from ``x`` led there; the past is forgotten where more is missed again."""
@@ -311,7 +311,7 @@ class Anderson:
         square = products[..., -1, -1]
         least = torch.full_like(square, inf) if self.best is None else self.best
         self.best = torch.fmin(square, least)
-        grown = ~(square <= 4 * least)[..., None, None]  # or what is missed is not a number
+        grown = ~(square <= 4 * least)[..., None, None]  # or the residual is not a number
         self.past[..., :-1, :].masked_fill_(grown, 0.0)
         # Nearly singular normal equations, with a ridge; their solution is 0 along steps that were not taken.
         gram = products[..., :-1, :-1].clone()

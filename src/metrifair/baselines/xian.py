@@ -52,7 +52,7 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
     thresholds_ : ndarray of shape (n_groups,)
         Two classes: the score of the later class above which each group is accepted.
     offsets_ : ndarray of shape (n_groups, n_classes)
-        More classes: what is added to twice the probabilities, by group, before the largest is taken.
+        More classes: offsets that are added to twice the probabilities, by group, before the largest is taken.
     rates_ : ndarray of shape (n_groups, n_classes)
         Rate of each class by group, on the rows fitted on.
     cost_ : float
@@ -97,16 +97,16 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         self.drawn_: dict[tuple[int, ...], Floats] = {}
         if np.ptp(self.rates_, axis=0).max() <= self.alpha:
             return
-        found = binary_assignment(scores[:, 1], group, self.alpha) if two else assignment(scores, group, self.alpha)
-        _, self.rates_, self.cost_ = found
+        assigned = binary_assignment(scores[:, 1], group, self.alpha) if two else assignment(scores, group, self.alpha)
+        _, self.rates_, self.cost_ = assigned
         for code in codes:
-            own, chance = scores[group == code], found.probability[group == code]
+            part, chance = scores[group == code], assigned.probability[group == code]
             if two:
-                self.thresholds_[code] = threshold(own[:, 1], chance[:, 1])
+                self.thresholds_[code] = threshold(part[:, 1], chance[:, 1])
             else:
-                self.offsets_[code] = offsets(own, chance)
+                self.offsets_[code] = offsets(part, chance)
             for row in np.flatnonzero(chance.max(1) < 1):
-                self.drawn_[_key(code, own[row])] = chance[row]
+                self.drawn_[_key(code, part[row])] = chance[row]
 
     def predict(self, X: Table, *, sensitive_features: Table) -> NDArray[Any]:
         """The class of each row, which depends on its group; with ``randomized``, drawn anew at the margin.
@@ -159,21 +159,21 @@ class Assignment(NamedTuple):
 def binary_rates(score: Floats, group: Integers, alpha: float) -> Floats:
     """Each group's rate of acceptance: the cheapest that differ by at most alpha.
 
-    What it costs to accept a share of one group, the best first, is a convex, piecewise linear curve.
+    The cost of accepting a share of one group, the best first, is a convex, piecewise linear curve.
 
     >>> score, group = np.array([0.9, 0.6, 0.3, 0.1, 0.8, 0.7, 0.55, 0.2]), np.repeat([0, 1], 4)
     >>> binary_rates(score, group, 0.1)
     array([0.5, 0.6])
     """
     members = [score[group == code] for code in range(group.max() + 1)]
-    favored = np.array([float((own > 0.5).mean()) for own in members])  # the cheapest shares
-    rates = [np.arange(len(own) + 1) / len(own) for own in members]  # share accepted when the first k rows are
-    costs = [(own.sum() + np.append(0.0, np.cumsum(1 - 2 * np.sort(own)[::-1]))) / len(own) for own in members]
+    favored = np.array([float((part > 0.5).mean()) for part in members])  # the cheapest shares
+    rates = [np.arange(len(part) + 1) / len(part) for part in members]  # share accepted when the first k rows are
+    costs = [(part.sum() + np.append(0.0, np.cumsum(1 - 2 * np.sort(part)[::-1]))) / len(part) for part in members]
     return cheapest_rates(rates, costs, np.bincount(group) / len(group), favored, alpha)
 
 
 def accepted(score: Floats, rate: float) -> Floats:
-    """Probability of acceptance when the best ``rate`` of the rows are: equal scores share what is left for them."""
+    """Probability of acceptance when the best ``rate`` of the rows are: equal scores share the rest."""
     _, place, counts = np.unique(-score, return_inverse=True, return_counts=True)
     before = np.cumsum(counts) - counts
     share = (rate * len(score) - before) / counts
@@ -195,8 +195,8 @@ def binary_assignment(score: Floats, group: Integers, alpha: float) -> Assignmen
     rates = binary_rates(score, group, alpha)
     probability = np.empty(len(score))
     for code, rate in enumerate(rates):
-        own = group == code
-        probability[own] = accepted(score[own], rate)
+        in_group = group == code
+        probability[in_group] = accepted(score[in_group], rate)
     both = np.stack([1 - probability, probability], axis=1)
     return Assignment(both, np.stack([1 - rates, rates], axis=1), _cost(np.stack([1 - score, score], axis=1), both))
 
@@ -212,8 +212,8 @@ def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
     window = coo_array(np.kron(np.ones((groups, 1)), np.eye(classes)))
     decided = coo_array((np.ones(m * classes), (np.repeat(np.arange(m), classes), np.arange(m * classes))))
     loss = (counts[:, None] * (1 - atoms[:, 1:])).ravel() / n
-    found = parity_program(loss, rates, window, alpha, sums=decided)
-    solved = found.x[: m * classes].reshape(m, classes)
+    solution = parity_program(loss, rates, window, alpha, sums=decided)
+    solved = solution.x[: m * classes].reshape(m, classes)
     solved = np.where(solved > _TIE, solved, 0.0)
     solved /= solved.sum(1, keepdims=True)
     probability = solved[place]
@@ -227,18 +227,18 @@ def offsets(scores: Floats, probability: Floats) -> Floats:
     """
     used = np.flatnonzero((probability > 0).any(0))
     pairs = [(i, j) for i in used for j in used if i != j]
-    found = np.full(scores.shape[1], -np.inf)
-    found[used] = 0.0
+    values = np.full(scores.shape[1], -np.inf)
+    values[used] = 0.0
     if not pairs:
-        return found
+        return values
     bounds = np.array([(scores[:, j] - scores[:, i])[probability[:, i] > 0].max() for i, j in pairs])
     differences = np.array([(used == j).astype(float) - (used == i).astype(float) for i, j in pairs])
     beyond = np.eye(len(pairs)) - differences @ np.linalg.pinv(differences)
     # Slacks s >= 0 with bounds + s a difference of levels; the small weight picks the shortest of them.
     slack, _ = nnls(np.vstack([beyond, 1e-6 * np.eye(len(pairs))]), np.append(-beyond @ bounds, np.zeros(len(pairs))))
     levels = np.linalg.lstsq(differences, bounds + slack, rcond=None)[0]
-    found[used] = 2 * (levels[0] - levels)
-    return found
+    values[used] = 2 * (levels[0] - levels)
+    return values
 
 
 def _cost(scores: Floats, probability: Floats) -> float:

@@ -27,7 +27,7 @@ from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, check_number, check_switches, require
 
 Found: TypeAlias = tuple[Floats, Floats, Callable[[Floats], Floats]]
-"""Weights without a bound and within it, and what is bounded, of any weights."""
+"""Weights without a bound and within it, and a function that computes the bounded quantity."""
 
 MISTREATED = {"equal_opportunity": (1,), "predictive_equality": (0,), "equalized_odds": (1, 0)}
 """The labels among which the groups' errors are compared."""
@@ -63,7 +63,7 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
     ridge : float, default=0.0
         L2 regularization: the weight of half the squared coefficients of the scaled features, for separable classes.
     variant : {"method", "reference"}, default="method"
-        Variant of the method. The reference is what the published comparison ran: no intercept, whatever the value of
+        Variant of the method. The reference is the version of the published comparison: no intercept, for any value of
         ``fit_intercept``.
 
     Attributes
@@ -73,7 +73,7 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
     intercept_ : float
         Its intercept.
     covariance_ : ndarray
-        What is bounded, at the solution: one number per group compared or per error rate.
+        The bounded quantity at the solution: one number per group compared or per error rate.
     unconstrained_covariance_ : ndarray
         The same without any bound; fractions of it make a grid of ``tau``.
     constraint_violation_ : float
@@ -165,10 +165,10 @@ def covariances(data: TrainingData, design: Floats) -> Floats:
     codes = [1] if len(data.groups) == 2 else range(len(data.groups))
     members = np.stack([data.group == code for code in codes]).astype(np.float64)
     centered = members - (members @ shares)[:, None]
-    found: Floats = (centered * shares) @ design
+    result: Floats = (centered * shares) @ design
     # Rounding must not pass for a covariance: a vector this short is zero.
     noise = 1e-14 * (np.abs(centered) * shares) @ np.abs(design)
-    return np.where(np.abs(found) <= noise, 0.0, found)
+    return np.where(np.abs(result) <= noise, 0.0, result)
 
 
 def within(loss: Logistic, c: Floats, w0: Floats, tau: float, start: Floats | None = None) -> Floats:
@@ -235,7 +235,7 @@ class Mistreatment:
         return float(self.shares[group] @ np.minimum(0, self.margins[group] @ w))
 
     def covariance(self, w: Floats) -> float:
-        """What the criterion bounds."""
+        """The quantity that the criterion bounds."""
         return self.balance * (self.mean(1, w) - self.mean(0, w))
 
     def tangent(self, group: int, w: Floats) -> Floats:
@@ -252,7 +252,7 @@ def mistreatment_fit(loss: Logistic, measures: Sequence[Mistreatment], w0: Float
     w, price = w0, FIRST_PRICE
     for _ in range(ROUNDS):
         moved, slack = solution(w, price)
-        # A solver may leave weights less certain than the step asked for, but then the loss stands still.
+        # A solver may leave weights less certain than the step asked for, but then the loss is constant.
         still = np.linalg.norm(moved - w) <= CLOSE or abs(loss.value(moved) / loss.value(w) - 1) <= STILL
         w = moved
         if still and slack <= CLOSE:
@@ -302,7 +302,7 @@ def solve(problem: Any, rows: int) -> None:
     for tolerance in TOLERANCES[-1:] if many else TOLERANCES:
         options = {"solver": cp.SCS if many else cp.CLARABEL, **dict.fromkeys(names, tolerance)}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of inaccuracy, which the status says as well
+            warnings.simplefilter("ignore", UserWarning)  # of inaccuracy, which the status reports too
             try:
                 problem.solve(warm_start=False, **options)  # or the tolerances of the attempt before would stay
                 status = str(problem.status)
@@ -317,13 +317,13 @@ def solve(problem: Any, rows: int) -> None:
 
 _STEPS = 100
 _SMALL = 1e-10  # relative decrease of the loss at which the step just taken was the last one
-_FAR = 200.0  # log-odds that no loss can tell from infinity
+_FAR = 200.0  # log-odds that are infinite for every loss
 _SEPARATED = 1e-6  # mean loss, or 1 / norm of weights, below which the classes are separable
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnScale:
-    """Columns brought to one scale, with a column of ones in front where there is an intercept.
+    """Columns brought to one scale, with a column of ones in front if there is an intercept.
 
     Without an intercept columns are not centered: that would change the problem.
     """
@@ -387,7 +387,7 @@ class Logistic:
         return gradient, hessian
 
     def minimized(self, start: Floats, directions: Floats | None = None) -> Floats:
-        """The minimizer among start + directions u (all of space where there are none), by damped Newton steps."""
+        """The minimizer among start + directions u (all of space if there are none), by damped Newton steps."""
         w, value = start, self.value(start)
         for _ in range(_STEPS):
             gradient, hessian = self.derivatives(w)
@@ -402,7 +402,7 @@ class Logistic:
         return w
 
     def unconstrained(self) -> Floats:
-        """The minimizer; warns where the classes can be separated, so that there is none."""
+        """The minimizer; warns if the classes can be separated, so that there is none."""
         w = self.minimized(np.zeros(self.design.shape[1]))
         if self._separates(w, self.value(w)):
             warn_unconverged(
@@ -420,7 +420,7 @@ class Logistic:
             )
 
     def _searched(self, w: Floats, step: Floats, value: float, decrease: float) -> tuple[Floats, float]:
-        """The longest of the steps 1, 1/2, 1/4, ... that takes the loss down by a fair share of what it promises."""
+        """The longest of the steps 1, 1/2, 1/4, ... that lowers the loss by a fair share of the predicted decrease."""
         length = 1.0
         while length > 1e-12:
             moved = w + length * step

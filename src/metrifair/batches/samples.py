@@ -33,7 +33,7 @@ class Samples:
     x: Tensor  # (n, features)
     y: Tensor  # (n,): label codes or regression targets
     cell: Tensor  # (n,) integers: no comparison distinguishes samples of one cell
-    weight: Tensor  # (n,): what the sample's loss counts in the mean
+    weight: Tensor  # (n,): weight of the sample's loss in the mean
     value: Tensor | None = None  # (n, attributes): numbers, or codes of names; None: only groups are compared
 
     def __len__(self) -> int:
@@ -265,7 +265,7 @@ def whole(samples: Samples, comparisons: Sequence[Comparison]) -> Batch:
     samples : Samples
         The data set.
     comparisons : sequence of Comparison
-        What is compared.
+        The comparisons.
 
     Returns
     -------
@@ -291,7 +291,7 @@ class Coverage:
     Parameters
     ----------
     comparisons : tuple of Comparison
-        What is compared.
+        The comparisons.
     size : int
         Minimum number of samples of a batch.
     least : int, default=2
@@ -361,14 +361,14 @@ class Coverage:
 def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
     """The batch at the front of the waiting samples; None where none is complete.
 
-    What comes back depends on the samples alone, not on the pieces in which they arrived.
+    The result depends on the samples alone, not on the pieces in which they arrived.
 
     Parameters
     ----------
     waiting : Samples
         The samples of a stream that are in no batch yet, in their order.
     rule : Coverage
-        Rule that says when a batch is complete.
+        Rule that decides when a batch is complete.
     start : int, default=0
         How many of them are in batches by now.
 
@@ -473,7 +473,7 @@ def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
     stream : iterable of Samples
         Stream of samples: single samples, or chunks of any length.
     rule : Coverage
-        Rule that says when a batch is complete.
+        Rule that decides when a batch is complete.
 
     Yields
     ------

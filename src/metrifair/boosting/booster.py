@@ -1,4 +1,4 @@
-"""What the fair boosters share beyond the booster's own scikit-learn class."""
+"""Base class of the fair boosters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that predict
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
-    """A penalized fit: the problem, the objective's course, and what the booster's own ``fit`` is called with."""
+    """A penalized fit: the problem, the objective by round, and the arguments of the booster's own ``fit``."""
 
     problem: BoostingProblem
     descent: Descent
@@ -45,7 +45,7 @@ class FitPlan:
     arguments: dict[str, Any]
 
     def metric(self) -> Callable[[Any], float]:
-        """The penalized risk of outputs for the evaluation sets in turn, the order in which boosters ask for it."""
+        """The penalized risk of outputs for each evaluation set in turn, in the order of the boosters' calls."""
         turns = cycle(self.evaluations)
         return lambda output: self.descent.report(next(turns), output)
 
@@ -83,7 +83,7 @@ class FairBooster(Saved):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    _eval_weights: ClassVar[str]  # what the booster calls the weights of its evaluation sets
+    _eval_weights: ClassVar[str]  # the booster's argument for weights of evaluation sets
     _plan: FitPlan | None = None  # while a penalized fit runs
 
     def __init__(
@@ -125,7 +125,7 @@ class FairBooster(Saved):
 
         XGBoost also takes Dask collections, with one and the same partitions, and then trains on the cluster; the
         result is an ordinary fitted booster. Pass ``expected_groups=False`` then, as rows are pulled by their
-        own groups. docs/beyond-one-machine.md says how.
+        own groups. See docs/beyond-one-machine.md.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class FairBooster(Saved):
         return self
 
     def _penalized(self, given: Given, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
-        """The objective of training rows, whose groups are those that features speak for, and of evaluation sets."""
+        """The objectives of training rows, with expected groups if requested, and of evaluation sets."""
         warn_without_estimate(self.metric, self.estimate, default="rows")
         problem = boosting_problem(self, given)
         self.left_out_ = problem.trainable.left_out
@@ -191,7 +191,7 @@ class FairBooster(Saved):
             shares = problem.shares(partial(self._group_chances, given.rows["X"], arguments), seed)
         objective = problem.objective_of(problem.training, self._risk_weight(problem), shares)
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
-        evaluations = tuple(problem.objective_of(evaluation_rows(problem, own)) for own in evaluated)
+        evaluations = tuple(problem.objective_of(evaluation_rows(problem, given_rows)) for given_rows in evaluated)
         return FitPlan(problem, descent, evaluations, arguments)
 
     def _fit_on_cluster(self, given: Given, eval_set: Any, lists: Any, arguments: dict[str, Any]) -> None:  # noqa: ARG002
@@ -205,15 +205,15 @@ class FairBooster(Saved):
         is_penalized(self)
 
     def _check_labels(self, y: Any) -> None:
-        """Raise a DataError where the booster does not take these labels."""
+        """Raise a DataError if the booster does not accept these labels."""
 
     @abstractmethod
     def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
-        """What the loss of each training row is multiplied by, besides its sample weight."""
+        """A factor for the loss of each training row, besides its sample weight."""
 
     @abstractmethod
     def _check_names(self) -> None:
-        """Raise a DataError at a parameter by a name that the booster would pass over."""
+        """Raise a DataError for a parameter name that the booster would ignore."""
 
     @abstractmethod
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
@@ -221,11 +221,11 @@ class FairBooster(Saved):
 
     @abstractmethod
     def _pace(self) -> tuple[int, float]:
-        """Rounds at most, and the learning rate."""
+        """The maximum number of rounds, and the learning rate."""
 
     @abstractmethod
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
-        """Call the booster's own ``fit`` with the plan's objective, and whatever its predictions then need."""
+        """Call the booster's own ``fit`` with the plan's objective, and complete it for prediction."""
         raise NotImplementedError
 
 
@@ -235,7 +235,7 @@ OWN_PARAMETERS = frozenset(signature(FairBooster.__init__).parameters) - {"self"
 
 @contextmanager
 def _booster_messages(booster: Any) -> Iterator[None]:
-    """Where columns are text, which the plain booster refuses, the error says what to do about it.
+    """Replace the booster's error for text columns by one that explains how to encode them.
 
     LightGBM 4.7 prefers eval_X and eval_y, but does not translate labels in these: its warning is not shown.
     """
@@ -248,6 +248,6 @@ def _booster_messages(booster: Any) -> Iterator[None]:
         if "dtypes" not in message:
             raise
         raise DataError(
-            f"X must hold numbers, booleans or categories; make categories of text with astype('category'), or encode "
+            f"X must contain numbers, booleans or categories; convert text with astype('category'), or encode "
             f"it first with make_pipeline(TableEncoder(), {name}()). {message}"
         ) from error

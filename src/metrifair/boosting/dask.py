@@ -35,9 +35,9 @@ def is_dask(table: Table) -> bool:
 
 
 def mapped(function: Callable[..., Any], X: Table, *, like: NDArray[Any], **named: Any) -> Any:
-    """What a function says of the rows of X; of a Dask collection as a Dask array, computed where its partitions are.
+    """Apply a function to the rows of X; for a Dask collection, to each partition where it is stored.
 
-    ``like`` is an example of it, of no rows.
+    ``like`` is an empty example of the result.
     """
     if not is_dask(X):
         return function(X, **named)
@@ -61,7 +61,7 @@ def _dask(module: str) -> Any:
 
 
 class Partitions(NamedTuple):
-    """The partitions of each argument, as delayed tables; None where the argument was left out."""
+    """The partitions of each argument, as delayed tables; None if the argument was left out."""
 
     y: list[Any]
     sensitive_features: list[Any] | None = None
@@ -88,17 +88,17 @@ def fit_on_cluster(
     """
     xgboost_dask = _dask("xgboost.dask")
     client = _client()
-    known = {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
-    if others := sorted(name for name in arguments if name not in known):
+    accepted = {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
+    if others := sorted(name for name in arguments if name not in accepted):
         raise DataError(f"{others[0]} is not taken where X is a Dask collection; leave it out")
     penalized = is_penalized(booster)
     if eval_set and penalized:
         evaluation_sets(eval_set, **lists)  # as many of each
     X: Any = given.rows["X"]
-    entries = [[None] * len(eval_set) if one is None else list(one) for one in lists.values()]
+    entries = [[None] * len(eval_set) if entry is None else list(entry) for entry in lists.values()]
     tables = [(X, given.y, given.sensitive_features, given.control_features, given.sample_weight)]
     tables += [(*pair, *more) for pair, *more in zip(eval_set, *entries, strict=True)]
-    parts = [_parts("eval_" if place else "", *own) for place, own in enumerate(tables)]
+    parts = [_parts("eval_" if place else "", *table) for place, table in enumerate(tables)]
     params: dict[str, Any] = booster.get_xgb_params()
     objective: dict[str, Any] = {}
     if penalized:
@@ -113,9 +113,9 @@ def fit_on_cluster(
         # A worker without a partition, of which Dask may leave one, cannot read the names off its rows.
         feature_names=list(map(str, X.columns)) if hasattr(X, "columns") else None,
     )
-    trained, *evaluated = (matrix(own[0], **named) for own, named in zip(tables, columns, strict=True))
+    trained, *evaluated = (matrix(table[0], **named) for table, named in zip(tables, columns, strict=True))
     with _explained_losses(client):
-        found = xgboost_dask.train(
+        result = xgboost_dask.train(
             client,
             params,
             trained,
@@ -123,10 +123,10 @@ def fit_on_cluster(
             early_stopping_rounds=booster.early_stopping_rounds,
             verbose_eval=arguments.get("verbose", False),
             callbacks=booster.callbacks,
-            evals=[(one, f"validation_{place}") for place, one in enumerate(evaluated)],
+            evals=[(entry, f"validation_{place}") for place, entry in enumerate(evaluated)],
             **objective,
         )
-    booster._Booster, booster.evals_result_ = found["booster"], found["history"]
+    booster._Booster, booster.evals_result_ = result["booster"], result["history"]
     if hasattr(booster, "predict_proba"):
         booster.n_classes_ = 2
 
@@ -134,7 +134,7 @@ def fit_on_cluster(
 def _penalized(
     booster: Any, params: dict[str, Any], parts: Sequence[Partitions]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """What the matrix of each set holds besides features, and the objective and its metric; completes ``params``."""
+    """The columns of each set's matrix besides features, the objective and its metric; completes ``params``."""
     if booster.expected_groups:
         raise DataError(
             "expected_groups=True is not computed where X is a Dask collection; pass expected_groups=False to pull "
@@ -143,7 +143,7 @@ def _penalized(
     warn_without_estimate(booster.metric, booster.estimate, default="rows")
     problem = boosting_problem(booster, _stand_in(booster, parts[0]))
     if problem.scheme.classes not in ((), (0, 1)):
-        raise DataError(f"y must hold 0 and 1 where X is a Dask collection, got {list(problem.scheme.classes)}")
+        raise DataError(f"y must contain 0 and 1 where X is a Dask collection, got {list(problem.scheme.classes)}")
     warn_of_labels(problem.training.problem, problem.training.weight)
     booster.left_out_ = problem.trainable.left_out
     plan = ClusterPlan(booster, problem)
@@ -152,7 +152,7 @@ def _penalized(
     if params.get("base_score") is None:
         start = problem.start  # XGBoost takes the prediction instead of the margin
         params["base_score"] = 1 / (1 + np.exp(-start)) if problem.scheme.classes else start
-    columns = [_columns_of(own.with_all(_prepared, problem), own) for own in parts]
+    columns = [_columns_of(partitions.with_all(_prepared, problem), partitions) for partitions in parts]
     return columns, {"obj": plan, "custom_metric": plan.metric if len(parts) > 1 else None}
 
 
@@ -226,21 +226,21 @@ def _explained_losses(client: Any) -> Iterator[None]:
 def _parts(prefix: str, X: Table, *given: Table | None) -> Partitions:
     """The partitions; a DataError unless all tables have those of X."""
     count = len(_partitions(f"{prefix}X", X))
-    found: list[Any] = []
+    partitions: list[Any] = []
     for name, table in zip(Partitions._fields, given, strict=True):
         if table is None:
-            found.append(None)
+            partitions.append(None)
             continue
         if not is_dask(table):
             raise DataError(f"{prefix}{name} must be a Dask collection, as X is, got a {type(table).__name__}")
-        own = _partitions(f"{prefix}{name}", table)
-        if len(own) != count:
+        pieces = _partitions(f"{prefix}{name}", table)
+        if len(pieces) != count:
             raise DataError(
-                f"{prefix}{name} has {len(own)} partitions, and {prefix}X {count}; repartition one like the other, "
+                f"{prefix}{name} has {len(pieces)} partitions, and {prefix}X {count}; repartition one like the other, "
                 "or persist() the table that both are columns of: reading some columns only, Dask joins partitions"
             )
-        found.append(own)
-    return Partitions(*found)
+        partitions.append(pieces)
+    return Partitions(*partitions)
 
 
 def _partitions(name: str, table: Any) -> list[Any]:
@@ -251,17 +251,17 @@ def _partitions(name: str, table: Any) -> list[Any]:
 
 
 def _stand_in(booster: Any, parts: Partitions) -> Given:
-    """A small table with the labels, groups, strata, weights and moments of all rows, for the one way in.
+    """A small table with the labels, groups, strata, weights and moments of all rows, as input of ``problem_of``.
 
-    Of each combination that occurs it holds two rows, or the only one, with the weight of all; numbers are replaced by
-    two with their mean and deviation.
+    It contains two rows of each combination that occurs, or the only one, with the weight of all. Two numbers with the
+    same mean and deviation replace numeric values.
     """
     labels = hasattr(booster, "predict_proba")
     if not labels and criterion_named(booster.criterion).needs_labels:
-        raise DataError("criteria that look at a numeric target are not trained on a cluster; use arrays")
+        raise DataError("criteria that use a numeric target are not trained on a cluster; use arrays")
     tallies = [tally for tally in _dask("dask").compute(*parts.with_all(_tally, labels)) if tally is not None]
     if not tallies:
-        raise DataError("y holds no rows that count; pass at least one of each class")
+        raise DataError("y contains no rows of positive weight; pass at least one of each class")
     names = tallies[0].names
     merged: dict[tuple[Any, ...], Floats] = {}
     for tally in tallies:
@@ -273,8 +273,8 @@ def _stand_in(booster: Any, parts: Partitions) -> Given:
         deviation = float(np.sqrt(max(0.0, second / weight - mean**2)))
         copies = 2 if count > 1 else 1
         for sign in (-1, 1)[:copies]:
-            own = combination[0] if labels else mean + sign * deviation * (copies - 1)
-            rows.append((own, *combination[1:], weight / copies))
+            target = combination[0] if labels else mean + sign * deviation * (copies - 1)
+            rows.append((target, *combination[1:], weight / copies))
     y, *others, weights = (list(column) for column in zip(*rows, strict=True))
     groups = dict(zip(names[0], others, strict=False))
     strata = dict(zip(names[1], others[len(names[0]) :], strict=True))
@@ -282,19 +282,19 @@ def _stand_in(booster: Any, parts: Partitions) -> Given:
 
 
 class _Tally(NamedTuple):
-    """What one partition holds."""
+    """Sums of one partition."""
 
     names: tuple[tuple[str, ...], tuple[str, ...]]  # of the sensitive features and of the control features
     sums: dict[tuple[Any, ...], Floats]  # by values of label, groups and strata: rows, weight, and moments of y
 
 
 def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) -> _Tally | None:
-    """The sums of one partition; None where all its rows have weight 0."""
+    """The sums of one partition; None if all its rows have weight 0."""
     if _is_weightless(weight):
         return None
     target = one_column("y", y)
     weights = weights_of("sample_weight", weight, len(target))
-    counted = np.ones(len(target)) if weights is None else weights
+    row_weight = np.ones(len(target)) if weights is None else weights
     tables = [
         {"y": target if labels else np.zeros(len(target))},
         {} if groups is None else columns("sensitive_features", groups),
@@ -304,7 +304,7 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
     values = [attribute.groups for part in coded for attribute in part.attributes]
     combinations, inverse = np.unique(np.hstack([part.codes for part in coded]), axis=0, return_inverse=True)
     numbers = np.zeros(len(target)) if labels else target.astype(np.float64)
-    moments = [(counted > 0).astype(np.float64), counted, counted * numbers, counted * numbers**2]
+    moments = [(row_weight > 0).astype(np.float64), row_weight, row_weight * numbers, row_weight * numbers**2]
     sums = np.stack([np.bincount(inverse.reshape(-1), moment, len(combinations)) for moment in moments], 1)
     by_values = {
         tuple(known[code] if code >= 0 else None for known, code in zip(values, row, strict=True)): total
@@ -317,7 +317,7 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
 def _prepared(y: Table, groups: Table, strata: Table, weight: Table, problem: BoostingProblem) -> NDArray[np.float32]:
     """Of one partition, by row: the target, the cell and the weight."""
     if _is_weightless(weight):
-        idle = 1 + max(max(one.left + one.right) for one in problem.scheme.comparisons)
+        idle = 1 + max(max(comparison.left + comparison.right) for comparison in problem.scheme.comparisons)
         return np.tile(np.array([0, idle, 0], dtype=np.float32), (len(one_column("y", y)), 1))
     rows = evaluation_rows(problem, Given(y, groups, strata, weight, rows={}))
     return np.stack([rows.targets, rows.cell, rows.weight], 1).astype(np.float32)
@@ -329,10 +329,10 @@ def _is_weightless(weight: Table | None) -> bool:
 
 
 def _columns_of(prepared: Sequence[Any], parts: Partitions) -> dict[str, Any]:
-    """The three as collections; cells travel as a bound of the label, which no objective of ours looks at."""
+    """Label, cell and weight as collections; cells are passed as a bound of the label, which our objectives ignore."""
     table = _joined(prepared, np.zeros((0, 3), dtype=np.float32)).persist()
-    found = {"label": table[:, 0], "label_lower_bound": table[:, 1]}
-    return found if parts.sample_weight is None else {**found, "weight": table[:, 2]}
+    by_name = {"label": table[:, 0], "label_lower_bound": table[:, 1]}
+    return by_name if parts.sample_weight is None else {**by_name, "weight": table[:, 2]}
 
 
 class Together(NamedTuple):
@@ -357,13 +357,13 @@ class LocalRows(NamedTuple):
 
     targets: Floats  # (n,): 1 at the later of two classes, or numbers
     cell: NDArray[np.int64]  # (n,)
-    weight: Floats  # (n,): what each counts in the comparisons
+    weight: Floats  # (n,): weight of each row in the comparisons
     in_risk: Floats  # (n,): and in the risk
 
 
 @dataclass(frozen=True, eq=False)
 class SummedRisk:
-    """Risk and unfairness of all rows, and the slopes of those that are here; stands in for a ``PenalizedRisk``.
+    """Risk and unfairness of all rows, and the slopes of local rows; replaces a ``PenalizedRisk``.
 
     Each process counts its scores into a grid (cells x places), one sum over processes makes these the distributions of
     all rows, and each reads the slopes of its own rows off them. Scores are moved to the nearest of the grid's places,
@@ -393,13 +393,13 @@ class SummedRisk:
     def _sides(self) -> list[list[NDArray[np.int64]]]:
         """The rows here on either side of each comparison."""
         return [
-            [np.flatnonzero(np.isin(self.rows.cell, cells)) for cells in (one.left, one.right)]
-            for one in self.objective.comparisons
+            [np.flatnonzero(np.isin(self.rows.cell, cells)) for cells in (comparison.left, comparison.right)]
+            for comparison in self.objective.comparisons
         ]
 
     @cached_property
     def _cells(self) -> int:
-        return 1 + max(max(one.left + one.right) for one in self.objective.comparisons)
+        return 1 + max(max(comparison.left + comparison.right) for comparison in self.objective.comparisons)
 
     def at(self, output: ArrayLike) -> Expansion:
         """Both terms of all rows, and their slopes by the outputs (n,) of the rows here."""
@@ -444,17 +444,19 @@ class SummedRisk:
         points = low + width * np.arange(PLACES)
         points = points / (1 - np.abs(points)) if bent else points
         cells = self._cells
-        # Rows without weight, and of groups that nobody is compared with, lie beyond.
+        # Rows without weight, and of groups that are not compared, are beyond the last cell.
         on_grid = np.minimum(self.rows.cell, cells) * PLACES + place
         flat = np.bincount(on_grid, self.rows.weight, (cells + 1) * PLACES)[: cells * PLACES]
         summed = self.together.sum(np.append(flat, own_risk))
         grid, risk = summed[:-1].reshape(cells, PLACES), float(summed[-1]) / self.total_weight
         value, slope = 0.0, np.zeros(len(score))
-        for one, own, counts in zip(self.objective.comparisons, self._sides, self.objective.weights, strict=True):
-            sides = grid[list(one.left)].sum(0), grid[list(one.right)].sum(0)
+        for comparison, places, counts in zip(
+            self.objective.comparisons, self._sides, self.objective.weights, strict=True
+        ):
+            sides = grid[list(comparison.left)].sum(0), grid[list(comparison.right)].sum(0)
             distance, *tables = self._distance(points, *sides)
             value += counts * distance
-            for mine, table in zip(own, tables, strict=True):
+            for mine, table in zip(places, tables, strict=True):
                 slope[mine] += (counts * table)[place[mine]] * self.rows.weight[mine]
         return risk, value, slope
 
@@ -472,15 +474,17 @@ class SummedRisk:
         moving = torch.as_tensor(np.concatenate([points, points])[there]).requires_grad_()
         sizes = int((there < PLACES).sum()), int((there >= PLACES).sum())
         pair = Pair(moving, (sizes[0],), (sizes[1],), torch.as_tensor(mass[there]))
-        found = trained(self.objective.metric, estimate="batch")(pair)
+        distance = trained(self.objective.metric, estimate="batch")(pair)
         table = np.zeros(2 * PLACES)
-        table[there] = torch.autograd.grad(found, moving)[0].numpy() / mass[there]
-        return found.item(), table[:PLACES], table[PLACES:]
+        table[there] = torch.autograd.grad(distance, moving)[0].numpy() / mass[there]
+        return distance.item(), table[:PLACES], table[PLACES:]
 
 
 def check_summable(objective: Objective, *, weighted: bool) -> None:
-    """Raise a DataError where counts that are added up do not tell what was asked for."""
-    dependent = next((one.attribute for one in objective.comparisons if isinstance(one, Dependence)), None)
+    """Raise a DataError if summed counts do not determine the requested objective."""
+    dependent = next(
+        (comparison.attribute for comparison in objective.comparisons if isinstance(comparison, Dependence)), None
+    )
     if dependent is not None:
         raise DataError(
             f"how much scores depend on {dependent} is not counted on a cluster; cut numbers into groups and use "

@@ -20,7 +20,7 @@ from metrifair.support.signatures import as_in
 
 lightgbm: Any = require("lightgbm", extra="boosting", purpose="FairLGBMClassifier or FairLGBMRegressor")
 
-_UNUSABLE: dict[str, tuple[tuple[object, ...], str]] = {  # what it may be, and why nothing else
+_UNUSABLE: dict[str, tuple[tuple[object, ...], str]] = {  # allowed values, and the reason
     "boosting": (
         ("gbdt", "goss"),
         "rf does not descend, and dart differs from run to run with an objective from outside",
@@ -47,17 +47,17 @@ class _FairLGBM(FairBooster):
 
     @staticmethod
     def _class_curvature(classes: int) -> float:
-        return classes / (classes - 1)  # as LightGBM has it
+        return classes / (classes - 1)  # as in LightGBM
 
     def _check_names(self) -> None:
-        """LightGBM itself passes over a name that it does not know, and says nothing."""
+        """Raise an error for unknown parameters, which LightGBM itself ignores silently."""
         _aliases("objective")  # has LightGBM read them all
-        known = {name for names in lightgbm.basic._ConfigAliases.aliases.values() for name in names}
-        check_names(self.get_params(), {*known, *self._plain().get_params(), *OWN_PARAMETERS}, "LightGBM")
+        aliases = {name for names in lightgbm.basic._ConfigAliases.aliases.values() for name in names}
+        check_names(self.get_params(), {*aliases, *self._plain().get_params(), *OWN_PARAMETERS}, "LightGBM")
 
     def _process_params(self, stage: str) -> dict[str, Any]:
         """LightGBM's own way from an estimator's parameters to those of a training."""
-        # Asked of a copy that is the plain booster: our parameters are not LightGBM's, and it has a metric of its own.
+        # Uses a copy of the plain booster, because LightGBM does not accept our parameters and has its own metric.
         plain: Any = copy.copy(self)
         plain.__class__ = self._plain
         plain._other_params = {name: value for name, value in plain._other_params.items() if name not in OWN_PARAMETERS}
@@ -71,9 +71,9 @@ class _FairLGBM(FairBooster):
         return params
 
     def _takes_one_thread(self, rows: int) -> bool:
-        """Whether one thread is enough for so many rows; False where the number of threads is given."""
-        given = self.get_params()
-        return rows < _FEW_ROWS and all(given.get(name) is None for name in _aliases("num_threads"))
+        """Whether one thread is enough for so many rows; False if the number of threads is given."""
+        params = self.get_params()
+        return rows < _FEW_ROWS and all(params.get(name) is None for name in _aliases("num_threads"))
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
         threads = 1 if self._takes_one_thread(len(kinds)) else self.n_jobs
@@ -92,8 +92,8 @@ class _FairLGBM(FairBooster):
     def _pace(self) -> tuple[int, float]:
         params = self.get_params()
         # Any other name of the rounds wins over n_estimators; no other name of the learning rate over learning_rate.
-        given = [params[name] for name in _aliases("num_iterations") if name in params and name != "n_estimators"]
-        return int([*given, self.n_estimators][0]), float(self.learning_rate)
+        rounds = [params[name] for name in _aliases("num_iterations") if name in params and name != "n_estimators"]
+        return int([*rounds, self.n_estimators][0]), float(self.learning_rate)
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         several = plan.problem.task.vector
@@ -127,8 +127,8 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     """A LightGBM classifier with similar score distributions in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
-    the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes;
-    docs/boosting.md says how large strengths are kept stable.
+    with the same strength as in FairClassifier. Predicting needs no groups. Any number of classes;
+    docs/boosting.md explains how large strengths are kept stable.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
 class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc]
     """A LightGBM regressor with similar distributions of predictions in all groups.
 
-    The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale,
-    and what it does in FairRegressor.
+    The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale
+    and in FairRegressor.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
 
 
 def _aliases(name: str) -> Sequence[str]:
-    """All names that LightGBM knows a parameter by, in the order in which it prefers them."""
+    """All names of a LightGBM parameter, in its order of preference."""
     return list(lightgbm.basic._ConfigAliases.get_sorted(name))
 
 
@@ -223,8 +223,8 @@ def _evaluation(
     plan: FitPlan, arguments: dict[str, Any], start: float | Floats, names: Sequence[str] | None
 ) -> dict[str, Any]:
     """Arguments of ``fit`` by which the evaluation sets are judged by the penalized risk, besides metrics of names."""
-    given = arguments.get("eval_metric")
-    metrics: list[Any] = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    named = arguments.get("eval_metric")
+    metrics: list[Any] = list(named) if isinstance(named, (list, tuple)) else [] if named is None else [named]
     odd = [metric for metric in metrics if names is not None and metric not in names]
     if odd:
         allowed = f"be among {', '.join(names or ())}" if names else "be left out for more than two classes"
@@ -244,17 +244,19 @@ def _evaluation(
         "callbacks": [_penalized_first, *map(_by_first_metric, arguments.get("callbacks") or ())],
     }
     if np.any(start) and arguments.get("eval_init_score") is None:
-        changed["eval_init_score"] = [_repeated(start, len(one.batch.samples)) for one in plan.evaluations]
+        changed["eval_init_score"] = [
+            _repeated(start, len(evaluation.batch.samples)) for evaluation in plan.evaluations
+        ]
     return changed
 
 
 def _penalized_first(env: Any) -> None:
-    """A callback: LightGBM lists metrics of its own before functions, and early stopping is to see ours first."""
+    """A callback that puts our metric first for early stopping; LightGBM lists its own metrics before functions."""
     env.evaluation_result_list.sort(key=lambda result: result[1] != METRIC_NAME)
 
 
 def _by_first_metric(callback: Any) -> Any:
-    """The callback itself, or early stopping by the first metric where it would stop by any."""
+    """The callback itself, or early stopping by the first metric instead of any."""
     if not hasattr(callback, "first_metric_only"):
         return callback
     callback = copy.copy(callback)
@@ -263,11 +265,11 @@ def _by_first_metric(callback: Any) -> Any:
 
 
 def _complete(booster: Any, start: float | Floats, objective: str) -> None:
-    """Make the booster what LightGBM makes of its own objective: starting scores in the first trees, and the link."""
+    """Add the starting scores to the first trees, and set the link, as LightGBM does for its own objectives."""
     first = booster.model_to_string(num_iteration=1)
     leaves = re.findall(r"^num_leaves=(\d+)$", first, re.MULTILINE)  # of one tree, or of one for each class
-    for tree, (count, own) in enumerate(zip(leaves, np.atleast_1d(start), strict=False)):
+    for tree, (count, offset) in enumerate(zip(leaves, np.atleast_1d(start), strict=False)):
         for leaf in range(int(count)):
-            booster.set_leaf_output(tree, leaf, booster.get_leaf_output(tree, leaf) + own)
+            booster.set_leaf_output(tree, leaf, booster.get_leaf_output(tree, leaf) + offset)
     text = booster.model_to_string(num_iteration=-1)
     booster.model_from_string(text.replace("\nfeature_names=", f"\nobjective={objective}\nfeature_names=", 1))

@@ -25,11 +25,11 @@ from metrifair.support.arrays import AnyFloats, Floats, Integers
 from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, scores
 
 Shares = tuple[Floats, Floats]
-"""What each of (n,) rows counts on the left and on the right of a comparison."""
+"""Weights of (n,) rows on the left and on the right of a comparison."""
 
 METRIC_NAME = "penalized_risk"
 FIRST_STRENGTH = 0.1  # the penalty that boosting begins with, where it is to become larger
-WIDEST = 3.0  # steps that the penalty may ask of a leaf at most: log-odds, or standard deviations of the target
+WIDEST = 3.0  # largest step of a leaf for the penalty: log-odds, or standard deviations of the target
 _NARROWED, _WIDENED = 0.5, 1.05  # the limit after a round that raised the objective, and after one that did not
 MANY = 2**15  # rows from which on probabilities are counted on a grid
 PLACES = 2**14  # their tables stay in the processor's nearest cache
@@ -39,7 +39,7 @@ _LIGHT = 1e-4  # what rows that are added to a distribution weigh there
 
 
 def on_grid(task: Task, rows: int) -> bool:
-    """True where scores are counted on a grid: many, and probabilities; a heavy tail would leave few places to most."""
+    """True if scores are counted on a grid: many probabilities. Scores with heavy tails would share few grid points."""
     return task.name in (BINARY.name, MULTICLASS.name) and rows >= MANY
 
 
@@ -87,8 +87,8 @@ class PenalizedRisk:
     """Risk and unfairness of outputs for fixed rows.
 
     ``center`` and ``spread`` are those of a regression target: the objective sees it standardized. The unfairness is
-    that of the rows in their own groups. So are its slopes, unless ``shares`` say how much of each row is to be
-    expected on either side of each comparison: then a row's slope is the mean of what it would be on these sides. Of
+    that of the rows in their own groups. So are its slopes, unless ``shares`` give the fraction of each row that is
+    expected on either side of each comparison: then a row's slope is the mean of its slopes on these sides. For
     several classes the unfairness is that of projections of their probabilities, the same ones in every round.
 
     >>> from metrifair.batches.samples import Samples, tensor_sides
@@ -137,40 +137,41 @@ class PenalizedRisk:
         self.objective.generator.manual_seed(0)  # one function: projections are not drawn anew
         if self.shares is None:
             moving = output.detach().requires_grad_()
-            found = self.objective.unfairness(moving, self.batch)
-            return found.item(), torch.autograd.grad(found, moving)[0]
+            unfairness = self.objective.unfairness(moving, self.batch)
+            return unfairness.item(), torch.autograd.grad(unfairness, moving)[0]
         moving, objective = output.detach().double().requires_grad_(), self.objective
         y = self.batch.samples.y.double()
         # Computed once: elsewhere in a vector the last digit may be another, and a row would not tie with its copy.
         score = scores(objective.criterion, objective.task, moving, y, penalize=objective.penalize)
         vector = objective.task.vector and score.ndim == moving.ndim
         doubled, added = torch.cat([score.detach(), score]), self._with_added
-        found = objective.unfairness_of_scores(doubled, added.sides, added.samples.value, vector=vector)
-        return found.item(), torch.autograd.grad(found, moving)[0] / _LIGHT
+        unfairness = objective.unfairness_of_scores(doubled, added.sides, added.samples.value, vector=vector)
+        return unfairness.item(), torch.autograd.grad(unfairness, moving)[0] / _LIGHT
 
     def _sliced(self, prediction: Tensor) -> tuple[float, Tensor]:
         """The unfairness of probabilities (n, classes), and its slopes by these, by counting along each direction."""
         generator = torch.Generator().manual_seed(0)  # the same ones in every round
         directions = random_directions(self.objective.slices, prediction.shape[1], generator).to(prediction.dtype)
         along, shrinkage = projected(prediction, directions)
-        values, slopes = zip(*(self._counted(one) for one in along.numpy()), strict=True)
+        values, slopes = zip(*(self._counted(projection) for projection in along.numpy()), strict=True)
         total = len(directions) * shrinkage
         return sum(values) / total, torch.stack(slopes, 1) @ directions / total
 
     def _standard(self, output: ArrayLike) -> Tensor:
         shape = (len(self.batch.samples), -1) if self.objective.task.vector else (-1,)
-        given = torch.as_tensor(np.asarray(output).reshape(shape))
+        standardized = torch.as_tensor(np.asarray(output).reshape(shape))
         if (self.center, self.spread) != (0.0, 1.0):
-            given = (given.double() - self.center) / self.spread
-        return given.to(self.batch.samples.y.dtype)
+            standardized = (standardized.double() - self.center) / self.spread
+        return standardized.to(self.batch.samples.y.dtype)
 
     @property
     def _by_counting(self) -> bool:
-        """True for what is asked for most: the energy distance of predictions that have no weights."""
+        """True for the most frequent case: the energy distance of predictions without weights."""
         objective, sides = self.objective, self.batch.sides
         usual = objective.metric == "energy" and objective.criterion.score == objective.penalize == "prediction"
         return usual and all(
-            one.dependence is not None or (one.weights is None and min(one.counts) >= objective.fewest) for one in sides
+            side.dependence is not None or (side.weights is None and min(side.counts) >= objective.fewest)
+            for side in sides
         )
 
     @cached_property
@@ -181,18 +182,18 @@ class PenalizedRisk:
         row there changes: for every metric, criterion and weight, without a second definition of any.
         """
         sides, count = [], len(self.batch.samples)
-        for one, shares in zip(self.batch.sides, self.shares or (), strict=True):
-            every = torch.arange(count)[one.rows]
-            weights = torch.ones(len(every)).double() if one.weights is None else one.weights.double()
+        for side, shares in zip(self.batch.sides, self.shares or (), strict=True):
+            every = torch.arange(count)[side.rows]
+            weights = torch.ones(len(every)).double() if side.weights is None else side.weights.double()
             rows, weight, sizes = [], [], []
-            for part, share in zip((slice(one.counts[0]), slice(one.counts[0], None)), shares, strict=True):
+            for part, share in zip((slice(side.counts[0]), slice(side.counts[0], None)), shares, strict=True):
                 added = torch.as_tensor(share.nonzero()[0])
                 rows += [every[part], count + added]
                 weight += [weights[part], _LIGHT * torch.as_tensor(share)[added]]
                 sizes.append((len(rows[-2]) + len(added),))
-            sides.append(Sides(torch.cat(rows), sizes[0], sizes[1], torch.cat(weight), one.fraction))
-        own = replace(self.batch.samples, y=self.batch.samples.y.double())
-        return Batch(joined([own, own]), tuple(sides))
+            sides.append(Sides(torch.cat(rows), sizes[0], sizes[1], torch.cat(weight), side.fraction))
+        samples = replace(self.batch.samples, y=self.batch.samples.y.double())
+        return Batch(joined([samples, samples]), tuple(sides))
 
     def _counted(self, prediction: Floats) -> tuple[float, Tensor]:
         """The unfairness and its slopes by predictions, without autograd."""
@@ -225,7 +226,7 @@ class PenalizedRisk:
         return value, torch.from_numpy(slopes)
 
     def _places(self, prediction: Floats) -> tuple[NDArray[Any], AnyFloats] | None:
-        """The place of each prediction among points that are counted at; None where predictions are sorted instead."""
+        """The place of each prediction among points that are counted at; None if predictions are sorted instead."""
         if on_grid(self.objective.task, len(prediction)):
             return grid_places(prediction)
         if self.shares is None:
@@ -235,14 +236,14 @@ class PenalizedRisk:
 
     def _dependence(self, prediction: Floats, place: int) -> tuple[float, Floats]:
         """How much the predictions depend on an attribute, and the slopes of its rows."""
-        one, estimate = self.batch.sides[place], self.objective.estimate
+        side, estimate = self.batch.sides[place], self.objective.estimate
         leveled = self._leveled.get(place)
         if leveled is not None:
-            return leveled.at(prediction[one.rows])
+            return leveled.at(prediction[side.rows])
         scores = torch.as_tensor(prediction, dtype=torch.float64)
-        slopes = dependence_slopes(scores, one, values=self.batch.samples.value, estimate=estimate).numpy()
-        own = scores.numpy()[one.rows]
-        return float(slopes @ (own - own.mean())), slopes
+        slopes = dependence_slopes(scores, side, values=self.batch.samples.value, estimate=estimate).numpy()
+        side_scores = scores.numpy()[side.rows]
+        return float(slopes @ (side_scores - side_scores.mean())), slopes
 
     @cached_property
     def _leveled(self) -> dict[int, LeveledDependence]:
@@ -250,17 +251,17 @@ class PenalizedRisk:
         samples = self.batch.samples
         if samples.value is None or self.objective.task is not BINARY or len(samples) < MANY_ROWS:
             return {}
-        found = {}
-        for place, one in enumerate(self.batch.sides):
-            if one.dependence is not None and (one.weights is None or self.objective.estimate != "population"):
-                found[place] = leveled_dependence(one, samples.value, self.objective.estimate)
-        return found
+        by_place = {}
+        for place, side in enumerate(self.batch.sides):
+            if side.dependence is not None and (side.weights is None or self.objective.estimate != "population"):
+                by_place[place] = leveled_dependence(side, samples.value, self.objective.estimate)
+        return by_place
 
     def value(self, output: ArrayLike, strength: float) -> float:
         """Risk + strength x unfairness."""
         if self.objective.task.vector:
-            found = self.at(output)
-            return found.risk + strength * found.unfairness
+            terms = self.at(output)
+            return terms.risk + strength * terms.unfairness
         with torch.no_grad():
             risk, unfairness = self.objective(self._standard(output), self.batch)
         return float(risk + strength * unfairness)
@@ -269,8 +270,8 @@ class PenalizedRisk:
 class Descent:
     """The slopes and curvatures of successive rounds, such that boosting goes downhill at any strength.
 
-    Two rules, explained in docs/results/boosting-notes.md. (1) The strength rises geometrically from 0.1 to what was
-    asked for, by the learning rate each round, and has risen when half of the rounds are done: where all outputs are
+    Two rules, explained in docs/results/boosting-notes.md. (1) The strength rises geometrically from 0.1 to the
+    requested value, by the learning rate each round, within half of the rounds: where all outputs are
     equal, as in the beginning, the energy distance has a kink that a strong penalty never leaves. (2) The curvature is
     that of the risk plus |slope of the penalty| / limit, so that the penalty moves no leaf by more than the limit.
     After a round that raised the objective the limit is halved, otherwise it is widened again.
@@ -298,29 +299,29 @@ class Descent:
 
     def step(self, output: ArrayLike) -> tuple[Floats, Floats]:
         """Slope and curvature of every row for the next tree."""
-        found, strength = self.trained.at(output), self.strength_at(self.round)
-        if not math.isfinite(found.risk + found.unfairness):
+        terms, strength = self.trained.at(output), self.strength_at(self.round)
+        if not math.isfinite(terms.risk + terms.unfairness):
             raise Diverged(
-                f"boosting diverged in round {self.round}: risk {found.risk}, unfairness {found.unfairness}; lower "
+                f"boosting diverged in round {self.round}: risk {terms.risk}, unfairness {terms.unfairness}; lower "
                 "learning_rate, or check the target, and the score of a criterion of your own"
             )
         if self._before is not None:
             earlier, before = self._before
-            rose = found.risk - before.risk + earlier * (found.unfairness - before.unfairness) > 0
+            rose = terms.risk - before.risk + earlier * (terms.unfairness - before.unfairness) > 0
             self.limit = min(WIDEST, self.limit * (_NARROWED if rose else _WIDENED))
-        self._before = strength, found
+        self._before = strength, terms
         self.round += 1
-        pull = strength * found.unfairness_slope
-        curvature = found.risk_curvature + np.abs(pull) / (self.limit * self.trained.spread)
-        return found.risk_slope + pull, np.maximum(curvature, _LEAST_CURVATURE)
+        pull = strength * terms.unfairness_slope
+        curvature = terms.risk_curvature + np.abs(pull) / (self.limit * self.trained.spread)
+        return terms.risk_slope + pull, np.maximum(curvature, _LEAST_CURVATURE)
 
     def report(self, other: PenalizedRisk, output: ArrayLike) -> float:
         """The penalized risk of other rows, for early stopping.
 
         While the strength still rises no round can be the best: a figure beyond all risks, falling every round.
         """
-        left = self.warm_up - self.round
-        return _NOT_YET * left if left > 0 else other.value(output, self.strength)
+        rounds_left = self.warm_up - self.round
+        return _NOT_YET * rounds_left if rounds_left > 0 else other.value(output, self.strength)
 
 
 def energy_tables(
@@ -328,13 +329,13 @@ def energy_tables(
 ) -> tuple[float, AnyFloats, AnyFloats]:
     """The energy distance between two lists of rows, and the slope of either side at each point.
 
-    The scores of rows are ``points[place]``; counting is enough, and nothing is sorted. ``fraction`` of the rows that
-    are meant are here: 1 is the plug-in, 0 the unbiased value.
+    The scores of rows are ``points[place]``; counting is enough, and nothing is sorted. ``fraction`` is the share of
+    the population in these rows: 1 is the plug-in, 0 the unbiased value.
 
     >>> energy_tables(np.array([0, 1, 1, 2]), np.array([0.0, 1.0, 3.0]), np.array([0, 1]), np.array([2, 3]), fraction=1)
     (1.5, array([-0.5, -1. , -0.5]), array([0.5, 1. , 0.5]))
     """
-    counts = [np.bincount(place[own], minlength=len(points)) for own in (left, right)]
+    counts = [np.bincount(place[rows], minlength=len(points)) for rows in (left, right)]
     n, m = len(left), len(right)
     a, b = (2 * np.cumsum(count) - count - float(size) for count, size in zip(counts, (n, m), strict=True))
     of_left, of_right = energy_slopes(a, b, n, m, fractions=(fraction, fraction))
@@ -388,27 +389,27 @@ class LeveledDependence(NamedTuple):
 
 
 def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> LeveledDependence:
-    """For the rows of a side; a number with too many different values is cut, and a warning says so."""
-    one = side.dependence
-    if one is None or one.scale is None:
+    """For the rows of a side; a number with too many different values is cut, with a warning."""
+    dependence = side.dependence
+    if dependence is None or dependence.scale is None:
         raise ValueError("the side has no dependence, or its scale is not known")
-    own = values[side.rows, one.column].numpy()
+    attribute = values[side.rows, dependence.column].numpy()
     weight = None if side.weights is None else side.weights.double().numpy()
-    found, level = np.unique(own, return_inverse=True)
+    found, level = np.unique(attribute, return_inverse=True)
     if len(found) > LEVELS:
         warnings.warn(
-            f"{one.attribute} is cut into {LEVELS} levels of about equal size: there are {len(own):,} rows, and "
-            f"{len(found):,} different values",
+            f"{dependence.attribute} is cut into {LEVELS} levels of about equal size: there are {len(attribute):,} "
+            f"rows and {len(found):,} different values",
             MetrifairWarning,
             stacklevel=2,
         )
         upto = np.cumsum(np.bincount(level, weight))
         level = np.minimum(LEVELS - 1, (upto / upto[-1] * LEVELS * (1 - 1e-12)).astype(np.int64))[level]
         level = np.unique(level, return_inverse=True)[1]
-        sums = np.bincount(level, own if weight is None else weight * own)
+        sums = np.bincount(level, attribute if weight is None else weight * attribute)
         found = sums / np.bincount(level, weight)
-    apart = np.abs(found[:, None] - found) if not one.levels else (found[:, None] != found).astype(np.float64)
+    apart = np.abs(found[:, None] - found) if not dependence.levels else (found[:, None] != found).astype(np.float64)
     form = covariance_form(side, estimate, namespace_for(values))
     factors = tuple(float(part.reshape(())) for part in (form.pairs, form.triples, form.quadruples))
     share = None if weight is None else weight / weight.sum()
-    return LeveledDependence(level, apart, share, factors, one.scale)  # type: ignore[arg-type]
+    return LeveledDependence(level, apart, share, factors, dependence.scale)  # type: ignore[arg-type]

@@ -1,9 +1,9 @@
-"""From a user's labels, groups and weights to what a booster's objective sees; the features stay untouched.
+"""Convert labels, groups and weights to a booster's objective; the features stay untouched.
 
-The slope of a row is a function of its score times the group that it is in. What the features do not tell of the group
-is noise, and trees fit it as they fit the noise of labels: training rows are drawn together by leaves of their own,
-test rows are not. The mean of the slope given the features is without that noise. It needs the chance of each group,
-from a model that has not seen the row.
+The slope of a row is a function of its score times its group. The part of the group that features do not explain
+is noise, and trees fit it as they fit the noise of labels: leaves move training rows together,
+but not test rows. The mean of the slope given the features has no such noise. It needs the probability of each group,
+from a model that was not trained on the row.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Chances = Callable[[Integers, Floats], Floats]
 def expected_shares(
     problem: Problem, comparisons: Sequence[Comparison], chances: Chances, random: np.random.RandomState
 ) -> tuple[Shares, ...] | None:
-    """For each comparison how much of every row is to be expected on the left and on the right.
+    """For each comparison, the fraction of every row that is expected on the left and on the right.
 
-    Only the row's group is uncertain, among those that it may be in: its label and its stratum are its own. Of rows of
-    unknown group nothing is expected. None where features tell the group of every row, as where it is one of them.
+    Only the row's group is uncertain; its label and its stratum are known. Rows of unknown group
+    have no expectation. None if features determine the group of every row, such as when the group is a feature.
     """
-    found: dict[int, Shares] = {}
+    shares: dict[int, Shares] = {}
     revealed = True  # whether features reveal the group of every row
     for column, attribute in enumerate(problem.scheme.attributes):
         group, cells = problem.groups[:, column], []
@@ -57,9 +57,9 @@ def expected_shares(
             cells.append(replace(problem, groups=groups).cell)
         in_group = np.stack(cells, 1)  # the cell of each row if it were in each group
         sides = {
-            place: (np.isin(in_group, one.left), np.isin(in_group, one.right))
-            for place, one in enumerate(comparisons)
-            if one.attribute == attribute.name
+            place: (np.isin(in_group, comparison.left), np.isin(in_group, comparison.right))
+            for place, comparison in enumerate(comparisons)
+            if comparison.attribute == attribute.name
         }
         if not sides:
             continue
@@ -75,8 +75,8 @@ def expected_shares(
             group, context_code, groups=len(attribute.groups), weight=weight, chances=chances, random=random
         )
         revealed = revealed and bool((chance.argmax(1) == group)[counts].all())
-        found |= {place: ((chance * left).sum(1), (chance * right).sum(1)) for place, (left, right) in sides.items()}
-    return None if revealed else tuple(found[place] for place in range(len(comparisons)))
+        shares |= {place: ((chance * left).sum(1), (chance * right).sum(1)) for place, (left, right) in sides.items()}
+    return None if revealed else tuple(shares[place] for place in range(len(comparisons)))
 
 
 def _chances_of_groups(
@@ -93,10 +93,10 @@ def _chances_of_groups(
     fold[np.lexsort((random.random(len(group)), target, ~counts))] = np.arange(len(group)) % FOLDS
     chance = np.zeros((len(group), groups))
     for held_out in range(FOLDS):
-        given = chances(target, np.where(fold == held_out, 0.0, weight))
+        fold_chances = chances(target, np.where(fold == held_out, 0.0, weight))
         for number, place in enumerate(kinds):
             rows = (fold == held_out) & (context == place // groups)
-            chance[rows, place % groups] = given[rows, number]
+            chance[rows, place % groups] = fold_chances[rows, number]
     total = chance.sum(1, keepdims=True)
     chance = np.where(total > 0, chance / np.where(total > 0, total, 1.0), np.eye(groups)[group])
     return chance * counts[:, None]
@@ -119,28 +119,30 @@ class BoostingRows:
 
     @property
     def cell(self) -> NDArray[np.int64]:
-        """The cell of each row; rows without weight are in one that nobody is compared with."""
-        unnamed = 1 + max((max(one.left + one.right) for one in self.problem.comparisons), default=0)
+        """The cell of each row; rows without weight are in a cell that is not compared."""
+        unnamed = 1 + max(
+            (max(comparison.left + comparison.right) for comparison in self.problem.comparisons), default=0
+        )
         return in_all_rows(self.problem, self.problem.cell, otherwise=unnamed)
 
     @property
     def values(self) -> Floats | None:
         """What scores may depend on, as the problem has it; 0 in rows without weight."""
-        known = self.problem.attribute_values
-        return None if known is None else in_all_rows(self.problem, known)
+        numbers = self.problem.attribute_values
+        return None if numbers is None else in_all_rows(self.problem, numbers)
 
 
 def in_all_rows(problem: Problem, values: NDArray[Any], *, otherwise: int = 0) -> NDArray[Any]:
     """Values of the rows that count, in their places among all rows; ``otherwise`` in rows without weight."""
     if problem.kept is None:
         return values.copy()  # which torch may write to
-    found = np.full((len(problem.kept), *values.shape[1:]), otherwise, dtype=values.dtype)
-    found[problem.kept] = values
-    return found
+    full = np.full((len(problem.kept), *values.shape[1:]), otherwise, dtype=values.dtype)
+    full[problem.kept] = values
+    return full
 
 
 def is_penalized(booster: Any) -> bool:
-    """True where the strength is not 0; a parameter of ours that is out of range is a DataError."""
+    """True if the strength is not 0; a parameter of ours that is out of range is a DataError."""
     check_range("strength", booster.strength)
     check_aim(booster)
     check_switches(intersectional=booster.intersectional, expected_groups=booster.expected_groups)
@@ -149,7 +151,7 @@ def is_penalized(booster: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class BoostingProblem:
-    """What is compared, fixed by the training rows; makes the objective of these and of evaluation sets."""
+    """The comparisons, fixed by the training rows; makes the objective of these and of evaluation sets."""
 
     booster: Aim
     training: BoostingRows
@@ -159,12 +161,12 @@ class BoostingProblem:
 
     @property
     def scheme(self) -> Scheme:
-        """What values stand for."""
+        """The meaning of the values."""
         return self.training.problem.scheme
 
     @cached_property
     def trainable(self) -> Trainable:
-        """The comparisons that are made, and what was too small for them."""
+        """The comparisons that are made, and the cells that are too small for them."""
         return trainable(self.booster, self.training.problem)
 
     @property
@@ -178,24 +180,24 @@ class BoostingProblem:
         return np.log(share) if self.task.vector else math.log(share[1] / share[0])
 
     def shares(self, chances: Chances, random: np.random.RandomState) -> tuple[Shares, ...] | None:
-        """How much of each training row is to be expected on either side; None where its own groups have to serve.
+        """The fraction of each training row that is expected on either side; None if the observed groups are used.
 
-        That is where the score looks at a numeric target, where a user's own metric might not take weights, and where
+        They are used if the score needs a numeric target, if a user's own metric might not accept weights, and if
         scores should not depend on a number.
         """
         problem = self.training.problem
         looks_at_numbers = problem.scheme.criterion.score != "prediction" and not problem.scheme.classes
-        dependent = any(isinstance(one, Dependence) for one in self.trainable.comparisons)
+        dependent = any(isinstance(comparison, Dependence) for comparison in self.trainable.comparisons)
         if looks_at_numbers or callable(self.booster.metric) or dependent:
             return None
 
         def of_kept(kinds: Integers, weight: Floats) -> Floats:
             return problem.of_kept(chances(in_all_rows(problem, kinds), in_all_rows(problem, weight)))
 
-        found = expected_shares(problem, self.trainable.comparisons, of_kept, random)
-        if found is None:
+        shares = expected_shares(problem, self.trainable.comparisons, of_kept, random)
+        if shares is None:
             return None
-        return tuple((in_all_rows(problem, left), in_all_rows(problem, right)) for left, right in found)
+        return tuple((in_all_rows(problem, left), in_all_rows(problem, right)) for left, right in shares)
 
     def objective(self) -> Objective:
         """The objective of the comparisons that are made."""
@@ -204,7 +206,7 @@ class BoostingProblem:
     def objective_of(
         self, rows: BoostingRows, risk_weight: Floats | None = None, shares: tuple[Shares, ...] | None = None
     ) -> PenalizedRisk:
-        """The objective for rows; ``risk_weight`` multiplies what each counts in the risk."""
+        """The objective for rows; ``risk_weight`` multiplies the weight of each in the risk."""
         weight, total = rows.weight, float(rows.weight.sum())
         in_risk = weight if risk_weight is None else weight * risk_weight
         # Places on a grid need no more than single precision. Other scores do: a target with one value far out, once
@@ -240,17 +242,17 @@ def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
     labeled = _with_outcome(given, labels=True)
     classes = np.unique(np.asarray(labeled.y))
     if len(classes) < 2:
-        raise DataError(f"y must hold two classes or more where strength > 0, got one: {classes.tolist()}")
+        raise DataError(f"y must contain two classes or more if strength > 0, got one: {classes.tolist()}")
     problem = problem_of(labeled, target="labels", pos_label=booster.pos_label, classes=classes.tolist(), **settings)
-    counted = np.bincount(np.asarray(problem.labels), minlength=len(classes))
-    if not counted.all():
-        missing = classes[counted == 0].tolist()
+    rows_by_class = np.bincount(np.asarray(problem.labels), minlength=len(classes))
+    if not rows_by_class.all():
+        missing = classes[rows_by_class == 0].tolist()
         raise DataError(f"no sample with a sample_weight above 0 is of class {missing[0]!r}; leave such rows out of y")
     return BoostingProblem(booster, BoostingRows.of(problem), BINARY if len(classes) == 2 else MULTICLASS)
 
 
 def evaluation_rows(problem: BoostingProblem, given: Given) -> BoostingRows:
-    """An evaluation set, whose values stand for what those of the training rows do."""
+    """An evaluation set, whose values have the meaning of the training rows."""
     prepared = _with_outcome(given, labels=bool(problem.scheme.classes))
     return BoostingRows.of(later_problem(prepared, problem.scheme))
 
@@ -259,10 +261,8 @@ def evaluation_sets(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[A
     """Evaluation sets with their groups, strata and weights: three lists with one entry for each set."""
     for name, entries in lists.items():
         if entries is not None and (not isinstance(entries, (list, tuple)) or len(entries) != len(eval_set)):
-            counted = f"{len(entries)}" if isinstance(entries, (list, tuple)) else f"a {type(entries).__name__}"
-            raise DataError(
-                f"{name} must be a list with one entry for each of {len(eval_set)} eval sets, got {counted}"
-            )
+            count = f"{len(entries)}" if isinstance(entries, (list, tuple)) else f"a {type(entries).__name__}"
+            raise DataError(f"{name} must be a list with one entry for each of {len(eval_set)} eval sets, got {count}")
     if lists["eval_sensitive_features"] is None:
         raise DataError(
             "eval_set is judged by risk + strength x unfairness; pass eval_sensitive_features, a list with the groups "

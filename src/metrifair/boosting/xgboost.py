@@ -19,10 +19,10 @@ from metrifair.support.signatures import as_in
 
 xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")
 
-_LEARNING_RATE = 0.3  # XGBoost's own, where none is given
+_LEARNING_RATE = 0.3  # XGBoost's own, if none is given
 _FROM_3_1 = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)
 """Takes a constant to start from for each class, and names of metrics beside a function."""
-# Parameters that say how rows are read, and where they are computed.
+# Parameters for reading rows and for the device.
 _OF_DATA = ("n_jobs", "device", "tree_method", "missing", "enable_categorical", "feature_types", "max_cat_to_onehot")
 _OF_CLASSES = "multi:softprob"  # which XGBoost makes of its default for more than two classes
 
@@ -45,7 +45,7 @@ class _FairXGB(FairBooster):
         return {*super()._wrapper_params(), *OWN_PARAMETERS}  # type: ignore[misc]
 
     def predict(self, X: Table, **named: Any) -> Any:
-        """What XGBoost's own ``predict`` says; of a Dask collection as a Dask array.
+        """Predict with XGBoost's own ``predict``; returns a Dask array for a Dask collection.
 
         Parameters
         ----------
@@ -68,8 +68,8 @@ class _FairXGB(FairBooster):
 
     def _check_objective(self, *, several: bool = False) -> None:
         if self.objective != self._objective and not (several and self.objective == _OF_CLASSES):
-            wanted = repr(_OF_CLASSES if several else self._objective)
-            raise DataError(f"objective must be {wanted} where strength > 0, got {self.objective!r}")
+            required = repr(_OF_CLASSES if several else self._objective)
+            raise DataError(f"objective must be {required} where strength > 0, got {self.objective!r}")
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:  # noqa: ARG002
         of_data = {name: value for name, value in self.get_params().items() if name in _OF_DATA}
@@ -84,11 +84,11 @@ class _FairXGB(FairBooster):
 
     def _pace(self) -> tuple[int, float]:
         params = self.get_params()
-        given = [params[name] for name in ("learning_rate", "eta") if params.get(name) is not None]
-        return int(self.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
+        rates = [params[name] for name in ("learning_rate", "eta") if params.get(name) is not None]
+        return int(self.get_num_boosting_rounds()), float([*rates, _LEARNING_RATE][0])
 
     def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
-        of_positives = getattr(self, "scale_pos_weight", None)  # not looked at where there are several classes
+        of_positives = getattr(self, "scale_pos_weight", None)  # ignored if there are several classes
         if of_positives is None or problem.task.vector:
             return None
         return np.where(problem.training.targets == 1, float(of_positives), 1.0)
@@ -96,7 +96,7 @@ class _FairXGB(FairBooster):
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         several, classes = plan.problem.task.vector, plan.problem.scheme.classes
         self._check_objective(several=several)
-        kept = {name: getattr(self, name) for name in ("objective", "eval_metric", "base_score")}
+        saved = {name: getattr(self, name) for name in ("objective", "eval_metric", "base_score")}
 
         def objective(_: Any, output: Any, sample_weight: Any = None) -> Any:  # noqa: ARG001  (in the objective already)
             return plan.descent.step(output)
@@ -113,7 +113,7 @@ class _FairXGB(FairBooster):
         try:
             fit(**plan.arguments)
         finally:
-            for name, value in kept.items():
+            for name, value in saved.items():
                 setattr(self, name, value)
 
 
@@ -122,8 +122,8 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     """An XGBoost classifier with similar score distributions in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
-    the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes, labeled
-    from 0 on, as XGBoost requires; docs/boosting.md says how large strengths are kept stable.
+    with the same strength as in FairClassifier. Predicting needs no groups. Any number of classes, labeled
+    from 0 on, as XGBoost requires; docs/boosting.md explains how large strengths are kept stable.
 
     Parameters
     ----------
@@ -158,16 +158,16 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         classes = levels("y", one_column("y", y)) if np.ndim(y) == 1 else ()
         if len(classes) < 2 or list(classes) == list(range(len(classes))):
             return
-        wanted, remedy, others = "0 and 1", "(y == positive).astype(int)", ""
+        required, remedy, others = "0 and 1", "(y == positive).astype(int)", ""
         if len(classes) > 2:
-            wanted, remedy, others = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]", " and others"
+            required, remedy, others = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]", " and others"
         raise DataError(
-            f"y must hold the labels {wanted}, as XGBoost requires, got {classes[0]!r} and {classes[1]!r}{others}; "
-            f"pass {remedy}, or use FairLGBMClassifier, which takes any labels"
+            f"y must contain the labels {required}, as XGBoost requires, got {classes[0]!r} and {classes[1]!r}{others}"
+            f"; pass {remedy}, or use FairLGBMClassifier, which takes any labels"
         )
 
     def predict_proba(self, X: Table, **named: Any) -> Any:
-        """What XGBoost's own ``predict_proba`` says; of a Dask collection as a Dask array.
+        """Predict with XGBoost's own ``predict_proba``; returns a Dask array for a Dask collection.
 
         Parameters
         ----------
@@ -188,8 +188,8 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
 class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     """An XGBoost regressor with similar distributions of predictions in all groups.
 
-    The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale,
-    and what it does in FairRegressor.
+    The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale
+    and in FairRegressor.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
 
 
 def _metrics(given: Any, plan: FitPlan) -> Any:
-    """The metrics asked for, and the penalized risk, which comes last and therefore stops."""
+    """The requested metrics, and the penalized risk last, because the last one decides early stopping."""
     several = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
     for metric in several:
         if not isinstance(metric, str):

@@ -1,4 +1,4 @@
-"""All commands together: each is loaded when it is called, and what it refuses is one line."""
+"""All commands together: each is loaded when it is called, and its typed errors print as one line."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class _Commands(click.Group):
             if missing is None:
                 raise
             raise _Refusal(str(missing)) from error
-        except BrokenPipeError:  # whoever read the output has seen enough
+        except BrokenPipeError:  # the reader of the output has closed it
             _discard_output()
             ctx.exit(_PIPE_CLOSED)
-        # OSError: of standard output; files have their own words. EOFError: click would leave with 1, as if unfair.
+        # OSError: of standard output; files have their own errors. EOFError: click would exit with 1, as if unfair.
         except (DataError, MissingExtra, OSError, EOFError) as error:
             message = error.text(OPTION_NAMES) if isinstance(error, DataError) else str(error)
             words = " ".join([message, *getattr(error, "__notes__", [])]).split()
@@ -78,7 +78,7 @@ class _Commands(click.Group):
 
 
 def _discard_output() -> None:
-    """Let what is still in buffers go nowhere, so that Python's last flush does not fail either."""
+    """Discard buffered output, so that Python's last flush does not fail either."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())

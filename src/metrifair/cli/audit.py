@@ -30,7 +30,7 @@ _UNFAIR = 1  # the exit code
 
 
 class Written(NamedTuple):
-    """The files to write, of those that were asked for."""
+    """The requested output files."""
 
     html: Path | None
     pdf: Path | None
@@ -143,21 +143,23 @@ def probabilities_asked(asked: dict[str, Any]) -> _Proxy:
 
 
 def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Options as arguments of an audit of these columns: of the same names, and None for nothing."""
+    """Options as arguments of an audit of these columns, under the same names."""
     from metrifair.auditing.request import AuditOptions
 
-    found = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
-    for name in {"control", "criteria"} & set(found):
-        found[name] = found[name] or None
+    arguments = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
+    for name in {"control", "criteria"} & set(arguments):
+        arguments[name] = arguments[name] or None
     if "continuous" in asked:
-        found["continuous"] = options.continuous_asked(asked["continuous"], columns)
+        arguments["continuous"] = options.continuous_asked(asked["continuous"], columns)
     if "cuts" in asked:
-        found["cuts"] = options.cuts_asked(asked["cuts"])
+        arguments["cuts"] = options.cuts_asked(asked["cuts"])
     if "threshold" in asked:
-        found["threshold"] = "auto" if asked["threshold"] is None else asked["threshold"]
-    found["metrics"] = metrics_asked(asked["metrics"], rules.limits_of(ctx))
-    further: dict[str, Any] = {one.name: found.pop(one.name) for one in fields(AuditOptions) if one.name in found}
-    return found | {"options": AuditOptions(**further)}
+        arguments["threshold"] = "auto" if asked["threshold"] is None else asked["threshold"]
+    arguments["metrics"] = metrics_asked(asked["metrics"], rules.limits_of(ctx))
+    further: dict[str, Any] = {
+        field.name: arguments.pop(field.name) for field in fields(AuditOptions) if field.name in arguments
+    }
+    return arguments | {"options": AuditOptions(**further)}
 
 
 def hand_over(
@@ -170,9 +172,9 @@ def hand_over(
     files: Sequence[str] = (),
     details: bool = False,
 ) -> None:
-    """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken.
+    """Show the audit, write the requested files, and exit with code 1 if a limit is broken.
 
-    The report names its command, and ``files`` where the audit does not record them. Of an audit by a
+    The report names its command, and ``files`` if the audit does not record them. Of an audit by a
     standard it shows the tables of rates, and ``details`` behind them.
     """
     from metrifair.api.audit_result import Audit, RateTable
@@ -184,11 +186,13 @@ def hand_over(
     if not isinstance(found, Audit):
         record = with_origin(ctx, found.record, files, about)
         audits = {
-            name: replace(one, record=replace(one.record, provenance=origin))
-            for (name, one), origin in zip(found.audits.items(), record.provenance, strict=True)
+            name: replace(audit, record=replace(audit.record, provenance=origin))
+            for (name, audit), origin in zip(found.audits.items(), record.provenance, strict=True)
         }
         found = replace(found, audits=audits, record=record)
-        verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in rules.broken(one.record, limits)]
+        verdict = [
+            f"{name}: {line}" for name, audit in found.audits.items() for line in rules.broken(audit.record, limits)
+        ]
         show_differences(out, found)
     else:
         origin = replace(found.provenance, call=command_text(ctx)).described(*about)
@@ -208,7 +212,7 @@ def hand_over(
 
 
 def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: options.About) -> Any:
-    """The record of several audits with its command, and with ``files`` where the audits do not record theirs."""
+    """The record of several audits with its command, and with ``files`` if the audits do not record theirs."""
     from metrifair.cli.console import command_text
     from metrifair.support.provenance import files_of, with_files
 
@@ -260,7 +264,7 @@ def table_at(
 
 
 def check_columns(file: str, reading: ReadOptions, **named: Any) -> None:
-    """Refuse a name that no column has before anything heavy is imported, where looking takes no copy of the file."""
+    """Raise an error for an unknown column before heavy imports, if the columns can be read without a copy."""
     if (
         is_address(file)
         or not matching(file)

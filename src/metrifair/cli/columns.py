@@ -1,4 +1,4 @@
-"""`metrifair columns`: what a file holds, column by column, and the role that each column could have."""
+"""`metrifair columns`: the columns of a file, and the role that each column could have."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What is known of one column; ``role`` is a suggestion, and ``word`` the part of the name that led to it."""
+    """Facts about one column; ``role`` is a suggestion, and ``word`` the part of the name that led to it."""
 
     name: str
     kind: str  # number, boolean, date, text or list
@@ -120,7 +120,7 @@ def _finite(value: Any) -> float | None:
 
 
 def _text(value: object) -> str:
-    """A value as people write it; whole numbers without a point."""
+    """A value as text; whole numbers without a point."""
     from metrifair.cli.console import printable, shortened
 
     whole = isinstance(value, float) and value.is_integer()
@@ -166,9 +166,9 @@ def _leakage_notes(table: pl.DataFrame, label: str) -> Iterator[str]:
     from metrifair.cli.tables import check_leakage
     from metrifair.errors import DataError
 
-    known = table.drop_nulls(label)
+    labeled = table.drop_nulls(label)
     try:
-        yield from check_leakage(known.drop(label), known.get_column(label), number=False)
+        yield from check_leakage(labeled.drop(label), labeled.get_column(label), number=False)
     except DataError as error:
         text = str(error)
         yield f"{text[0].upper()}{text[1:]}."

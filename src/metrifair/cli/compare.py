@@ -49,7 +49,7 @@ def compare_command(
       metrifair compare january.json february.json --html changes.html --fail-worse
     """
     if len(files) < 2:
-        raise click.UsageError("compare takes two files or more: the baseline, and what is compared with it")
+        raise click.UsageError("compare takes two files or more: the baseline, and the files to compare with it")
     options.check_paths(files, written)
     from metrifair.api.audit_result import Audit
     from metrifair.api.compare import compare_named
@@ -59,13 +59,13 @@ def compare_command(
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
     with working_with_notes(out, f"Comparing {len(files)} audits"):
         audits = {
-            name: one if isinstance(one, Audit) else one.audit(random_state=seed)
-            for name, one in audits_in("compare", files).items()
+            name: audit if isinstance(audit, Audit) else audit.audit(random_state=seed)
+            for name, audit in audits_in("compare", files).items()
         }
         origin = Provenance(seed=seed, **made_now())
-        found = compare_named(audits, origin=origin)
-    hand_over(ctx, out, found, written, about=about, files=files)
-    if fail_worse and any(one.verdict == "worse" for one in found.differences):
+        compared = compare_named(audits, origin=origin)
+    hand_over(ctx, out, compared, written, about=about, files=files)
+    if fail_worse and any(difference.verdict == "worse" for difference in compared.differences):
         ctx.exit(_CHANGED)
 
 
@@ -77,27 +77,27 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     from metrifair.errors import DataError, ModelFileError
     from metrifair.support.provenance import names_of_files
 
-    taken = "" if counts_only else "an audit's .json or "
-    found: list[Any] = []
+    also_json = "" if counts_only else "an audit's .json or "
+    audits: list[Any] = []
     for file in files:
         try:
-            found.append(read_audit(file) if file.endswith(".json") and not counts_only else AuditState.load(file))
+            audits.append(read_audit(file) if file.endswith(".json") and not counts_only else AuditState.load(file))
         except ModelFileError as error:
             if any(file.lower().endswith(ending) for ending in (*SUFFIXES, ".html", ".gz", ".zst")):
-                made = f"metrifair {'count' if counts_only else 'audit'} {quote(file)} ..."
-                made += " --output FILE.state" if counts_only else " --json FILE.json"
+                example = f"metrifair {'count' if counts_only else 'audit'} {quote(file)} ..."
+                example += " --output FILE.state" if counts_only else " --json FILE.json"
                 raise DataError(
-                    f"{command} takes {taken}counts of metrifair count, got {file!r}; first {made}"
+                    f"{command} takes {also_json}counts of metrifair count, got {file!r}; first {example}"
                 ) from None
-            raise DataError(f"{command} takes {taken}counts of metrifair count; {error}") from None
-    own: dict[str, int] = {}  # the first file of each name
-    for place, one in enumerate(found):
-        if isinstance(one, AuditState) and one.names:
-            own.setdefault(", ".join(one.names), place)
-    nameless = [place for place in range(len(files)) if place not in own.values()]
-    stems = names_of_files([files[place] for place in nameless], taken=own)
-    names = {place: name for name, place in own.items()} | dict(zip(nameless, stems, strict=True))
-    return {names[place]: one for place, one in enumerate(found)}
+            raise DataError(f"{command} takes {also_json}counts of metrifair count; {error}") from None
+    first_files: dict[str, int] = {}  # the first file of each name
+    for place, audit in enumerate(audits):
+        if isinstance(audit, AuditState) and audit.names:
+            first_files.setdefault(", ".join(audit.names), place)
+    nameless = [place for place in range(len(files)) if place not in first_files.values()]
+    stems = names_of_files([files[place] for place in nameless], taken=first_files)
+    names = {place: name for name, place in first_files.items()} | dict(zip(nameless, stems, strict=True))
+    return {names[place]: audit for place, audit in enumerate(audits)}
 
 
 @click.command(cls=SectionedCommand, short_help="Monitor distances between groups over time.")
@@ -132,9 +132,9 @@ def monitor_command(
 
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
     with working_with_notes(out, f"Looking at {len(files)} files"):
-        found = monitor(audits_in("monitor", files), **audit_arguments(ctx, asked, ()))
-    found = replace(found, record=with_origin(ctx, found.record, files, about))
-    show_alarms(out, found)
-    write_asked(out, found, written, found.to_html)
-    if fail_worse and any(one.alarm == "worse" for one in found.alarms):
+        series = monitor(audits_in("monitor", files), **audit_arguments(ctx, asked, ()))
+    series = replace(series, record=with_origin(ctx, series.record, files, about))
+    show_alarms(out, series)
+    write_asked(out, series, written, series.to_html)
+    if fail_worse and any(alarm.alarm == "worse" for alarm in series.alarms):
         ctx.exit(_CHANGED)

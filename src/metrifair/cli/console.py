@@ -1,4 +1,4 @@
-"""Sentences and tables for people; what comes from data is text, never markup and never a terminal's command."""
+"""Sentences and tables on the terminal; text from data is never markup nor a terminal command."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def printable(text: object) -> str:
 
 
 def shortened(text: str, most: int = _LONGEST_CELL) -> str:
-    """The text, cut with an ellipsis where it is longer than a table can show.
+    """The text, cut with an ellipsis if it is longer than a table can show.
 
     >>> shortened("abcdef", 4)
     'abc…'
@@ -62,16 +62,16 @@ def shortened(text: str, most: int = _LONGEST_CELL) -> str:
 
 
 def show_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> None:
-    """Print a table, whose first ``left`` columns hold text and whose others hold numbers."""
-    table, shown = Table(box=SIMPLE_HEAD), [[shortened(printable(cell)) for cell in row] for row in rows]
+    """Print a table, whose first ``left`` columns contain text and whose others contain numbers."""
+    table, cells = Table(box=SIMPLE_HEAD), [[shortened(printable(cell)) for cell in row] for row in rows]
     for place, heading in enumerate(headings):
         words = place < left
         # Where it is narrow, headings fold between words; numbers never do.
-        least = None if words else max((len(row[place]) for row in shown), default=None)
+        least = None if words else max((len(row[place]) for row in cells), default=None)
         table.add_column(
             Text(printable(heading)), justify="left" if words else "right", min_width=least, overflow="fold"
         )
-    for row in shown:
+    for row in cells:
         table.add_row(*map(Text, row))
     out.print(table)
 
@@ -91,18 +91,18 @@ def working(text: str) -> AbstractContextManager[Any]:
 @contextmanager
 def collected_warnings(*kinds: type[Warning]) -> Iterator[dict[str, Warning]]:
     """Collect the warnings of these kinds by their texts, which name options; emit others again at the end."""
-    found: dict[str, Warning] = {}
+    by_text: dict[str, Warning] = {}
     with warnings.catch_warnings(record=True) as caught:
         for kind in kinds:
             warnings.simplefilter("always", kind)
-        yield found
+        yield by_text
     for record in caught:
         message = record.message
         if not isinstance(message, kinds):
             warnings.warn_explicit(message, record.category, record.filename, record.lineno)
         elif isinstance(message, Warning):
             text = message.text(OPTION_NAMES) if isinstance(message, MetrifairWarning) else str(message)
-            found[f"{text.rstrip('.')}."] = message
+            by_text[f"{text.rstrip('.')}."] = message
 
 
 @contextmanager
@@ -121,10 +121,10 @@ def command_text(ctx: click.Context) -> str:
         if name not in ctx.params or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
         value = ctx.params[name]
-        for one in value if param.multiple or param.nargs == -1 else (value,):
-            words += (param.secondary_opts if one is False and param.secondary_opts else param.opts)[:is_option]
+        for item in value if param.multiple or param.nargs == -1 else (value,):
+            words += (param.secondary_opts if item is False and param.secondary_opts else param.opts)[:is_option]
             if not getattr(param, "is_flag", False):
-                words += [_shown(part, is_file=not is_option) for part in (one if param.nargs > 1 else (one,))]
+                words += [_shown(part, is_file=not is_option) for part in (item if param.nargs > 1 else (item,))]
     words += [part for limit in limits_of(ctx) for part in (limit.option, f"{limit.metric}={limit.value:g}")]
     return shlex.join(words)
 
@@ -156,7 +156,7 @@ def write_pages(out: Console, to_html: Callable[[Path], None], html: Path | None
 
 
 def write_json(content: Any, path: Path) -> None:
-    """Write JSON that every reader takes; to standard output if the path is -."""
+    """Write JSON that every parser accepts; to standard output if the path is -."""
     write_text(json.dumps(content, indent=2, allow_nan=False), path)
 
 

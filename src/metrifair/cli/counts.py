@@ -66,9 +66,9 @@ def count_command(
             count_file(state, file, roles, reading)
         else:
             count_table(state, place, roles, missing=reading.missing)
-    kept = state.without(min_group_size)
-    kept.save(output)
-    say(out, f"{kept!r}; {kept.left_out:,} rows left out.", f"Counts: {output}")
+    released = state.without(min_group_size)
+    released.save(output)
+    say(out, f"{released!r}; {released.left_out:,} rows left out.", f"Counts: {output}")
 
 
 @click.command(cls=SectionedCommand, short_help="Merge the counts of several files and audit them together.")
@@ -107,9 +107,9 @@ def merge_command(
         first, *others = audits_in("merge", files, counts_only=True).values()
         state = first.merge(*others)
         columns = () if state.shape is None else state.shape.groups
-        found = by_standard(state.audit(**audit_arguments(ctx, asked, columns)), standard, columns)
+        result = by_standard(state.audit(**audit_arguments(ctx, asked, columns)), standard, columns)
     if save_to is not None:
         state.save(save_to)
         say(out, f"Counts: {save_to}")
-    write_rates(out, found, rates)
-    hand_over(ctx, out, found, written, about=about, files=files, details=standard.details)
+    write_rates(out, result, rates)
+    hand_over(ctx, out, result, written, about=about, files=files, details=standard.details)

@@ -1,4 +1,4 @@
-"""`metrifair datasets` and `demo`: what the data sets are, their tables as files, and the whole trade-off on one."""
+"""`metrifair datasets` and `demo`: list the data sets, write their tables to files, and show the trade-off on one."""
 
 from __future__ import annotations
 
@@ -122,6 +122,6 @@ def demo_command(output: Path, max_unfairness: float) -> None:
     front.to_html(files["Report"], title=title)
     front.to_picture(files["Picture"], title=title)
     model.save(files["Model"])
-    say(out, *(f"{what}: {path.resolve()}" for what, path in files.items()), "")
+    say(out, *(f"{kind}: {path.resolve()}" for kind, path in files.items()), "")
     show_strengths(out, front)
     say(out, 'In Python: metrifair.load("demo-model.metrifair").predict_proba(X)')

@@ -73,17 +73,17 @@ def evidence_command(
         state = AuditState(score_range=score_range, threshold="auto" if threshold is None else threshold)
         roles = Roles.named(**named, **of_rows)
         count_file(state, file, roles, reading)
-        found = state.audit(**audit_arguments(ctx, asked, named["group"]))
+        result = state.audit(**audit_arguments(ctx, asked, named["group"]))
         reference = rules.reference_asked(references, named["group"])
-        found = found.rates(standard, reference=reference, min_group_share=min_group_share).audit
+        result = result.rates(standard, reference=reference, min_group_share=min_group_share).audit
         known: dict[str, Any] = {
             "files": source_files(matching(file)),
             "columns": roles.by_role,
             "reading": reading.changed,
         }
-        origin = replace(found.provenance, call=command_text(ctx), **known).described(*about)
-        found = replace(found, record=replace(found.record, provenance=origin))
-        published = write_evidence(found, out, **released, sign_with=sign, pdf=not no_pdf, counted_by=of_rows)
+        origin = replace(result.provenance, call=command_text(ctx), **known).described(*about)
+        result = replace(result, record=replace(result.record, provenance=origin))
+        published = write_evidence(result, out, **released, sign_with=sign, pdf=not no_pdf, counted_by=of_rows)
     show_audit(screen, published.record, details=True)
     say(screen, f"Evidence: {out}")
 
@@ -111,12 +111,12 @@ def verify_command(
 
     screen = console(stderr=json_to == options.STANDARD_OUTPUT)
     with working_with_notes(screen, f"Verifying {evidence}"):
-        found = verify(evidence, data=data, key=verify_key)
-    say(screen, *found.summary)
+        verification = verify(evidence, data=data, key=verify_key)
+    say(screen, *verification.summary)
     if json_to is not None:
-        write_json({"agrees": found.agrees, "checks": [asdict(check) for check in found.checks]}, json_to)
-    if not found.agrees:
-        ctx.exit(_DIFFERS if found.agrees is False else _NOT_CHECKED)
+        write_json({"agrees": verification.agrees, "checks": [asdict(check) for check in verification.checks]}, json_to)
+    if not verification.agrees:
+        ctx.exit(_DIFFERS if verification.agrees is False else _NOT_CHECKED)
 
 
 @click.command(short_help="Plan how many rows an audit needs.")

@@ -48,36 +48,36 @@ def predict_command(
     from metrifair.saving.scoring import TableScorer
     from metrifair.wording.frontier import mark_text
 
-    known = _scorer(model)
-    if isinstance(known, TableScorer) and known.needs_group and not known.sensitive:
+    scorer = _scorer(model)
+    if isinstance(scorer, TableScorer) and scorer.needs_group and not scorer.sensitive:
         raise DataError(
-            f"{str(model)!r} holds a pipeline that needs groups but does not name their columns; make a "
+            f"{str(model)!r} contains a pipeline that needs groups but does not name their columns; make a "
             "model with metrifair train, or predict in Python"
         )
-    if not isinstance(known, TableScorer):
+    if not isinstance(scorer, TableScorer):
         raise DataError(
-            f"{str(model)!r} holds a {type(known).__name__}, which takes numbers, not raw columns; make a model with "
-            "metrifair train or metrifair frontier"
+            f"{str(model)!r} contains a {type(scorer).__name__}, which takes numbers, not raw columns; train a model "
+            "with metrifair train or metrifair frontier"
         )
     names = [name for listed in keep for name in listed.split(",")]
-    found, files = predictions(known, file, ids, names, reading)
-    rows = _scored_rows(known, files)
-    found.write(output, model=fingerprint(read(model)), rows=rows, sources=files)
+    predicted_table, files = predictions(scorer, file, ids, names, reading)
+    rows = _scored_rows(scorer, files)
+    predicted_table.write(output, model=fingerprint(read(model)), rows=rows, sources=files)
     probability = ""
-    if known.classes is not None and len(known.classes) == 2 and known.has_probabilities:
-        place = known.positive
-        label = known.classes[place]
+    if scorer.classes is not None and len(scorer.classes) == 2 and scorer.has_probabilities:
+        place = scorer.positive
+        label = scorer.classes[place]
         probability = f", with the probability of {label}" + ("" if place else f" (audit them with --positive {label})")
-        if known.threshold is not None:
+        if scorer.threshold is not None:
             probability += (
-                f", which is the prediction from {known.threshold:.4g} on (audit: --threshold {known.threshold!r})"
+                f", which is the prediction from {scorer.threshold:.4g} on (audit: --threshold {scorer.threshold!r})"
             )
     where = "standard output" if output == STANDARD_OUTPUT else output
     out = console(stderr=True)
-    say(out, f"{len(found.table):,} predictions of {known.target!r}{probability}: {where}")
+    say(out, f"{len(predicted_table.table):,} predictions of {scorer.target!r}{probability}: {where}")
     if rows == "training_file":
         say(out, f"Warning: {file} holds the training rows. Do not audit these predictions as those of new rows.")
-    predicted = found.table.get_column(found.columns[0])
+    predicted = predicted_table.table.get_column(predicted_table.columns[0])
     if len(predicted) > 1 and predicted.n_unique() == 1:
         alike = f"all {len(predicted):,} predictions are {predicted[0]}"
         say(out, f"Warning: the model {mark_text(CONSTANT)} in this file: {alike}.")
@@ -99,10 +99,10 @@ def predictions(
     roles = {"id": ids, "keep": keep, "feature": tuple(coders), "group": groups}
     frame, files = read(file, reading, texts=[*texts, *as_written, *groups], roles=roles)
     names = ids or tuple(name for name in model.ids if name in frame.columns)
-    shown = frame.select(list(dict.fromkeys([*names, *keep])))
+    copied = frame.select(list(dict.fromkeys([*names, *keep])))
     if not names:
-        shown = shown.select(pl.Series(free_name("row", shown.columns), range(1, len(frame) + 1)), pl.all())
-    return with_predictions(shown, model, frame), files
+        copied = copied.select(pl.Series(free_name("row", copied.columns), range(1, len(frame) + 1)), pl.all())
+    return with_predictions(copied, model, frame), files
 
 
 def _scored_rows(model: TableScorer, files: Sequence[SourceFile]) -> ScoredRows:
@@ -120,25 +120,25 @@ def _scorer(model: Path) -> Any:
 
     content = read(model)
     try:
-        found = table_scorer(content)
+        scorer = table_scorer(content)
     except ModelFileError as error:
         raise ModelFileError(f"cannot read {str(model)!r}: {error}") from error
-    return _loaded(model) if found is None else found
+    return _loaded(model) if scorer is None else scorer
 
 
 def _loaded(model: Path) -> Any:
     """The model in a file; a pipeline that begins with our encoder as the table model that it is."""
     from metrifair.api.loading import load
 
-    known = load(model)
+    loaded = load(model)
     from sklearn.pipeline import Pipeline
 
     from metrifair.encoding.encoder import TableEncoder
     from metrifair.estimators.table_model import TableModel
 
-    if isinstance(known, Pipeline) and len(known) == 2 and isinstance(known[0], TableEncoder):
-        return TableModel(known[0], known[1])
-    return known
+    if isinstance(loaded, Pipeline) and len(loaded) == 2 and isinstance(loaded[0], TableEncoder):
+        return TableModel(loaded[0], loaded[1])
+    return loaded
 
 
 @click.command(short_help="Export a model to ONNX.")
@@ -163,15 +163,15 @@ def export_command(*, model: Path, output: Path) -> None:
     from metrifair.estimators.table_model import TableModel
     from metrifair.saving.saved import Saved
 
-    known = _loaded(model)
-    if not isinstance(known, Saved):
+    fitted = _loaded(model)
+    if not isinstance(fitted, Saved):
         raise DataError(
-            f"{str(model)!r} holds a {type(known).__name__}, which cannot be exported; pass a model, such as "
+            f"{str(model)!r} contains a {type(fitted).__name__}, which cannot be exported; pass a model, such as "
             "metrifair train writes"
         )
-    known.to_onnx(output)
+    fitted.to_onnx(output)
     kinds = {"number": "double", "boolean": "double (1 or 0)", "text": "string"}
-    coders = known.encoder.coders_ if isinstance(known, TableModel) else {}
+    coders = fitted.encoder.coders_ if isinstance(fitted, TableModel) else {}
     inputs = [f"{name!r} {kinds[coder.kind]}" for name, coder in coders.items()]
     shape = "Inputs, each of shape (n, 1)" if inputs else "Input"
     listed = ", ".join(inputs) or "'X' double, of shape (n, number of features)"
@@ -201,12 +201,12 @@ def card_command(*, model: Path, audited: str | None, swept: str | None, output:
     from metrifair.api.model_card import is_audit_of, to_card
     from metrifair.cli.console import printable
 
-    known, front = load(model), None if swept is None else load(swept)
+    fitted, front = load(model), None if swept is None else load(swept)
     if front is not None and not isinstance(front, Frontier):
-        raise DataError(f"{swept!r} holds a {type(front).__name__}, not a frontier; pass what Frontier.save wrote")
+        raise DataError(f"{swept!r} contains a {type(front).__name__}, not a frontier; pass a file of Frontier.save")
     audit = None if audited is None else read_audit(audited)
-    card = to_card(known, audit, front, None if output == STANDARD_OUTPUT else output, **stated)
-    if audit is not None and not is_audit_of(known, audit):
+    card = to_card(fitted, audit, front, None if output == STANDARD_OUTPUT else output, **stated)
+    if audit is not None and not is_audit_of(fitted, audit):
         click.echo(f"Warning: {audited} does not record that this model computed its scores.", err=True)
-    shown = "\n".join(map(printable, card.split("\n")))
-    click.echo(shown if output == STANDARD_OUTPUT else f"Model card: {output}", nl=output != STANDARD_OUTPUT)
+    text = "\n".join(map(printable, card.split("\n")))
+    click.echo(text if output == STANDARD_OUTPUT else f"Model card: {output}", nl=output != STANDARD_OUTPUT)

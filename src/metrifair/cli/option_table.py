@@ -1,4 +1,4 @@
-"""The table of all options, which ``options.ini`` holds: by command, in sections of the help, with placeholders."""
+"""The table of all options in ``options.ini``: by command, in sections of the help, with placeholders."""
 
 from __future__ import annotations
 

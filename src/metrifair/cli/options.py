@@ -21,7 +21,7 @@ from metrifair.support.checks import check_known, share_hint
 
 
 def finite_numbers(text: str) -> list[float]:
-    """The numbers between commas; a ValueError where one is not finite.
+    """The numbers between commas; a ValueError if one is not finite.
 
     >>> finite_numbers("0.5,2")
     [0.5, 2.0]
@@ -33,7 +33,7 @@ def finite_numbers(text: str) -> list[float]:
 
 
 def parse_cuts(text: str) -> tuple[str, list[float]]:
-    """COLUMN=NUMBERS: the column, "" where it is not named, and its cuts; or a usage error."""
+    """COLUMN=NUMBERS: the column, "" if it is not named, and its cuts; or a usage error."""
     column, _, listed = text.rpartition("=")
     try:
         return column, finite_numbers(listed)
@@ -42,7 +42,7 @@ def parse_cuts(text: str) -> tuple[str, list[float]]:
 
 
 def cuts_text(column: str, cuts: Sequence[float]) -> str:
-    """Cuts as one types them.
+    """Cuts as typed on the command line.
 
     >>> cuts_text("age", [25.0, 40.5]), cuts_text("", [0.1])
     ('age=25,40.5', '0.1')
@@ -75,7 +75,7 @@ def parse_probabilities(text: str) -> tuple[str, dict[str, str]]:
 
 
 def continuous_asked(columns: Sequence[str], group: Sequence[str]) -> Any:
-    """Which groups are numbers, as functions take it: columns, False for none of them, or "auto"."""
+    """The value of ``continuous``: names of columns, False for none of them, or "auto"."""
     if columns == ("none",) and "none" not in group:
         return False
     return list(columns) or "auto"
@@ -95,7 +95,7 @@ def parse_strengths(text: str) -> list[float] | str:
 
 
 def parse_families(text: str) -> list[str]:
-    """Names of families between commas, each once; or an error. The portfolio checks what follows ``auto``."""
+    """Names of families between commas, each once; or an error. The portfolio checks the text after ``auto``."""
     names = list(dict.fromkeys(part.strip() for part in text.split(",")))
     for name in names if names[0] != "auto" else ():
         check_known("families", name, FAMILIES)
@@ -103,7 +103,7 @@ def parse_families(text: str) -> list[str]:
 
 
 def parse_costs(text: str) -> list[list[float]]:
-    """Rows of numbers, between semicolons: what each decision (column) costs at each label (row); or a usage error."""
+    """Rows of numbers, between semicolons: the cost of each decision (column) at each label (row); or a usage error."""
     try:
         rows = [finite_numbers(row) for row in text.split(";")]
     except ValueError:
@@ -111,7 +111,7 @@ def parse_costs(text: str) -> list[list[float]]:
     if {len(row) for row in rows} != {len(rows)}:
         raise click.BadParameter(
             f"{text!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, and "
-            "in it what each decision costs, both in ascending order of the classes"
+            "in it the cost of each decision, both in ascending order of the classes"
         )
     return rows
 
@@ -150,12 +150,12 @@ _LISTS = {
 
 
 def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:
-    """Raise an error where a command reads or writes a file twice, would write over one that it reads, or lacks one."""
-    given = [str(one) for one in inputs]
-    if len(set(map(os.path.realpath, given))) < len(given):
+    """Raise an error if a command reads or writes a file twice, would write over one that it reads, or lacks one."""
+    names = [str(one) for one in inputs]
+    if len(set(map(os.path.realpath, names))) < len(names):
         raise click.UsageError("one of these files is named twice; name different ones")
-    read = {one: matching(one) for one in given}
-    uses = {os.path.realpath(name): "read" for found in read.values() for name in found}
+    matches = {one: matching(one) for one in names}
+    uses = {os.path.realpath(name): "read" for found in matches.values() for name in found}
     for path in outputs:
         if path is not None and path != STANDARD_OUTPUT:
             target = os.path.realpath(path)  # unlike Path.resolve, also of a link to itself
@@ -164,19 +164,19 @@ def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) ->
                     f"{str(path)!r} cannot be written, as it is {uses[target]} too; name another file"
                 )
             uses[target] = "written"
-    for one, found in read.items():
-        if not found and one != "-" and not (Path(one).exists() or has_magic(one)):  # others have their own words
+    for one, found in matches.items():
+        if not found and one != "-" and not (Path(one).exists() or has_magic(one)):  # other paths have their own errors
             raise DataError(f"there is no file {one}")
 
 
 def known(names: Sequence[str], others: Sequence[str] = ()) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback that refuses what is not among these names; ``others`` are taken and not advertised."""
+    """A callback that raises an error for other names; ``others`` are accepted but not listed."""
 
     def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ARG001
-        for one in (value,) if isinstance(value, str) else value or ():
-            if one in others:
+        for name in (value,) if isinstance(value, str) else value or ():
+            if name in others:
                 continue
-            check_known(param.opts[0], one, names)
+            check_known(param.opts[0], name, names)
         return value
 
     return check
@@ -191,7 +191,7 @@ class Number(click.FloatRange):
         return "any number" if self.min is None and self.max is None else super()._describe_range()
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number, or a usage error; click itself lets nan through."""
+        """The number, or a usage error; click itself accepts nan."""
         try:
             number = super().convert(value, param, ctx)
         except click.BadParameter as error:

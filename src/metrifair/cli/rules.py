@@ -102,60 +102,63 @@ LIMITS = together(
         )
     )
 )
-"""What makes an audit fail; ``limits_of`` has all of them."""
+"""A condition under which an audit fails; ``limits_of`` has all of them."""
 
 
 def limits_of(ctx: click.Context) -> list[Limit]:
     """The limits that were typed."""
-    found: list[Limit] = ctx.meta.get(_KEPT, [])
-    return found
+    limits: list[Limit] = ctx.meta.get(_KEPT, [])
+    return limits
 
 
 def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
     """A line for each figure that breaks a limit, the worst first; of many, how many more there are."""
-    found = []
+    lines = []
     for limit in limits:
-        measured = _measured(record, limit)
-        undefined = [one for one in record.decisions if one.selection_ratio is None]
-        if not measured and not record.findings:
+        figures = _measured(record, limit)
+        undefined = [decision for decision in record.decisions if decision.selection_ratio is None]
+        if not figures and not record.findings:
             raise DataError(
                 f"{limit.option} {limit.metric}: nothing could be compared, so there is no such figure; each "
                 "comparison needs two groups with rows"
             )
-        if not measured and limit.metric in RATIOS and undefined:
+        if not figures and limit.metric in RATIOS and undefined:
             from metrifair.wording.rates import ratio_text
 
             why = f"{undefined[0].attribute}, {undefined[0].within}: {ratio_text(undefined[0], record.settings)}"
             raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure. Of {why}")
-        if not measured and limit.certain:
+        if not figures and limit.certain:
             raise DataError(
-                f"{limit.option} {limit.metric}: there are no bounds of it that hold for all comparisons at once; use "
+                f"{limit.option} {limit.metric}: it has no bounds that are valid for all comparisons at once; use "
                 f"{limit._replace(certain=False).option}, or rows without weights and groups of more rows"
             )
-        if not measured:
+        if not figures:
             needed = "decisions: use --threshold" if not record.decisions else "labels that --label names"
             raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure, as it needs {needed}")
         sign, side = (1, "above") if limit.above else (-1, "below")
-        beyond = [one for one in measured if sign * (one[0] - limit.value) > limit.value * _ROUNDING]
+        beyond = [pair for pair in figures if sign * (pair[0] - limit.value) > limit.value * _ROUNDING]
         figure = ("at least " if limit.above else "at most ") if limit.certain else ""
         for value, where in sorted(beyond, reverse=limit.above)[:_SHOWN]:
-            found.append(f"{limit.metric} is {figure}{value:.4g}, {side} {limit.value:g}: {where}")
+            lines.append(f"{limit.metric} is {figure}{value:.4g}, {side} {limit.value:g}: {where}")
         if len(beyond) > _SHOWN:
-            found.append(f"{limit.metric} is {side} {limit.value:g} in {len(beyond) - _SHOWN} more comparisons")
-    return found
+            lines.append(f"{limit.metric} is {side} {limit.value:g} in {len(beyond) - _SHOWN} more comparisons")
+    return lines
 
 
 def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
-    """The figures that a limit is about, values or bounds, each with what it is of."""
+    """The figures that a limit is about, values or bounds, each with the name of its comparison or table."""
     from metrifair.auditing.ranking import lowest_rate
 
-    found: list[tuple[float | None, str]] = []
+    figures: list[tuple[float | None, str]] = []
     if limit.metric in METRIC_NAMES:
-        for one in (one for one in record.findings if one.metric == limit.metric):
-            low = None if one.joint_interval is None else one.joint_interval.low
-            few = "" if one.enough else "; too few rows"
-            where = f"{one.groups[0]} against {one.groups[1]} ({one.attribute}, {one.criterion}, {one.within}{few})"
-            found.append((low if limit.certain else one.value, where))
+        for finding in record.findings:
+            if finding.metric != limit.metric:
+                continue
+            low = None if finding.joint_interval is None else finding.joint_interval.low
+            few = "" if finding.enough else "; too few rows"
+            left, right = finding.groups
+            where = f"{left} against {right} ({finding.attribute}, {finding.criterion}, {finding.within}{few})"
+            figures.append((low if limit.certain else finding.value, where))
     else:
         for decisions in record.decisions:
             interval = decisions.selection_ratio_interval
@@ -165,8 +168,8 @@ def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
             if limit.metric in RATIOS and (least := lowest_rate(decisions)) is not None:
                 few = "; too few rows" if least.few else ""
                 where = f"{least.group} against {decisions.reference} ({where}{few})"
-            found.append((value, where))
-    return [(value, where) for value, where in found if value is not None]
+            figures.append((value, where))
+    return [(value, where) for value, where in figures if value is not None]
 
 
 SEVERAL_RATES = "--rates is the table of one audit; name one --score, got several"
@@ -192,8 +195,8 @@ def by_standard(found: Audit | AuditDifference, asked: Rates, columns: Sequence[
 
     reference = reference_asked(asked.references, columns)
     options: dict[str, Any] = {"reference": reference, "min_group_share": asked.min_group_share}
-    given = {"": found} if isinstance(found, Audit) else found.audits
-    audits = {name: one.rates(asked.standard, **options).audit for name, one in given.items()}
+    audits_by_name = {"": found} if isinstance(found, Audit) else found.audits
+    audits = {name: audit.rates(asked.standard, **options).audit for name, audit in audits_by_name.items()}
     return one_or_compared(audits, several=not isinstance(found, Audit))
 
 
@@ -203,7 +206,7 @@ def reference_asked(references: Sequence[str], columns: Sequence[str]) -> str | 
     >>> reference_asked(["sex=male"], ["sex", "race"]), reference_asked(["a=b"], ["sex"]), reference_asked([], ["sex"])
     ({'sex': 'male'}, 'a=b', 'highest')
     """
-    parts = [one.partition("=") for one in references]
+    parts = [reference.partition("=") for reference in references]
     named = {name: rest for name, sign, rest in parts if sign and name in (*columns, " x ".join(columns))}
     if not named and len(references) <= 1:
         return references[0] if references else "highest"

@@ -1,4 +1,4 @@
-"""What the terminal shows of audits, comparisons and series: sentences first, then tables."""
+"""Print audits, comparisons and series on the terminal: sentences first, then tables."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def show_audit(out: Console, record: AuditRecord, *, details: bool = False) -> N
 def _show_proxy(out: Console, record: AuditRecord) -> None:
     """Estimates weighted by probabilities, where known groups or cells check them."""
     estimates = [] if record.proxy is None else record.proxy.estimates
-    rows = [estimate_row(one) for one in estimates if one.corrected is not None or one.bounds is not None]
+    rows = [estimate_row(row) for row in estimates if row.corrected is not None or row.bounds is not None]
     if rows:
         show_table(out, HEADINGS, rows[:_SHOWN], left=1)
 
@@ -65,16 +65,18 @@ def _show_proxy(out: Console, record: AuditRecord) -> None:
 def _show_comparisons(out: Console, record: AuditRecord) -> None:
     findings = shown_findings(record.findings)
     metrics = list(dict.fromkeys(finding.metric for finding in findings))
-    shown = metrics if out.width >= _WIDE else metrics[:1]
+    shown_metrics = metrics if out.width >= _WIDE else metrics[:1]
     by_comparison: dict[tuple[object, ...], dict[str, Finding]] = {}
-    for one in findings:
-        by_comparison.setdefault((one.attribute, one.criterion, one.within, one.groups), {})[one.metric] = one
-    ranked = most_certain_first([one for one in findings if one.metric == metrics[0]])
-    rows = [by_comparison[one.attribute, one.criterion, one.within, one.groups] for one in ranked]
+    for finding in findings:
+        by_comparison.setdefault((finding.attribute, finding.criterion, finding.within, finding.groups), {})[
+            finding.metric
+        ] = finding
+    ranked = most_certain_first([finding for finding in findings if finding.metric == metrics[0]])
+    rows = [by_comparison[finding.attribute, finding.criterion, finding.within, finding.groups] for finding in ranked]
     show_table(
         out,
-        ["groups", "compared", *shown, "joint interval", "p-value", "significant"],
-        [_comparison(own, shown) for own in rows[:_SHOWN]],
+        ["groups", "compared", *shown_metrics, "joint interval", "p-value", "significant"],
+        [_comparison(findings_of_row, shown_metrics) for findings_of_row in rows[:_SHOWN]],
         left=2,
     )
     if len(rows) > _SHOWN:
@@ -96,16 +98,16 @@ def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
 
 
 def show_rates(out: Console, record: AuditRecord) -> None:
-    """Rates by group, with the ratio to the reference; of a standard, its answer first, and what was excluded."""
-    asked = tables_asked(record)
-    if not asked:
+    """Rates by group, with the ratio to the reference; for a standard, its answer first, and the exclusions."""
+    tables = tables_asked(record)
+    if not tables:
         return
-    standard = asked[0].standard
+    standard = tables[0].standard
     if standard:
         say(out, STANDARD_WORDS[standard].title, *rates_summary(record))
     rows = [
         _rate(table, rate)
-        for table in asked[:_SHOWN]
+        for table in tables[:_SHOWN]
         for rate in [*table.rates, *([table.unknown] if table.unknown else [])]
     ]
     headings = [name for name in rows[0] if any(row[name] != MISSING for row in rows)]
@@ -114,9 +116,9 @@ def show_rates(out: Console, record: AuditRecord) -> None:
         out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
     if standard:
         about = record.provenance.about
-        say(out, *filter(None, (exclusions_sentence(table, record.settings, about) for table in asked)), NO_VERDICT)
+        say(out, *filter(None, (exclusions_sentence(table, record.settings, about) for table in tables)), NO_VERDICT)
         return
-    for table in (one for one in asked[:_SHOWN] if one.selection_ratio is None):
+    for table in (table for table in tables[:_SHOWN] if table.selection_ratio is None):
         say(out, f"{table.attribute}, {table.within}: {ratio_text(table, record.settings)}")
 
 
@@ -152,10 +154,10 @@ def show_by_group(out: Console, record: AuditRecord) -> None:
     if not record.by_group:
         return
     figures = [
-        [f"{found.attribute}: {one.group}", found.within, f"{one.size:,}", *map(measure_text, measures)]
-        for found in record.by_group[:_SHOWN]
-        for one in found.groups
-        for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
+        [f"{table.attribute}: {group.group}", table.within, f"{group.size:,}", *map(measure_text, measures)]
+        for table in record.by_group[:_SHOWN]
+        for group in table.groups
+        for measures in [(group.base_rate, group.auc, group.log_loss, group.calibration_error)]
     ]
     headings = ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"]
     show_table(out, headings, figures[:_MOST_ROWS], left=2)
@@ -164,21 +166,23 @@ def show_by_group(out: Console, record: AuditRecord) -> None:
 def show_differences(out: Console, found: AuditDifference) -> None:
     """Sentences first, then the differences, the most certain on top."""
     say(out, *found.summary)
-    ordered = sorted(found.differences, key=lambda one: 2.0 if one.p_value is None else one.p_value)
+    ordered = sorted(
+        found.differences, key=lambda difference: 2.0 if difference.p_value is None else difference.p_value
+    )
     rows: Sequence[Sequence[object]] = [
         [
-            (f"{one.model}, " if len(found.audits) > 2 else "")
-            + ": ".join(filter(None, (one.attribute, ", ".join(one.groups)))),
-            f"{one.within}: {one.criterion.replace('_', ' ')}",
-            one.metric.replace("_", " "),
-            number_text(one.before),
-            number_text(one.after),
-            figure_text(one.difference, signed=True),
-            interval_text(one.joint_interval),
-            p_text(one.p_adjusted),
-            "unclear" if one.verdict == "not_distinguishable" else one.verdict.replace("_", " "),
+            (f"{row.model}, " if len(found.audits) > 2 else "")
+            + ": ".join(filter(None, (row.attribute, ", ".join(row.groups)))),
+            f"{row.within}: {row.criterion.replace('_', ' ')}",
+            row.metric.replace("_", " "),
+            number_text(row.before),
+            number_text(row.after),
+            figure_text(row.difference, signed=True),
+            interval_text(row.joint_interval),
+            p_text(row.p_adjusted),
+            "unclear" if row.verdict == "not_distinguishable" else row.verdict.replace("_", " "),
         ]
-        for one in ordered[:_DIFFERENCES]
+        for row in ordered[:_DIFFERENCES]
     ]
     names = list(found.audits)
     after = names[1] if len(names) == 2 else "after"
@@ -193,16 +197,16 @@ def show_alarms(out: Console, found: AuditSeries) -> None:
     say(out, *found.summary)
     rows = [
         [
-            f"{one.attribute}: {', '.join(one.groups)}",
-            f"{one.within}: {one.criterion.replace('_', ' ')}",
-            one.look,
-            one.metric,
-            number_text(one.value),
-            figure_text(one.difference, signed=True),
-            p_text(one.p_value),
-            one.alarm,
+            f"{change.attribute}: {', '.join(change.groups)}",
+            f"{change.within}: {change.criterion.replace('_', ' ')}",
+            change.look,
+            change.metric,
+            number_text(change.value),
+            figure_text(change.difference, signed=True),
+            p_text(change.p_value),
+            change.alarm,
         ]
-        for one in sorted(found.alarms, key=lambda one: one.p_value or 0.0)[:_DIFFERENCES]
+        for change in sorted(found.alarms, key=lambda alarm: alarm.p_value or 0.0)[:_DIFFERENCES]
     ]
     if rows:
         headings = ["groups", "compared", "look", "distance", "value", "since baseline", "p-value", "alarm"]
@@ -210,7 +214,7 @@ def show_alarms(out: Console, found: AuditSeries) -> None:
 
 
 def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None) -> None:
-    """Write the table of rates and ratios, where a file is named."""
+    """Write the table of rates and ratios, if a file is named."""
     if path is None:
         return
     from metrifair.cli.tables import write_table

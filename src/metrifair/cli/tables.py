@@ -152,7 +152,7 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
 
 
 def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
-    """The table with an apostrophe before every text that a spreadsheet would run as a formula; notes their number.
+    """The table with an apostrophe before every text that a spreadsheet would run as a formula; a note counts them.
 
     Numbers stay as they are. Column names are text too.
     """
@@ -175,25 +175,25 @@ def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _harmless(names: Sequence[str]) -> dict[str, str]:
     """New names for columns whose name begins like a formula, unlike all others."""
-    taken, found = set(names), {}
+    taken, renamed = set(names), {}
     for name in names:
         if re.match(FORMULA, name):
             new = f"'{name}"
             while new in taken:
                 new = f"'{new}"
             taken.add(new)
-            found[name] = new
-    return found
+            renamed[name] = new
+    return renamed
 
 
 class PredictionTable(NamedTuple):
-    """A table with predictions, and the names of the columns that hold them."""
+    """A table with predictions, and the names of the columns that contain them."""
 
     table: pl.DataFrame
     columns: tuple[str, ...]
 
     def write(self, path: Path, **origin: Any) -> None:
-        """Write the table and, beside a file, which model made it; ``origin`` has further fields of ``ScoreOrigin``."""
+        """Write the table and, next to a file, its model; ``origin`` has further fields of ``ScoreOrigin``."""
         write_table(self.table, path)
         if path != STANDARD_OUTPUT:
             write_score_origin(path, columns=self.columns, **origin)
@@ -207,7 +207,7 @@ def with_predictions(
     Of two classes the probability is that of the positive one. A name that is taken gets a prime. ``unseen`` are
     predictions to use in place of the model's.
     """
-    kept = shown.width
+    first = shown.width
     if unseen is None:
         columns: dict[str, Any] = {"prediction": model.predict(frame)}
     else:
@@ -220,7 +220,7 @@ def with_predictions(
             columns |= {f"probability of {label}": probability[:, at] for at, label in enumerate(model.classes)}
     for name, values in columns.items():
         shown = shown.with_columns(pl.Series(free_name(name, shown.columns), values))
-    return PredictionTable(shown, tuple(shown.columns[kept:]))
+    return PredictionTable(shown, tuple(shown.columns[first:]))
 
 
 def free_name(name: str, taken: list[str]) -> str:
@@ -249,7 +249,7 @@ def check_leakage(features: pl.DataFrame, label: pl.Series, *, keep: Collection[
     >>> check_leakage(file, pl.Series("label", [1, 0] * 20), number=False)
     Traceback (most recent call last):
     metrifair.errors.DataError: column 'approved' is the label 'label' in other words (one-to-one in all 40 rows), \
-which no later file will know: leave it out with --ignore approved, or take it all the same with --keep approved
+which no later file will contain: exclude it with --ignore approved, or keep it with --keep approved
     >>> check_leakage(file[:6], pl.Series("label", [1, 0] * 3), number=False)
     []
     """
@@ -282,7 +282,7 @@ def _determines(column: pl.Series, label: pl.Series) -> bool:
 def _leakage(name: str, label: pl.Series, how: str) -> DataError:
     return DataError(
         f"column {name!r} is the label {label.name!r} in other words ({how} in all {len(label):,} rows), which no "
-        f"later file will know: leave it out with --ignore {quote(name)}, or take it all the same with --keep "
+        f"later file will contain: exclude it with --ignore {quote(name)}, or keep it with --keep "
         f"{quote(name)}"
     )
 
@@ -297,5 +297,5 @@ def _is_monotone(column: pl.Series, label: pl.Series) -> bool:
     """Whether two columns of numbers rise together, or one falls where the other rises, ties with ties."""
     if not column.dtype.is_numeric() or column.null_count() or not label.dtype.is_numeric():
         return False
-    first, second = (one.rank("dense").to_numpy().astype(np.int64) for one in (column, label))
+    first, second = (values.rank("dense").to_numpy().astype(np.int64) for values in (column, label))
     return bool((first == second).all() or (first == second.max() + 1 - second).all())

@@ -1,4 +1,4 @@
-"""`metrifair train` and `frontier`: a fair model from a file of raw columns, and what fairness costs: all strengths."""
+"""`metrifair train` and `frontier`: a fair model from a file of raw columns, and models of all penalty strengths."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def train_command(
 
 
 def _check_training(asked: Training, unseen: Mapping[str, Path | None], output: Path | None) -> None:
-    """Raise a usage error where options of ``train`` exclude each other."""
+    """Raise a usage error if options of ``train`` exclude each other."""
     if asked.test is not None and asked.test_folds is not None:
         raise click.UsageError("--test and --test-folds exclude each other; leave one of them out")
     for option, path in unseen.items():
@@ -180,7 +180,7 @@ def frontier_command(
 
 
 def _check_choice(choice: Choice, test_folds: int | None) -> None:
-    """Raise a usage error where options of the choice do not go together."""
+    """Raise a usage error if options of the choice do not go together."""
     if choice.refit is not None and choice.output is None:
         raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
     if choice.certified and test_folds is not None:

@@ -303,7 +303,7 @@ def _show_groups(out: Console, evaluation: Evaluation) -> None:
 
 
 def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
-    """What keeps the figures from being a success, and what to do."""
+    """Warnings about the figures, each with a remedy."""
     yield from found.unfinished
     evaluation = found.evaluation
     if evaluation is None:
@@ -349,7 +349,7 @@ def _threshold_sentences(found: TrainedModel) -> list[str]:
     label = found.model.classes[found.model.positive]
     rule = f"Decisions: “{label}” from a probability of {threshold:.4g} on"
     if chosen is None:
-        return [f"{rule}, as asked for; predict keeps it."]
+        return [f"{rule}, as requested; predict uses it too."]
     gap = "" if chosen.gap is None else f", decision gap {figure_text(chosen.gap)}"
     reached = f"{figure_name(chosen.utility.name)} {figure_text(chosen.value)}{gap}"
     return [f"{rule}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
@@ -447,7 +447,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
 
 
 def provenance_of(source: TrainingFile, call: str) -> Provenance:
-    """Where figures come from: the files, their rows and columns, and the command."""
+    """The provenance of the figures: the files, their rows and columns, and the command."""
     options = source.options
     return Provenance(
         title=options.title or "",

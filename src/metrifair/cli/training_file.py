@@ -1,4 +1,4 @@
-"""A file as something to learn from: features, label, groups and the estimator that is to learn it."""
+"""A training file: its features, label and groups, and the estimator to fit."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ _BOOSTERS: dict[str, tuple[str, dict[str, Any]]] = {"lightgbm": ("LGBM", {"verbo
 
 @dataclass(frozen=True, eq=False)
 class TrainingFile:
-    """What is learned from a file."""
+    """Training data and estimator of a file."""
 
     options: TrainingOptions
     table: pl.DataFrame  # all columns of the rows with a label
     numbers: NDArray[np.int64]  # of these rows in the file, from 1
     features: pl.DataFrame
-    data: DataSet  # X holds the features as they are
-    given: dict[str, Any]  # what ``fit`` takes besides X and y, by the names of its arguments
+    data: DataSet  # X contains the features unencoded
+    given: dict[str, Any]  # further arguments of ``fit``
     estimator: Any
     left_out: int  # rows without a label
     files: tuple[SourceFile, ...] = ()
@@ -85,7 +85,7 @@ class TrainingFile:
 
     @property
     def clusters(self) -> pl.Series | None:
-        """The rows that stay together; None where none has to."""
+        """The cluster of each row, which is never split; None if there are no clusters."""
         return None if self.options.cluster is None else self.table.get_column(self.options.cluster)
 
     @property
@@ -95,13 +95,13 @@ class TrainingFile:
 
     @property
     def accuracy_name(self) -> str:
-        """What the first figure of a point is called."""
+        """The name of the first figure of a point."""
         return "accuracy" if self.data.problem.scheme.classes else "R2"
 
     def encoder(self, rows: NDArray[np.int64]) -> TableEncoder:
         """An encoder that has seen these rows only."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the notes have it, for all rows
+            warnings.simplefilter("ignore", UserWarning)  # the notes contain it, for all rows
             return TableEncoder().fit(self.features[rows])
 
     def fitted(
@@ -134,7 +134,7 @@ class TrainingFile:
     def predictions(
         self, model: TableModel, rows: NDArray[np.int64], unseen: Predictions | None = None
     ) -> PredictionTable:
-        """Predictions for these rows, beside their ids (or numbers in the file) and what an audit needs.
+        """Predictions for these rows, beside their ids (or numbers in the file) and the columns that an audit needs.
 
         They are those of the model, or ``unseen`` ones of models like it that were trained without the rows.
         """
@@ -246,7 +246,7 @@ class TrainingFile:
         return TableModel(encoder, estimator, options.label, options.group, options.ids, training_files=hashes)
 
     def description(self, encoder: TableEncoder) -> list[str]:
-        """What was found in the file, line by line."""
+        """A description of the file, line by line."""
         label, scheme = repr(self.options.label), self.data.problem.scheme
         what = f"{label}: {', '.join(map(str, scheme.classes))}" if scheme.classes else f"the number {label}"
         groups = "; ".join(
@@ -316,7 +316,7 @@ def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> I
     yield from _odd_columns(features)
     for name in features.select(pl.selectors.temporal()).columns:
         yield (
-            f"Column {name!r} holds dates. `metrifair export` cannot write a model with dates; leave the column out "
+            f"Column {name!r} contains dates. `metrifair export` cannot write a model with dates; leave the column out "
             f"with --ignore {quote(name)} if you need ONNX."
         )
     for attribute in scheme.attributes:
@@ -332,7 +332,7 @@ def _odd_columns(features: pl.DataFrame) -> Iterator[str]:
     for days in (text.drop_nulls() for text in texts):
         if len(days) and days.str.contains(DAY_OR_MONTH).all():
             yield (
-                f"column {days.name!r} holds dates such as {days[0]!r}, and is taken for text: use --day-first where "
+                f"column {days.name!r} contains dates such as {days[0]!r}, and is read as text: use --day-first where "
                 "the day comes first, or write them as 2026-12-31."
             )
 
@@ -343,7 +343,7 @@ def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool
     (column,) = columns(name, frame.get_column(name)).values()
     kind, values = typed(name, column)
     if kind is None or kind == "date":
-        raise DataError(f"--label {name!r} holds {'dates' if kind else 'no values'}; name classes or numbers")
+        raise DataError(f"--label {name!r} contains {'dates' if kind else 'no values'}; name classes or numbers")
     different = levels(name, values)
     if kind == "number":
         whole = bool((values == values.round()).all())
@@ -358,7 +358,7 @@ def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool
         raise DataError(f"--label {name!r} is not a number, but such as {example!r}; leave --regression out")
     if strays is not None and wanted is None and len(different) > MOST_CLASSES:
         raise DataError(
-            f"--label {name!r} holds numbers, but for {strays.cells:,} of its {strays.known:,} values, such as "
+            f"--label {name!r} contains numbers, except for {strays.cells:,} of its {strays.known:,} values, such as "
             f"{strays.example!r}; correct or empty these cells, or use --classification"
         )
     if len(different) > _MOST_LEVELS:
@@ -413,7 +413,7 @@ def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str,
 
 
 def _groups(option: str, series: pl.Series) -> Column:
-    """The name of each row's group, None where it is not known."""
+    """The name of each row's group, None if it is not known."""
     (column,) = columns(series.name, series).values()
     missing = is_missing(column)
     found = np.full(len(column), None, dtype=object)
@@ -432,7 +432,7 @@ def _weights(series: pl.Series) -> NDArray[np.float64]:
     (column,) = columns(series.name, series).values()
     kind, values = typed(series.name, column)
     if kind != "number" or is_missing(column).any() or not (np.isfinite(values) & (values >= 0)).all():
-        raise DataError(f"--weight {series.name!r} must hold a number from 0 upwards in every row")
+        raise DataError(f"--weight {series.name!r} must contain a number from 0 upwards in every row")
     return values.astype(np.float64)
 
 
@@ -450,10 +450,10 @@ def _estimator(
 
 
 class TrainingWarnings(NamedTuple):
-    """What training warned of, as sentences."""
+    """The warnings of training, as sentences."""
 
-    notes: list[str]  # what it left out
-    unfinished: list[str]  # that it has not converged
+    notes: list[str]  # columns and rows that it left out
+    unfinished: list[str]  # convergence warnings
 
     def with_others(self, more: TrainingWarnings) -> TrainingWarnings:
         """These sentences and those of another training, each once."""
@@ -462,7 +462,7 @@ class TrainingWarnings(NamedTuple):
 
 @contextmanager
 def _training(model: str) -> Iterator[TrainingWarnings]:
-    """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError.
+    """Show progress of boosters (networks have their own bar), and raise errors of estimators as DataError.
 
     It collects the warnings of metrifair and of convergence; others are emitted.
     """

@@ -1,4 +1,4 @@
-"""What `train` and `frontier` take: a file, and what is to be learned from it."""
+"""Options of `train` and `frontier`: a file, and the roles of its columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """What the user asked to learn; the fields are the options of ``train`` and ``frontier``."""
+    """The training task; the fields are the options of ``train`` and ``frontier``."""
 
     file: str
     label: str
@@ -62,7 +62,7 @@ class TrainingOptions:
         }
 
     def table(self) -> tuple[pl.DataFrame, list[SourceFile]]:
-        """The columns, and the files they are from; a name of none is an error before anything heavy is imported."""
+        """The columns, and their files; raises an error for an unknown column before heavy imports."""
         from metrifair.cli.tables import read
 
         for role in ("group", "weight", "cluster"):
@@ -74,7 +74,7 @@ class TrainingOptions:
         return read(
             self.file,
             self.reading,
-            # Ids are copied as they are written: a float holds no more than 15 digits of them.
+            # Ids are copied as they are written: a float stores only 15 of their digits.
             texts=[
                 *self.group,
                 *self.control,
@@ -98,7 +98,7 @@ class Training(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Which model of a frontier is chosen, what is written of it, and whether it is trained again on all rows."""
+    """The choice of a frontier's model, the files to write, and whether to retrain it on all rows."""
 
     max_unfairness: float | None
     without_group: bool
@@ -115,4 +115,4 @@ class Choice(NamedTuple):
 
 
 TRAINING = options.gathered("options", TrainingOptions, [field.name for field in fields(TrainingOptions)])
-"""A command gets the file and what is learned from it as ``options``."""
+"""Pass the file and the roles of its columns to a command as ``options``."""

@@ -1,4 +1,4 @@
-"""What every loader returns."""
+"""The result of every loader."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Dataset:
     names : tuple of two str
         What group 0 and group 1 mean.
     description : str
-        What the rows are, with source, citation and license.
+        Description of the rows, with source, citation and license.
     prescribed : int or None, default=None
-        Number of leading rows that the source itself calls training rows; None where it prescribes no split.
+        Number of leading rows that the source itself calls training rows; None if it prescribes no split.
     number : pandas.Series or None, default=None
-        The number that the groups were cut from, with the index of ``X``; None where they were not.
+        The number that the groups were cut from, with the index of ``X``; None if they were not.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Dataset:
         """Positions of the training rows and of the test rows.
 
         A quarter of the rows, rounded up, are test rows, drawn as scikit-learn's ``train_test_split`` draws them
-        with ``random_state=seed``. Where the source prescribes a split, that one comes back whatever the seed.
+        with ``random_state=seed``. If the source prescribes a split, it is returned for every seed.
 
         Parameters
         ----------

@@ -34,13 +34,13 @@ class RawFile:
     Parameters
     ----------
     name
-        Name of the file in the folders that are searched (``name + ".gz"`` is looked for as well).
+        Name of the file in the folders that are searched (``name + ".gz"`` is searched too).
     size
         Bytes of the uncompressed content.
     sha256
         Hexadecimal digest of the uncompressed content.
     url
-        Published address, of the file itself or of a zip archive that holds it.
+        Published address, of the file itself or of a zip archive that contains it.
     member
         Way into that archive: names of the archives inside it, outermost first, then of the file.
 
@@ -76,13 +76,13 @@ Read = Callable[[str], bytes]
 
 
 class _NotPublishedError(Exception):
-    """What comes cannot be the published file; asking again would change nothing."""
+    """The download is not the published file; another attempt would not help."""
 
 
 def read(raw: RawFile, *, data_home: Folder | None = None) -> bytes:
     """Uncompressed content of the file, with the published sha256.
 
-    Looks for ``NAME`` and ``NAME.gz`` in ``data_home``, in the folder that ``METRIFAIR_DATA`` names and in the
+    Searches ``NAME`` and ``NAME.gz`` in ``data_home``, in the folder that ``METRIFAIR_DATA`` names and in the
     user's cache. Where none has it, it is downloaded, into ``data_home`` or else into the cache.
 
     Raises
@@ -112,7 +112,7 @@ def read(raw: RawFile, *, data_home: Folder | None = None) -> bytes:
 
 
 def _pooch() -> Any:
-    return require("pooch", extra="datasets", purpose="looking for a raw file, or downloading it,")
+    return require("pooch", extra="datasets", purpose="searching a raw file, or downloading it,")
 
 
 def _present(raw: RawFile, folder: Path) -> Path | None:
@@ -152,7 +152,7 @@ def _downloaded(raw: RawFile, folder: Path) -> Path:
     )
     logger = pooch.get_logger()
     level = logger.level
-    logger.setLevel("WARNING")  # a progress bar says enough
+    logger.setLevel("WARNING")  # a progress bar is enough
     try:
         return Path(files.fetch(raw.name, downloader=lambda url, path, _: _receive(pooch, raw, url, path)))
     except (errors.RequestException, _NotPublishedError, ValueError) as error:
@@ -170,7 +170,7 @@ def _downloaded(raw: RawFile, folder: Path) -> Path:
 
 
 def _receive(pooch: Any, raw: RawFile, url: str, path: str) -> None:
-    """Write the file that the address sends, or that the archive it sends holds, to the path."""
+    """Download the file, or the archive that contains it, and write the file to the path."""
     limit, total = (ARCHIVE_LIMIT, None) if raw.member else (raw.size, raw.size)
     with Progress(raw.name, total, text=megabytes) as progress, Path(path).open("w+b") as file, ExitStack() as answers:
 
@@ -199,7 +199,7 @@ class _Bounded:
 
     def write(self, block: bytes) -> None:
         if self.file.tell() + len(block) > self.limit:
-            raise _NotPublishedError(f"it sends more than {self.limit} bytes, so it is not what was published")
+            raise _NotPublishedError(f"it sends more than {self.limit} bytes, so it is not the published file")
         self.file.write(block)
         self.progress.show(self.file.tell())
 
@@ -208,17 +208,17 @@ class _Bounded:
 
 
 def _unpacked(raw: RawFile, archive: BinaryIO) -> bytes:
-    """The file out of an archive, perhaps in another one, in whatever folder; never more than its size."""
+    """The file out of an archive, perhaps nested, in any folder; never more than its size."""
     content = b""
     try:
         for depth, name in enumerate(raw.member, start=1):
             limit = raw.size if depth == len(raw.member) else ARCHIVE_LIMIT
             with zipfile.ZipFile(archive) as opened:
-                found = [info for info in opened.infolist() if info.filename.rsplit("/", 1)[-1] == name]
-                if not found:
-                    held = ", ".join(sorted(opened.namelist())[:10]) or "nothing"
-                    raise _NotPublishedError(f"the archive has no {name}, it holds {held}")
-                with opened.open(found[0]) as stream:
+                members = [info for info in opened.infolist() if info.filename.rsplit("/", 1)[-1] == name]
+                if not members:
+                    names = ", ".join(sorted(opened.namelist())[:10]) or "nothing"
+                    raise _NotPublishedError(f"the archive has no {name}, it contains {names}")
+                with opened.open(members[0]) as stream:
                     content = stream.read(limit + 1)  # the size an archive declares may be a lie
             if len(content) > limit:
                 raise _NotPublishedError(f"{name} in the archive has more than {limit} bytes, not as published")

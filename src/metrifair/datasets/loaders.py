@@ -60,7 +60,7 @@ def load_adult(
         code), 12 columns, the published runs. ``"onehot"``: one 0/1 column per level, 90 columns; better for linear
         models. Levels are those of the loaded rows, training and test together.
     drop_missing
-        Whether rows with a missing value are left out, 45,222 rows stay. Otherwise ``?`` is a level of its own, as in
+        Whether rows with a missing value are left out, 45,222 rows stay. Otherwise ``?`` is its own level, as in
         the published runs.
     include_protected
         Whether ``sex`` (1 = male) is a column of X, in its own place.
@@ -69,7 +69,7 @@ def load_adult(
 
     check_known("encoding", encoding, ["codes", "onehot"])
     check_switches(drop_missing=drop_missing, include_protected=include_protected)
-    parts = [  # the test file has a line of its own on top; a comma and a blank separate the fields
+    parts = [  # the test file has its own line on top; a comma and a blank separate the fields
         pd.read_csv(io.BytesIO(read(name)), header=None, names=_ADULT_COLUMNS, skipinitialspace=True, skiprows=skip)
         for name, skip in (("adult.data", 0), ("adult.test", 1))
     ]
@@ -88,8 +88,8 @@ def load_adult(
 
 def _coded(features: pd.DataFrame, levels: dict[str, list[str]]) -> pd.DataFrame:
     """The place of each category among its column's levels."""
-    places = {name: dict(zip(own, range(len(own)), strict=True)) for name, own in levels.items()}
-    return features.assign(**{name: features[name].map(own) for name, own in places.items()}).astype("float64")
+    places = {name: dict(zip(codes, range(len(codes)), strict=True)) for name, codes in levels.items()}
+    return features.assign(**{name: features[name].map(codes) for name, codes in places.items()}).astype("float64")
 
 
 def _one_hot(features: pd.DataFrame, levels: dict[str, list[str]]) -> pd.DataFrame:
@@ -128,7 +128,7 @@ def load_communities(read: Read, *, task: Task = "classification", include_prote
     if include_protected is None:
         include_protected = task == "classification"
     check_switches(include_protected=include_protected)
-    # the raw columns have no header: their names stand in the description file, one "@attribute NAME type" each
+    # the raw columns have no header: their names are in the description file, one "@attribute NAME type" each
     lines = read("communities.names").decode("utf-8", errors="replace").splitlines()
     columns = [line.split()[1] for line in lines if line.startswith("@attribute")]
     table = pd.read_csv(io.BytesIO(read("communities.data")), header=None, names=columns, na_values="?")
@@ -228,7 +228,7 @@ def load_compas(
         ``"pair"``: African-American and Caucasian defendants only, 5,278 rows, the published runs. ``"all"``:
         6,172 rows, the number in the paper's text; group 1 is everyone who is not African-American.
     violent
-        Whether to read the file on violent recidivism (3,373 or 4,015 rows). The paper's text speaks of it, its
+        Whether to read the file on violent recidivism (3,373 or 4,015 rows). The paper's text mentions it, its
         numbers come from the general file.
     standardize
         Whether ``priors_count`` has mean 0 and standard deviation 1 over all rows, before any split, as in the
@@ -264,7 +264,7 @@ def load_compas(
     return _dataset("compas", X, y, group, names, with_group=include_protected)
 
 
-# the decision in other words, and what is known only after it: who bought the loan, whether insurance was granted
+# renamings of the decision, and later events: who bought the loan, whether insurance was granted
 _OUTCOMES = ["approve", "reject", "action", "typur", "inson"]
 _RACES = ["white", "black", "hispan"]
 

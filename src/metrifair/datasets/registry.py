@@ -23,7 +23,7 @@ _LOADERS: dict[str, Callable[..., Dataset]] = {
 
 
 def names() -> tuple[str, ...]:
-    """Names that `load` knows.
+    """Names that `load` accepts.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> str:
-    """What the data set is, with source, citation and license; needs no data.
+    """The description of the data set, with source, citation and license; needs no data.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def describe(name: str) -> str:
     Returns
     -------
     str
-        Several lines: what the rows are, ``Source:``, ``Citation:``, ``License:``.
+        Several lines: the rows, ``Source:``, ``Citation:``, ``License:``.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Raw tables -> numbers: what the columns of a table mean is learned once, and holds for every later table."""
+"""Raw tables -> numbers: the encoding of columns is learned once, and applies to every later table."""

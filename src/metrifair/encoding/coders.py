@@ -1,4 +1,4 @@
-"""How one column of a table becomes numbers, as a value that a file holds."""
+"""The encoding of one column of a table as numbers, as a value that a file can store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Kind: TypeAlias = Literal["number", "date", "text", "boolean"]
 
 LARGEST = 1e150  # squares of larger numbers are beyond all floats
 _NAMES: dict[Kind, str] = {"number": "numbers", "date": "dates", "text": "text", "boolean": "booleans"}
-_FEW_STRAYS = 0.05  # of the values: more of them are what the column is about
+_FEW_STRAYS = 0.05  # of the values: with more of them, the column is text
 _WITH_SIGN = re.compile(r"[$€£]\s?-?\d[\d,]*\.?\d*|-?\d[\d,]*\.?\d*\s?[%$€£]", re.ASCII)  # 95%, $1,200
 _CODE = re.compile(r"[+-]?0\d", re.ASCII)  # such as 02139, whose first zero matters
 _NUMBER = re.compile(r"[+-]?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -41,7 +41,7 @@ class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     median: float
     center: float
     spread: Annotated[float, msgspec.Meta(ge=0)]  # 0: every known value is the median
-    flagged: bool  # whether a column says where values are missing
+    flagged: bool  # whether an extra column marks missing values
 
     def names(self, column: str) -> list[str]:
         """Names of the columns that it becomes."""
@@ -55,7 +55,7 @@ class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Levels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column of names: one column for each, one for all others where some were rare, one for missing values.
+    """A column of names: one column for each, one for all others if some were rare, one for missing values.
 
     >>> Levels("text", ("blue", "red"), pooled=True, flagged=False).encoded(np.array(["red", "gray"], dtype=object))
     array([[0., 1., 0.],
@@ -120,25 +120,25 @@ def _encoded(name: str, column: Column, coder: Coder) -> Floats:
     strange = values[np.abs(found).max(1, initial=0.0) > LARGEST]
     if len(strange):
         raise DataError(
-            f"column {name!r} holds {strange[0]:g}, which is too far from the values at fit; leave the row out"
+            f"column {name!r} contains {strange[0]:g}, which is too far from the values at fit; leave the row out"
         )
     return found
 
 
 def named_columns(table: Table) -> dict[str, Column] | None:
-    """Columns of what has names for them."""
+    """Columns of a coder with named levels."""
     if isinstance(table, dict) and not hasattr(table, "shape"):  # a sparse matrix can be a dictionary
         return columns("X", table)
     if frame_names("X", table) is None:
         return None
-    found = columns("X", table)
+    named = columns("X", table)
     # A category is a name, even where the name is a number.
     for name in categories("X", table):
-        column = found[name]
+        column = named[name]
         levels = np.full(len(column), None, dtype=object)
         levels[~is_missing(column)] = [level_name(value) for value in column[~is_missing(column)].tolist()]
-        found[name] = levels
-    return found
+        named[name] = levels
+    return named
 
 
 def unnamed_columns(table: Table) -> dict[str, Column]:
@@ -159,7 +159,7 @@ class Strays(NamedTuple):
     """The few cells without a number in a column of numbers, which make text of all of it."""
 
     cells: int
-    known: int  # cells that hold anything
+    known: int  # cells that are not missing
     example: str
 
     def note(self, name: str) -> str:
@@ -199,14 +199,14 @@ def strays_in(values: Iterable[object]) -> Strays | None:
 
 def as_kind(name: str, column: Column, kind: Kind) -> Column:
     """The values of a column, which must be of this kind."""
-    found, values = typed(name, column)
-    if found is None:
+    actual, values = typed(name, column)
+    if actual is None:
         return np.full(len(column), np.nan) if kind in ("number", "date") else values
-    if found != kind:
+    if actual != kind:
         present = column[~is_missing(column)].tolist()
         example = next((value for value in present if kind != "number" or not _reads_as_number(value)), present[0])
         raise DataError(
-            f"column {name!r} held {_NAMES[kind]} at fit, and holds {_NAMES[found]} now: "
+            f"column {name!r} contained {_NAMES[kind]} at fit, and contains {_NAMES[actual]} now: "
             f"{reprlib.repr(example)}; pass {_NAMES[kind]}"
         )
     return values
@@ -229,7 +229,7 @@ _OF_TYPE: tuple[tuple[type | tuple[type, ...], Kind], ...] = (  # in this order:
 
 
 def typed(name: str, column: Column) -> tuple[Kind | None, Column]:
-    """What a column holds, with NaN or None where a value is missing; no kind where all are."""
+    """The values and the kind of a column, with NaN or None if a value is missing; no kind if all are."""
     missing = is_missing(column)
     if missing.all():
         return None, np.full(len(column), None, dtype=object)
@@ -239,7 +239,9 @@ def typed(name: str, column: Column) -> tuple[Kind | None, Column]:
         values[~missing] = _days(column[~missing]) if kind == "date" else column[~missing].astype(np.float64)
         strange = values[np.abs(values) > LARGEST]
         if len(strange):
-            raise DataError(f"column {name!r} holds {strange[0]:g}, which is too large; leave the row out, or scale it")
+            raise DataError(
+                f"column {name!r} contains {strange[0]:g}, which is too large; leave the row out, or scale it"
+            )
         return kind, values
     levels = np.full(len(column), None, dtype=object)
     levels[~missing] = [str(value) for value in column[~missing].tolist()]
@@ -248,10 +250,10 @@ def typed(name: str, column: Column) -> tuple[Kind | None, Column]:
 
 def _kind_of_objects(name: str, present: Column) -> Kind:
     types = {type(value) for value in present.tolist()}
-    kinds = {next((kind for known, kind in _OF_TYPE if issubclass(own, known)), None) for own in types}
-    called = ", ".join(sorted(own.__name__ for own in types))
+    kinds = {next((kind for known, kind in _OF_TYPE if issubclass(value_type, known)), None) for value_type in types}
+    called = ", ".join(sorted(value_type.__name__ for value_type in types))
     if None in kinds:
-        raise DataError(f"column {name!r} holds values of type {called}; use numbers, text, booleans or dates")
+        raise DataError(f"column {name!r} contains values of type {called}; use numbers, text, booleans or dates")
     if len(kinds) > 1:
         raise DataError(f"column {name!r} mixes values of several types ({called}); make them one type")
     (kind,) = kinds
@@ -259,7 +261,7 @@ def _kind_of_objects(name: str, present: Column) -> Kind:
 
 
 def _days(column: Column) -> Floats:
-    """Days since 1970, in UTC where a time zone is known."""
+    """Days since 1970, in UTC if a time zone is known."""
     if column.dtype.kind == "M":
         return (column - np.datetime64(0, "s")) / np.timedelta64(1, "D")
     return np.array([_days_of(value) for value in column.tolist()], dtype=np.float64)

@@ -40,7 +40,7 @@ def numbers_coder(kind: Literal["number", "date"], values: Floats) -> Numbers | 
     filled = np.where(missing, median, values)
     varies = bool((filled != median).any())
     if not varies and not missing.any():
-        return "holds one value only"
+        return "contains one value only"
     size = np.abs(filled).max() or 1.0  # squares of tiny numbers would vanish
     center, spread = (float(part * size) for part in ((filled / size).mean(), (filled / size).std()))
     return Numbers(kind, median, center, spread if varies else 0.0, bool(missing.any()))
@@ -59,16 +59,16 @@ def levels_coder(
     known = sum(counts.values())
     kept = [level for level, count in counts.most_common(max_levels) if count >= min_frequency]
     if not kept and len(counts) > 1:
-        many = "a value of its own in every row" if len(counts) == known else f"{len(counts):,} different values"
-        return f"holds {many}, none of them {min_frequency} times"
+        many = "a different value in every row" if len(counts) == known else f"{len(counts):,} different values"
+        return f"contains {many}, none of them {min_frequency} times"
     coder = Levels(kind, tuple(sorted(kept)), pooled=len(kept) < len(counts), flagged=known < len(values))
-    return coder if len(coder.names("")) > 1 else "holds one value only"
+    return coder if len(coder.names("")) > 1 else "contains one value only"
 
 
 def _numbers_rows(values: Floats) -> bool:
-    """True where the values are different integers, in steps of one size, that fill at least half of their range.
+    """True if the values are different integers, in steps of one size, that fill at least half of their range.
 
-    So look the numbers of rows of which some were kept apart for a test; a measured integer repeats itself.
+    Such are row numbers of which some are in a test set; a measured integer repeats itself.
     """
     if len(values) < _ROWS_OF_AN_ID or np.isnan(values).any() or (values % 1 != 0).any():
         return False
@@ -86,18 +86,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     - Text, categories and booleans become one column for each level. Levels of fewer than ``min_frequency`` rows,
       and those beyond the ``max_levels`` most frequent, share one column, where levels that were not seen at ``fit``
       go too. If there is none, such a level is 0 in all columns.
-      Text of which at least 95 %, but not all, are numbers is taken for text all the same, with a warning; so
+      Text of which at least 95 %, but not all, are numbers is still text, with a warning; so
       are numbers with a sign, such as 95% or $1,200.
     - Dates become days since 1970, and are then numbers. Spans of time, lists and records are refused.
     - Left out, with the reason in ``dropped_``: columns that do not vary, integers that count the rows, and text
       of which no value occurs ``min_frequency`` times.
 
-    ``transform`` finds columns by name, in any order, and ignores those it does not know.
+    ``transform`` finds columns by name, in any order, and ignores unknown ones.
 
     Parameters
     ----------
     min_frequency : int, default=10
-        Rows that a level needs for a column of its own.
+        Rows that a level needs for its own column.
     max_levels : int, default=50
         Levels of a column that get one at most: the most frequent.
 
@@ -110,13 +110,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : int
         Columns of the table that was fitted.
     feature_names_in_ : ndarray of str
-        Their names, where the table had names.
+        Their names, if the table had names.
 
     Raises
     ------
     DataError
         By ``fit`` where a column mixes types, or none can be learned from; by ``transform`` where the table lacks a
-        column, or holds values of another kind in it. The message names the column.
+        column, or contains values of another kind in it. The message names the column.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ['age', 'age is missing', 'sex = f', 'sex = m']
     >>> encoder.transform({"age": ["old"], "sex": ["f"]})
     Traceback (most recent call last):
-    metrifair.errors.DataError: column 'age' held numbers at fit, and holds text now: 'old'; ...
+    metrifair.errors.DataError: column 'age' contained numbers at fit, and contains text now: 'old'; ...
     """
 
     def __init__(self, *, min_frequency: int = 10, max_levels: int = 50) -> None:
@@ -153,16 +153,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         for name in ("min_frequency", "max_levels"):
             check_integer(name, getattr(self, name), least=1)
-        found = self._columns(X, reset=True)
-        rows = len(next(iter(found.values()), ()))
+        columns = self._columns(X, reset=True)
+        rows = len(next(iter(columns.values()), ()))
         if rows < 2:
             raise DataError(f"X must have at least 2 rows to learn from, got n_samples={rows}")
         self.coders_: dict[str, Coder] = {}
         self.dropped_: dict[str, str] = {}
-        meant = categories("X", X)
-        for name, column in found.items():
+        named = categories("X", X)
+        for name, column in columns.items():
             coder = self._coder(name, column)
-            if isinstance(coder, Levels) and name not in meant and (strays := strays_in(column.tolist())) is not None:
+            if isinstance(coder, Levels) and name not in named and (strays := strays_in(column.tolist())) is not None:
                 warnings.warn(f"{strays.note(name)}, or make it a category to have names.", UserWarning, stacklevel=3)
             if isinstance(coder, str):
                 self.dropped_[name] = coder
@@ -203,8 +203,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             One name for each column.
         """
         check_is_fitted(self, "coders_")
-        given = _check_feature_names_in(self, input_features)
-        called = dict(zip(self._names_in(), map(str, given), strict=True))
+        names = _check_feature_names_in(self, input_features)
+        called = dict(zip(self._names_in(), map(str, names), strict=True))
         return np.array(column_names((called[name], coder) for name, coder in self.coders_.items()), dtype=object)
 
     def _names_in(self) -> list[str]:
@@ -213,23 +213,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _columns(self, X: Table, *, reset: bool) -> dict[str, Column]:
         """Columns by name; where names were given now or at ``fit``, but not both times, by their place."""
         named = named_columns(X)
-        found = unnamed_columns(X) if named is None else named
+        columns = unnamed_columns(X) if named is None else named
         if reset:
-            self.n_features_in_ = len(found)
+            self.n_features_in_ = len(columns)
             self.__dict__.pop("feature_names_in_", None)
             if named is not None:
                 self.feature_names_in_ = np.array(list(named), dtype=object)
         elif named is None or not hasattr(self, "feature_names_in_"):
-            if len(found) != self.n_features_in_:
-                wanted = f"is expecting {self.n_features_in_} features as input"
-                raise DataError(f"X has {len(found)} features, but TableEncoder {wanted}")
-            return dict(zip(self._names_in(), found.values(), strict=True))
-        return found
+            if len(columns) != self.n_features_in_:
+                expected = f"is expecting {self.n_features_in_} features as input"
+                raise DataError(f"X has {len(columns)} features, but TableEncoder {expected}")
+            return dict(zip(self._names_in(), columns.values(), strict=True))
+        return columns
 
     def _coder(self, name: str, column: Column) -> Coder | str:
         kind, values = typed(name, column)
         if kind is None:
-            return "holds missing values only"
+            return "contains missing values only"
         if kind == "number" or kind == "date":  # noqa: PLR1714  (so that mypy knows the rest)
             return numbers_coder(kind, values)
         return levels_coder(kind, values, min_frequency=self.min_frequency, max_levels=self.max_levels)

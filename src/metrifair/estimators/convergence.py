@@ -22,9 +22,9 @@ from metrifair.problem.cells import Comparison
 from metrifair.problem.tables import Table
 from metrifair.training.loop import some_rows
 
-_WORK = 200_000  # scores that the comparisons of one evaluation look at, about
+_WORK = 200_000  # approximate number of scores in one evaluation
 _STEPS = 30
-_MUCH, _WORSE = 0.05, 0.01  # shares of what the constant model's objective is
+_MUCH, _WORSE = 0.05, 0.01  # shares of the constant model's objective
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Slack:
     """The objective on training rows: as trained, after rescaling all outputs alike, and of the best constant.
 
     A linear model and a network can multiply all their outputs by one number and add another: their last layer is
-    affine. What that alone would still gain, training has left. Networks are stopped before they know rows by heart,
+    affine. The gain of rescaling alone is what training has left. Networks are stopped before they overfit,
     and leave a little.
     """
 
@@ -42,7 +42,7 @@ class Slack:
 
     @property
     def unfinished(self) -> bool:
-        """True where much was left, or a constant would be better on the very rows that the model was trained on."""
+        """True if much was left, or a constant would be better on the very rows that the model was trained on."""
         if not all(map(isfinite, (self.objective, self.attainable, self.constant))):
             return False
         left, worse = self.objective - self.attainable, self.objective - self.constant
@@ -64,7 +64,7 @@ def slack_of(estimator: Any, X: Table, y: Table, **given: Table | None) -> Slack
     compared: tuple[Comparison, ...] = ()
     if estimator.strength:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MetrifairWarning)  # said at fit
+            warnings.simplefilter("ignore", MetrifairWarning)  # already emitted at fit
             compared = trainable(estimator, data.problem).comparisons
     objective = objective_for(estimator, data.problem.scheme, data.task, compared, class_weight=data.class_weight)
     work = sum(sum(side.counts) for side in tensor_sides(compared, samples.cell))
@@ -77,7 +77,7 @@ def slack_of(estimator: Any, X: Table, y: Table, **given: Table | None) -> Slack
         terms = objective(outputs, batch)
         return terms.risk + float(estimator.strength) * terms.unfairness
 
-    shift = torch.zeros(output[0].numel(), dtype=torch.float64)  # one for each class, where there are more than two
+    shift = torch.zeros(output[0].numel(), dtype=torch.float64)  # one for each class, if there are more than two
     attainable = _lowest(
         lambda at: value(at[0] * output + at[1:].reshape(output.shape[1:])), torch.cat([torch.ones(1).double(), shift])
     )
@@ -86,7 +86,7 @@ def slack_of(estimator: Any, X: Table, y: Table, **given: Table | None) -> Slack
 
 
 def _lowest(value: Callable[[Tensor], Tensor], start: Tensor) -> float:
-    """The smallest value that a few steps of L-BFGS find from here.
+    """The smallest value that a few steps of L-BFGS reach from this start.
 
     SciPy's: the first use of ``torch.optim`` imports PyTorch's compiler, which takes seconds.
     """

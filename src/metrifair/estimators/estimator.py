@@ -1,4 +1,4 @@
-"""What every fair estimator does: check its input, train, learn on from a stream, predict, save."""
+"""Base class of the fair estimators: check input, train, learn from a stream, predict, save."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         groups: Declared | None = None,
         stream: bool = False,
     ) -> FitData:
-        """Everything that is handed over, checked; the first time it says what values stand for."""
+        """The validated input; the first call fixes the meaning of the values."""
         check_settings(self)
         first = not hasattr(self, "scheme_")
         penalized = any([self.strength] if strengths is None else strengths)
@@ -282,7 +282,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         return trained_stack(self, data, strengths=strengths, seeds=seeds)
 
     def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:  # noqa: ARG002
-        """What the loss of each class counts; nothing where there are none."""
+        """The weight of each class in the loss; nothing where there are none."""
         return ()
 
 
@@ -400,7 +400,7 @@ def fit_stack(
 
 
 def output_of(estimator: Any, X: Table) -> Floats:
-    """What the fitted model returns for each row, before any link."""
+    """The output of the fitted model for each row, before any link."""
     check_is_fitted(estimator, "predictor_")
     learner: Learner | None = getattr(estimator, "learner_", None)
     if learner is not None and learner.fresh:
@@ -430,14 +430,14 @@ def linear_parts(estimator: Any, name: str) -> tuple[Floats, Floats]:
 def _check_labels(y: NDArray[Any], *, numeric: bool) -> None:
     """Raise a DataError where labels are missing, or a regression is given names."""
     if y.ndim and y.dtype.kind == "O" and is_missing(y).any():
-        raise DataError("y holds missing values; leave these rows out, or fill them in")
+        raise DataError("y contains missing values; leave these rows out, or fill them in")
     text = next((value for value in y.flat if isinstance(value, str)), None) if y.dtype.kind in "USO" else None
     if text is not None and numeric:
-        raise DataError(f"y must hold numbers, got text such as {str(text)!r}; FairClassifier predicts classes")
+        raise DataError(f"y must contain numbers, got text such as {str(text)!r}; FairClassifier predicts classes")
 
 
 def _check_first(estimator: Any, sensitive_features: Table | None, groups: Declared | None) -> None:
-    """Raise a DataError where a stream begins with one group, and nobody says which others there are."""
+    """Raise a DataError if a stream begins with one group, and no other groups are named."""
     if groups is not None or sensitive_features is None:
         return
     asked = {"intersectional": estimator.intersectional, "continuous": estimator.continuous}
@@ -479,7 +479,7 @@ def _learner(estimator: Any, data: FitData) -> Learner:
 
 @contextmanager
 def _numbers_explained(estimator: Any, X: Table) -> Iterator[None]:
-    """Where features are missing or not numbers, the error says what to do about it."""
+    """Raise an error with a remedy if features are missing or not numbers."""
     named = frame_names("X", X) is not None
     try:
         yield
@@ -490,6 +490,6 @@ def _numbers_explained(estimator: Any, X: Table) -> Iterator[None]:
         if not problem:
             raise
         raise DataError(
-            f"X holds {problem}; encode it first with make_pipeline(TableEncoder(), {name}()), fitted with "
+            f"X contains {problem}; encode it first with make_pipeline(TableEncoder(), {name}()), fitted with "
             f"{name.lower()}__sensitive_features=..., or train on the file with 'metrifair train'"
         ) from error

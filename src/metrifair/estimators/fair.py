@@ -82,7 +82,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         Training algorithm. ``"lbfgs"`` fits a linear model to all rows at once, on the CPU and independent of the seed.
         ``"sgd"`` takes stochastic gradient steps. ``"auto"`` uses L-BFGS for linear models, unless ``epochs``,
         ``batch_size`` or ``learning_rate`` is set, the metric has no useful gradient (kolmogorov, total_variation,
-        functions of your own), ``estimate="population"``, mmd has more than 2,000 rows, or X holds more than 100
+        functions of your own), ``estimate="population"``, mmd has more than 2,000 rows, or X has more than 100
         million numbers.
     hidden : sequence of int, default=(16,)
         Units of the hidden layers, for ``"mlp"``. An empty sequence is a linear model.
@@ -126,13 +126,13 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Names of the features, where X had them.
+        Names of the features, if X had them.
     n_iter_ : int
         Epochs of ``fit``, or iterations of the solver.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Weights of the features, in their own units; linear models only.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        What is added to them; linear models only.
+        Intercept; linear models only.
     n_updates_ : int
         Steps of ``partial_fit``.
 
@@ -216,7 +216,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
 
     @property
     def intercept_(self) -> Floats:
-        """What a linear model adds to them: (1,), or one number for each class."""
+        """The intercept of a linear model: (1,), or one number for each class."""
         return linear_parts(self, "intercept_")[1]
 
     def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
@@ -227,7 +227,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
                 "partial_fit"
             )
         if len(classes) < 2 or labels is None:
-            raise DataError(f"y must hold at least two classes, got {len(classes)} class: {classes}")
+            raise DataError(f"y must contain at least two classes, got {len(classes)} class: {classes}")
         return (BINARY, labels.astype(np.float64)) if len(classes) == 2 else (MULTICLASS, labels)
 
     def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:
@@ -237,7 +237,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
             counts = np.bincount(np.asarray(problem.labels), problem.weight, minlength=len(classes)).astype(np.float64)
         elif isinstance(given, str):
             raise DataError(
-                f"class_weight={given!r} needs the shares of the classes, which a stream does not tell; pass a dict"
+                f"class_weight={given!r} needs the shares of the classes, which a stream does not provide; pass a dict"
             )
         found = class_weights(given, classes, counts)
         return tuple(float(given.get(one, 1.0)) for one in classes) if stream and isinstance(given, Mapping) else found
@@ -288,13 +288,13 @@ class FairRegressor(RegressorMixin, FairEstimator):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Names of the features, where X had them.
+        Names of the features, if X had them.
     n_iter_ : int
         Epochs of ``fit``, or iterations of the solver.
     coef_ : ndarray of shape (n_features,)
         Weights of the features, in the units of X and y; linear models only.
     intercept_ : float
-        What is added to them; linear models only.
+        Intercept; linear models only.
     n_updates_ : int
         Steps of ``partial_fit``.
 
@@ -337,7 +337,7 @@ class FairRegressor(RegressorMixin, FairEstimator):
 
     @property
     def intercept_(self) -> float:
-        """What a linear model adds to them."""
+        """The intercept of a linear model."""
         center, spread = self.target_scaling_
         return float(linear_parts(self, "intercept_")[1][0] * spread + center)
 

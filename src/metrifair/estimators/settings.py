@@ -42,7 +42,7 @@ _PROJECTIONS_SEED = 0  # of vector scores; the same for all members of a stack, 
 
 @dataclass(eq=False, repr=False)
 class Aim(Protocol):
-    """The parameters that say what is to be fair, and how much: those of every fair estimator."""
+    """The fairness parameters of every fair estimator."""
 
     strength: float = 1.0
     _: KW_ONLY
@@ -120,7 +120,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def check_aim(aim: Aim) -> None:
-    """Raise a DataError where a word that says what is to be fair is not known."""
+    """Raise a DataError for an unknown name in a fairness parameter."""
     check_known("penalize", aim.penalize, ("prediction", "output"))
     check_known("contrast", aim.contrast, CONTRASTS)
     check_known("combine", aim.combine, ("mean", "sum"))
@@ -229,7 +229,7 @@ def objective_for(
 
 
 def class_weights(given: ClassWeight, classes: Sequence[Any], counts: NDArray[np.float64]) -> tuple[float, ...]:
-    """What the loss of each class counts, as scikit-learn means it, scaled so that the mean over the rows is 1.
+    """The weight of each class in the loss, as in scikit-learn, scaled so that the mean over the rows is 1.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def class_weights(given: ClassWeight, classes: Sequence[Any], counts: NDArray[np
         if unknown:
             raise DataError(f"class_weight names {unknown[0]!r}, which is not a class of y: {list(classes)}")
         if not all(is_number(value) and value >= 0 for value in given.values()) or not any(given.values()):
-            raise DataError(f"class_weight must hold numbers from 0 upwards, and one above 0, got {dict(given)}")
+            raise DataError(f"class_weight must contain numbers from 0 upwards, and one above 0, got {dict(given)}")
         own = np.array([float(given.get(one, 1.0)) for one in classes])
     else:
         raise DataError(f"class_weight must be None, 'balanced' or a dict from class to weight, got {given!r}")
@@ -291,7 +291,7 @@ def model_for(settings: Settings, features: int, outputs: int) -> Model:
 
 
 def schedule_for(settings: Settings, samples: int) -> Schedule:
-    """Batch size and epochs for so many samples, where they are left to us; docs/results/defaults.md says why these.
+    """Batch size and epochs for so many samples, by default; docs/results/defaults.md explains them.
 
     Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
     steps; a network, which may overfit, 60 passes, but not fewer than 150 steps nor many more than 1,000. The strength
@@ -316,10 +316,10 @@ def _is_linear(settings: Settings) -> bool:
 
 
 def is_solved(settings: Settings, rows: int, features: int) -> bool:
-    """Whether a model is fitted by the solver for linear models, not by steps; docs/results/defaults.md says why then.
+    """Whether the solver for linear models fits a model, not gradient steps; see docs/results/defaults.md.
 
-    Left to us, it is where the loss is smooth, the metric's gradient a guide, the rows' own distance asked for, nothing
-    said of how to take steps, and the data not too large.
+    By default it does if the loss is smooth, the metric's gradient informative, the rows' own distance estimated, no
+    option of gradient steps set, and the data not too large.
     """
     if settings.solver != "auto" or not _is_linear(settings):
         return settings.solver == "lbfgs"

@@ -38,13 +38,13 @@ class TableModel(TableScorer, Saved):
     encoder : TableEncoder
         A fitted encoder.
     estimator : FairClassifier, FairRegressor, a fair booster or a post-processor
-        Fitted on what the encoder returns; one that needs groups takes them from the columns of ``sensitive``.
+        Fitted on the encoder's output. One that needs groups takes them from the columns of ``sensitive``.
     target : str, default="y"
         Name of the column that is predicted.
     sensitive : tuple of str, optional
         Names of the columns with the groups.
     ids : tuple of str, optional
-        Names of the columns that tell rows apart.
+        Names of the columns that identify rows.
     threshold : float, default=None
         Of two classes, the probability of the positive one from which on ``predict`` decides for it; None: the
         estimator's own rule.
@@ -54,7 +54,7 @@ class TableModel(TableScorer, Saved):
     Raises
     ------
     DataError
-        Where the estimator is not fitted, or takes another number of columns than the encoder makes, or the threshold
+        If the estimator is not fitted, or takes another number of columns than the encoder makes, or the threshold
         is not a probability, or there are not two classes to decide between.
 
     Examples
@@ -120,7 +120,7 @@ class TableModel(TableScorer, Saved):
         Raises
         ------
         DataError
-            Where there are not two classes, or the rule lacks its costs or groups.
+            If there are not two classes, or the rule lacks its costs or groups.
 
         Examples
         --------
@@ -167,7 +167,7 @@ class TableModel(TableScorer, Saved):
 
 
 def table_model_of(content: Content, model_of: Callable[[Content], Any]) -> TableModel:
-    """The model that ``TableModel.save`` wrote; ``model_of`` makes the estimator of what its own file would hold."""
+    """The model that ``TableModel.save`` wrote; ``model_of`` makes the estimator from the content of its own file."""
     record = table_model_record(content)
     estimator = model_of(Content(record.estimator.kind, record.estimator.meta, under("estimator/", content.arrays)))
     with file_errors("the file does not describe a model", DataError):
@@ -180,7 +180,7 @@ ThresholdRule: TypeAlias = Literal["accuracy", "cost", "parity"]
 Costs: TypeAlias = Sequence[Sequence[float]]
 
 RULES: tuple[ThresholdRule, ...] = ("accuracy", "cost", "parity")
-USUAL = 0.5  # where nobody chose
+USUAL = 0.5  # the default threshold
 _NOISE = 1.96  # standard errors of a difference that chance explains
 _MOST, _FEWEST, _WORK = 1_000, 50, 20_000_000  # thresholds that are tried; decisions in all, about
 
@@ -191,7 +191,7 @@ class ChosenThreshold(NamedTuple):
     threshold: float
     utility: Utility  # by which it was chosen
     value: float
-    gap: float | None  # largest difference of decision rates that the criterion compares; None: not looked at
+    gap: float | None  # largest difference of decision rates that the criterion compares; None: not computed
 
 
 def choose_threshold(

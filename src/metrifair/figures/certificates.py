@@ -1,4 +1,4 @@
-"""What a finite sample proves about distributions."""
+"""Certified bounds on distributions from a finite sample."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def dkw_radius(samples: int, *, confidence: float = 0.95, cdfs: int = 2) -> floa
 
 
 def vc_radius(samples: int, *, confidence: float = 0.95, dimension: int = 1) -> float | None:
-    """The same by the paper's bound for decisions of this VC dimension; far wider. None where n <= dimension.
+    """The same by the paper's bound for decisions of this VC dimension; far wider. None if n <= dimension.
 
     sqrt(E(V, n, delta / 3)) / 2 with E(V, n, delta) = (4 / n) (V (log(2 n / V) + 1) - log(delta / 4)); the third of
-    delta is for the accuracy, of which the paper's bound holds at the same time. Thresholds on a score have V = 1.
+    delta is for the accuracy, whose bound in the paper is simultaneous. Thresholds on a score have V = 1.
 
     >>> round(vc_radius(1000), 4)
     0.1187
@@ -48,7 +48,7 @@ def vc_radius(samples: int, *, confidence: float = 0.95, dimension: int = 1) -> 
 
 
 class GeneralizationBounds(NamedTuple):
-    """What holds of the population, at once and for every model of the class.
+    """Bounds for the population, simultaneous for every model of the class.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def generalization_bounds(
 ) -> GeneralizationBounds | None:
     """What decisions on the training rows themselves prove about the population: the paper's theorem.
 
-    It holds for all models of a class at once, so also for the one that these rows trained; that is what it is for.
+    It is valid for all models of a class at once, so also for the model that was trained on these rows.
     Of rows that trained nothing, ``dkw_radius`` proves far more.
 
     Parameters
@@ -97,7 +97,7 @@ def generalization_bounds(
     Returns
     -------
     GeneralizationBounds or None
-        None where a group has no more rows than the dimension: then nothing is proven.
+        None if a group has no more rows than the dimension: then nothing is proven.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def check_confidence(confidence: float, argument: str = "confidence") -> None:
 def certified_distance(metric: str, value: float, radius: float, *, width: float | None = None) -> float | None:
     """Upper bound of a distance whose two distribution functions are known to within ``radius``, taken together.
 
-    ``width`` is the length of the interval that holds all scores, seen or not; without it only the Kolmogorov
+    ``width`` is the length of the interval that contains all scores, observed or not; without it only the Kolmogorov
     distance is bounded. None for metrics of which distribution functions prove nothing.
 
     >>> certified_distance("kolmogorov", 0.1, 0.05), certified_distance("wasserstein", 0.1, 0.05)

@@ -38,13 +38,13 @@ def curves_of(
     """
     low, high = score_range
     high = high if high > low else low + max(1.0, 1e-9 * abs(low))
-    # In few digits; far from 0 (times in seconds) it takes more to tell equal steps apart.
+    # In few digits; far from 0 (times in seconds) it takes more to distinguish equal steps.
     digits = min(17, 9 + int(np.log10(max(1.0, max(abs(low), abs(high)) / (high - low)))))
     grid = np.unique([float(f"{score:.{digits}g}") for score in np.linspace(low, high, _GRID)])
     density, cumulative = {}, {}
     for name, weight in weights.items():
-        own = weight > 0
-        points, share = values[own], weight[own] / weight.sum()
+        positive = weight > 0
+        points, share = values[positive], weight[positive] / weight.sum()
         below = np.append(0.0, np.cumsum(share))[np.searchsorted(points, grid, side="right")]
         cumulative[name] = np.minimum(below, 1.0).round(5).tolist()
         if sizes[name] >= FEW:  # the bumps of fewer scores show where those are, not how scores are distributed
@@ -72,7 +72,7 @@ def curves_of_rows(
 def _density(points: Floats, share: Floats, size: int, grid: Floats) -> list[float]:
     """Bumps of the width of Scott's rule; many points are thinned to their quantiles.
 
-    As scipy's gaussian_kde, which is not asked: it refuses equal points, and takes all of a million of them.
+    As scipy's gaussian_kde, which is not used: it rejects equal points, and does not subsample a million of them.
     """
     length = float(grid[-1] - grid[0])
     away = (points - float(share @ points)) / length  # squares of huge scores would overflow

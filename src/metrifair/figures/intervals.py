@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 FEW = 30  # samples: the default minimum group size
 FEWEST = 5  # samples, or as many as weighted ones are worth: below, there is no interval
-FEWEST_DEPENDENT = 100  # rows: of fewer, intervals of a dependence cover it less often than they say
+FEWEST_DEPENDENT = 100  # rows: of fewer, intervals of a dependence cover it less often than stated
 
 
 @dataclass(frozen=True)

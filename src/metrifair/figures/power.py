@@ -1,4 +1,4 @@
-"""How many rows an audit needs: the power of its tests, in closed form, and what follows from it.
+"""How many rows an audit needs: the power of its tests, in closed form, and the results.
 
 Rates: the two-sided test of equal rates, by the normal approximation. Scores: the two-sided Kolmogorov test, where the
 gap between the distribution functions is largest at the median and falls to 0 on both sides in straight lines. The
@@ -20,7 +20,7 @@ from metrifair.support.special import normal_probability, normal_quantile
 PlannedMetric: TypeAlias = Literal["rate", "kolmogorov"]
 
 _MOST_ROWS = 2**40
-_HALVINGS = 50  # of an interval: what is left is rounding
+_HALVINGS = 50  # of an interval: the rest is rounding
 _FAR = 8.0  # a drift with which every sample crosses
 
 
@@ -42,7 +42,7 @@ def rows_needed(
         The true gap in the population: the difference between two rates, or the Kolmogorov distance between two score
         distributions.
     metric : {"rate", "kolmogorov"}, default="rate"
-        What is compared: rates of decisions, or score distributions.
+        The compared quantity: rates of decisions, or score distributions.
     rate : float, default=0.5
         Mean of both rates. 0.5 needs the most rows. Ignored for scores.
     ratio : float, default=1.0

@@ -61,7 +61,7 @@ class Estimate(NamedTuple):
         return self._replace(influence=influence)
 
     def interval(self, confidence: float) -> Interval:
-        """Student's interval; degrees of freedom are the rows of equal influence that would say as much, less one.
+        """Student's interval; degrees of freedom are the effective number of rows, less one.
 
         That of a quadratic figure has all values whose own error reaches the estimate, as Wilson's of a share has.
 
@@ -91,8 +91,8 @@ def rate_estimate(selected: Floats, amount: Floats) -> Estimate:
 def energy_estimate(scores: Floats, left: Floats, right: Floats) -> Estimate:
     """The energy distance of two groups, from the amount of each row in both.
 
-    Noise adds to it the sum of what every row's influence on the difference of the distributions has as energy. Near a
-    distance of 0 noise is all there is: the square of twice that sum bounds its variance.
+    Noise adds to it the sum of the energies of every row's influence on the difference of the distributions. Near a
+    distance of 0 there is only noise: the square of twice that sum bounds its variance.
 
     >>> energy_estimate(np.array([0.0, 1.0, 1.0, 3.0]), np.array([1.0, 1, 0, 0]), np.array([0.0, 0, 1, 1])).value
     1.5
@@ -114,11 +114,11 @@ def energy_estimate(scores: Floats, left: Floats, right: Floats) -> Estimate:
 
 def _mean_distances(scores: Floats, order: Integers, weight: Floats) -> Floats:
     """The weighted sum of distances from each score to all scores."""
-    points, own = scores[order], weight[order]
-    upto, moment = np.cumsum(own), np.cumsum(own * points)
-    found = np.empty(len(scores))
-    found[order] = points * (2 * upto - upto[-1]) - (2 * moment - moment[-1])
-    return found
+    points, weights = scores[order], weight[order]
+    upto, moment = np.cumsum(weights), np.cumsum(weights * points)
+    distances = np.empty(len(scores))
+    distances[order] = points * (2 * upto - upto[-1]) - (2 * moment - moment[-1])
+    return distances
 
 
 class RateBounds(NamedTuple):
@@ -134,12 +134,12 @@ class RateBounds(NamedTuple):
 
     def interval(self, confidence: float) -> Interval:
         """From the lower end of the lower bound's interval to the upper end of the upper one's."""
-        low, high = (one.unbiased.interval(confidence) for one in self[:2])
+        low, high = (estimate.unbiased.interval(confidence) for estimate in self[:2])
         return Interval(max(0.0, low.low), min(1.0, high.high))
 
 
 def rate_bounds(selected: Floats, probability: Floats, weight: Floats, cells: Integers) -> RateBounds:
-    """Bounds of a group's selection rate, whatever score and group have in common within cells.
+    """Bounds of a group's selection rate, for any dependence between score and group within cells.
 
     In a cell of selection rate p and group share q, the share that is both lies between max(0, p + q - 1) and
     min(p, q). Cells of few rows are merged first.

@@ -1,7 +1,7 @@
-"""Selection rates by category and their ratios to a reference, and the tables of them that rules ask for, as data.
+"""Selection rates by category and their ratios to a reference, and the tables of them that rules require, as data.
 
-Whoever states a rate, a four-fifths ratio or an impact ratio takes it from here: audits, frontiers, reports. Each table
-is called by what it computes. None of them says whether a law is kept.
+All rates, four-fifths ratios and impact ratios are computed here: for audits, frontiers, reports. Each table
+is named by its content. None of them states whether a law is kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HIGHEST = "highest"
 
 MIN_GROUP_SHARE = 0.02
 FOUR_FIFTHS = 0.8
-_LAST_DIGITS = 1e-12  # a ratio of exactly four fifths is not below them, whatever its last digits
+_LAST_DIGITS = 1e-12  # a ratio of exactly four fifths is not below them, despite rounding
 _FEWEST = 2  # samples of a category, for an interval of its ratio
 _TIES = 1e-7  # tables that are as likely as the one at hand, up to rounding
 _FAR = 40.0  # standard deviations: beyond, no double is small enough for the probability
@@ -38,9 +38,9 @@ Exclusion: TypeAlias = Literal["", "unknown_group", "small_share", "reference_sm
 
 @dataclass(frozen=True)
 class GroupRates:
-    """Decisions about one group, a category of an attribute; None where no sample could show it.
+    """Decisions about one group, a category of an attribute; None if no sample could show it.
 
-    What is divided by the rate of the reference, and tested against it, is the selection rate.
+    The selection rate is divided by the rate of the reference, and tested against it.
     """
 
     group: str
@@ -87,7 +87,7 @@ def enough_rows(smaller: Mapping[_Compared, float], least: int = FEW) -> list[_C
     >>> enough_rows({"a and b": 90, "a and c": 4, "a and d": 0}), enough_rows({"a and c": 4, "a and d": 0})
     (['a and b'], ['a and c'])
     """
-    return [one for one, rows in smaller.items() if rows >= least] or [one for one, rows in smaller.items() if rows]
+    return [key for key, rows in smaller.items() if rows >= least] or [key for key, rows in smaller.items() if rows]
 
 
 def wilson_interval(share: float, count: float, confidence: float) -> Interval:
@@ -151,8 +151,8 @@ class Ratios(NamedTuple):
 
     def headline(self, few: Sequence[bool]) -> Sequence[int]:
         """The categories of the smallest ratio: those with enough rows where the reference is one, otherwise all."""
-        chosen = headline_groups(self.used, [few[place] for place in self.used])
-        return chosen if self.reference in chosen else self.used
+        groups = headline_groups(self.used, [few[place] for place in self.used])
+        return groups if self.reference in groups else self.used
 
 
 def ratios_of(counts: Floats, rows: Sequence[int], everyone: int, rule: RatioRule, names: Sequence[str] = ()) -> Ratios:
@@ -165,7 +165,7 @@ def ratios_of(counts: Floats, rows: Sequence[int], everyone: int, rule: RatioRul
     Ratios(reference=1, values=[0.8, 1.0], left_out=['', ''])
     """
     least = Fraction(str(rule.min_group_share)) * everyone
-    left_out: list[Exclusion] = ["" if Fraction(own) >= least else "small_share" for own in rows]
+    left_out: list[Exclusion] = ["" if Fraction(share) >= least else "small_share" for share in rows]
     rates = [Fraction(table[1]) / (Fraction(table[0]) + Fraction(table[1])) for table in counts]
     used = [place for place, why in enumerate(left_out) if not why]
     if rule.reference != HIGHEST:
@@ -185,21 +185,21 @@ def ratios_of(counts: Floats, rows: Sequence[int], everyone: int, rule: RatioRul
 
 
 def effective_counts(weights: Floats, squares: NDArray[Any]) -> Floats:
-    """Counts (groups, 2) of equal samples that tell as much as those of these sums of weights, and of squares."""
+    """Effective counts (groups, 2) of equal samples, from sums of weights and of their squares."""
     return np.asarray(weights * (weights.sum(1) / squares)[:, None])
 
 
 def ratio_intervals(
     counts: Floats, ratios: Sequence[float], *, confidence: float, reference: int | None = None
 ) -> tuple[list[Interval | None], Interval | None]:
-    """Bounds of the ratio of each category, and of the smallest ratio; None where a category has a single sample.
+    """Bounds of the ratio of each category, and of the smallest ratio; None if a category has a single sample.
 
     ``counts`` are (categories, 2): not selected, selected; ``ratios`` those of the sample, which lie within the bounds.
     Without a ``reference`` that was named beforehand, the highest rate is divided by, which was picked because it is
-    high: so every pair is given bounds, all of which hold at once, and the smallest lower and the smallest upper ones
-    are taken. The ends of each rate are quantiles of the beta distribution of Jeffreys: unlike resamples, it knows that
-    nobody of few is not nobody at all. Logarithms of two rates are taken together as independent errors are, those to
-    one side and to the other apart.
+    high: so every pair has simultaneous bounds, and the smallest lower and the smallest upper ones are taken. The ends
+    of each rate are quantiles of the beta distribution of Jeffreys: unlike resamples, it allows for a positive rate if
+    none of few is selected. The errors of the logarithms of two rates are combined as independent ones, separately
+    below and above.
     """
     size = len(counts)
     alone: list[Interval | None] = [None] * size
@@ -207,7 +207,7 @@ def ratio_intervals(
         return alone, None
     yes, no = counts[:, 1] + 0.5, counts[:, 0] + 0.5
     center = np.log(yes / (yes + no))
-    with np.errstate(divide="ignore"):  # the lower end of nobody of very many may be no double: its logarithm is -inf
+    with np.errstate(divide="ignore"):  # the lower end of a rate of 0 may underflow: its logarithm is -inf
         ends = np.log([beta_quantile(yes, no, (1 + sign * confidence) / 2) for sign in (-1, 1)])
     below, above = np.maximum([center - ends[0], ends[1] - center], 0.0)
     apart = center[:, None] - center[None, :]  # each category (row) over each other one (column)
@@ -233,7 +233,7 @@ def ratio_intervals(
 
 
 class ComparedRates(NamedTuple):
-    """The categories of a table with all that their counts tell, and what the table as a whole does."""
+    """The categories of a table with the figures of their counts, and the figures of the whole table."""
 
     rates: list[GroupRates]
     reference: str | None
@@ -253,7 +253,7 @@ def compare_rates(
     """Categories with shares, intervals, ratios, p-values and shortfalls.
 
     ``counts`` are (categories, 2) rows, or weights: not selected, selected. Of weights, ``squares`` are the sums of
-    their squares, without which there are no intervals; rows are then not counted, and no p-value holds.
+    their squares, without which there are no intervals; rows are then not counted, and p-values are not valid.
     """
     names, few = [rate.group for rate in rates], [rate.size < rule.min_group_size for rate in rates]
     ratios = ratios_of(counts, [rate.size for rate in rates], everyone, rule, names)

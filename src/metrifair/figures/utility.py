@@ -45,24 +45,24 @@ class Predictions(NamedTuple):
 
 
 class UtilityEstimate(NamedTuple):
-    """A utility on some rows, with what each of them contributes to its error."""
+    """A utility on some rows, with the contribution of each to its error."""
 
     value: float
     influence: Floats | None = None  # (n,), of mean 0: the value is the truth plus their mean; None: not known
     chance: float = 0.0  # standard error for a model without information, where the influences do not give it
 
     def error(self, weight: Floats | None = None) -> float | None:
-        """Standard error of the value; None where it is not known."""
+        """Standard error of the value; None if it is not known."""
         return None if self.influence is None else _standard_error(self.influence, weight)
 
 
 Measure: TypeAlias = Callable[[Predictions, Problem, Any], UtilityEstimate | None]
-"""Predictions, their rows and the features -> the utility; None where such rows do not determine it."""
+"""Predictions, their rows and the features -> the utility; None if such rows do not determine it."""
 
 
 @dataclass(frozen=True)
 class Utility:
-    """What makes a model good: its name, which way is better, how it is measured.
+    """A measure of a model's quality: its name, which direction is better, how it is computed.
 
     >>> from metrifair.problem.problem import Given, problem_of
     >>> rows = problem_of(Given(["no", "yes", "yes"], sensitive_features=["f", "m", "f"]))
@@ -79,18 +79,18 @@ class Utility:
     measure: Measure | None = field(default=None, compare=False, repr=False)  # None: a name from a file
 
     def of(self, predictions: Predictions, problem: Problem, X: Any = None) -> UtilityEstimate | None:
-        """The utility of these predictions; None where they do not determine it, such as the AUC of one class."""
+        """The utility of these predictions; None if they do not determine it, such as the AUC of one class."""
         if self.measure is None:
             raise DataError(f"how {self.name} is measured is not known here; pass the utility itself")
         return self.measure(predictions, problem, X)
 
     @property
     def key(self) -> str:
-        """Under which name points hold it: accuracy and R2 are the first figure of all."""
+        """Its name in points: accuracy and R2 are the first figure of all."""
         return "accuracy" if self.name == "r2" else self.name
 
     def share(self, value: float | None, constant: float | None) -> float:
-        """What a frontier's area is made of, at most 1: the value; of losses, the share saved of the constant's."""
+        """The height in a frontier's area, at most 1: the value; for losses, the share saved of the constant's."""
         if value is None:
             return 0.0
         if self.larger_is_better:
@@ -98,7 +98,7 @@ class Utility:
         return 1 - value / constant if constant is not None and constant > 0 else 0.0
 
     def worth(self, value: float) -> float:
-        """The value, or its negative where less is better: larger is better in any case."""
+        """The value, or its negative if less is better: larger is better in any case."""
         return value if self.larger_is_better else -value
 
     def interval(self, estimate: UtilityEstimate, problem: Problem) -> Interval | None:
@@ -112,7 +112,7 @@ class Utility:
         return Interval(max(self.least, estimate.value - margin), min(self.most, estimate.value + margin))
 
     def change(self, before: Predictions, after: Predictions, problem: Problem, X: Any = None) -> Interval | None:
-        """The 95 % confidence interval of the difference of two models on the same rows; None where it is not known."""
+        """The 95 % confidence interval of the difference of two models on the same rows; None if it is not known."""
         old, new = self.of(before, problem, X), self.of(after, problem, X)
         if old is None or new is None or old.influence is None or new.influence is None:
             return None
@@ -128,7 +128,7 @@ def _standard_error(influence: Floats, weight: Floats | None) -> float:
 
 
 def _mean(each: Floats, problem: Problem) -> UtilityEstimate:
-    """The mean of what each row contributes."""
+    """The mean of the rows' contributions."""
     value = float(np.average(each, weights=problem.weight))
     return UtilityEstimate(value, each - value)
 
@@ -163,11 +163,11 @@ def _auc(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate 
 
     With the influences of DeLong, DeLong and Clarke-Pearson (1988), and Mann and Whitney's error under chance.
     """
-    score, own = _columns(predictions, problem)
-    if not own.any(0).all() or own.all(0).any() or (predictions.kind == "decision" and score.shape[1] > 1):
+    score, is_label = _columns(predictions, problem)
+    if not is_label.any(0).all() or is_label.all(0).any() or (predictions.kind == "decision" and score.shape[1] > 1):
         return None
     weight, parts = _weights(problem), []
-    for column, positive in zip(score.T, own.T, strict=True):
+    for column, positive in zip(score.T, is_label.T, strict=True):
         place = np.unique(column, return_inverse=True)[1]
         high, low = (np.bincount(place, weight * side) for side in (positive, ~positive))
         above = (np.cumsum(low) - low / 2) / low.sum()  # share of the others that each place beats
@@ -188,8 +188,8 @@ def _log_loss(predictions: Predictions, problem: Problem, _: Any) -> UtilityEsti
     """
     if predictions.kind != "probability":
         return None
-    score, own = _columns(predictions, problem)
-    likelihood = score[own] if score.shape[1] > 1 else np.where(own, score, 1 - score)[:, 0]
+    score, is_label = _columns(predictions, problem)
+    likelihood = score[is_label] if score.shape[1] > 1 else np.where(is_label, score, 1 - score)[:, 0]
     return _mean(-np.log(likelihood.clip(min=np.finfo(np.float64).eps)), problem)
 
 
@@ -197,12 +197,12 @@ def _brier(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimat
     """Mean squared distance of the probabilities from what happened; of two classes, of the positive one's."""
     if predictions.kind != "probability":
         return None
-    score, own = _columns(predictions, problem)
-    return _mean(((score - own) ** 2).sum(1), problem)
+    score, is_label = _columns(predictions, problem)
+    return _mean(((score - is_label) ** 2).sum(1), problem)
 
 
 def _r2(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate:
-    """R2, with the influence of each row on it; 0 where the outcomes are all equal."""
+    """R2, with the influence of each row on it; 0 if the outcomes are all equal."""
     labels, weight = _labels(problem), _weights(problem)
     if np.ptp(labels) == 0:
         return UtilityEstimate(0.0, np.zeros(len(labels)))
@@ -272,12 +272,12 @@ def utility_of(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utili
         if utility == "auto":
             return utilities_for(classes)[0]
         if utility in UTILITIES:
-            known = [own.name for own in utilities_for(classes)]
-            if utility not in known:
+            names = [named.name for named in utilities_for(classes)]
+            if utility not in names:
                 of, here = ("numbers", "classes") if classes else ("classes", "numbers")
                 raise DataError(
                     f"utility {utility!r} is of {of}, and {here} are predicted here; take one of "
-                    f"{', '.join(map(repr, known))}, or a scorer of scikit-learn"
+                    f"{', '.join(map(repr, names))}, or a scorer of scikit-learn"
                 )
             return UTILITIES[utility]
         scorers = require("sklearn.metrics", extra="train", purpose="a utility of scikit-learn")
@@ -297,13 +297,13 @@ def expected_cost(costs: Sequence[Sequence[float]], classes: Sequence[object]) -
     except (TypeError, ValueError) as error:
         raise DataError(f"utility must be a name, a table of costs or a scorer, got {costs!r}") from error
     if not classes or table.shape != (len(classes), len(classes)) or not np.isfinite(table).all():
-        wanted = f"{len(classes)} rows of {len(classes)} finite costs, by label and decision" if classes else "a name"
-        raise DataError(f"utility must be {wanted}, got {costs!r}")
+        expected = f"{len(classes)} rows of {len(classes)} finite costs, by label and decision" if classes else "a name"
+        raise DataError(f"utility must be {expected}, got {costs!r}")
     cheapest = (table == table.min(axis=1, keepdims=True)).all(axis=0)
     if cheapest.any():
         decision = classes[int(cheapest.argmax())]
         raise DataError(
-            f"costs {table.tolist()!r} make {decision!r} the cheapest decision whatever the label, so that no model is "
+            f"costs {table.tolist()!r} make {decision!r} the cheapest decision for every label, so that no model is "
             "needed; give costs[label][decision], with a wrong decision costing more than a right one"
         )
 
@@ -317,12 +317,14 @@ def _scored(name: str, scorer: Callable[..., float], *, coded: bool = False) -> 
     """A utility that passes given predictions to a scorer.
 
     ``coded``: of two classes the positive one is called 1 and the other 0, as scikit-learn's own scorers expect, which
-    know no other positive class. A scorer of the user's own sees the labels as they are.
+    have no other positive class. A user's own scorer receives the labels unchanged.
     """
     from metrifair.figures.scorers import PredictedClasses, PredictedNumbers  # noqa: PLC0415  (imports scikit-learn)
 
-    taken = inspect.signature(scorer).parameters
-    weighted = "sample_weight" in taken or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
+    parameters = inspect.signature(scorer).parameters
+    weighted = "sample_weight" in parameters or any(
+        parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()
+    )
 
     def measure(predictions: Predictions, problem: Problem, X: Any) -> UtilityEstimate:
         two = coded and len(problem.scheme.classes) == 2
@@ -382,17 +384,20 @@ def constant_model(problem: Problem, utility: Utility | None = None, X: Any = No
     score = shares if len(classes) > 2 else float(shares[problem.scheme.positive])
     constants = [ConstantModel(score, code, label) for code, label in enumerate(classes)]
     # At a tie the most frequent class; where that is one too, the positive: a score at the threshold is for.
-    constants.sort(key=lambda own: (shares[int(own.decision)], own.decision == problem.scheme.positive), reverse=True)
+    constants.sort(
+        key=lambda model: (shares[int(model.decision)], model.decision == problem.scheme.positive), reverse=True
+    )
     if utility is None or utility.name in UTILITIES:
         return constants[0]
-    found = [utility.of(own.predictions(len(labels)), problem, X) for own in constants]
+    measured = [utility.of(model.predictions(len(labels)), problem, X) for model in constants]
     return max(
-        zip(constants, found, strict=True), key=lambda pair: -inf if pair[1] is None else utility.worth(pair[1].value)
+        zip(constants, measured, strict=True),
+        key=lambda pair: -inf if pair[1] is None else utility.worth(pair[1].value),
     )[0]
 
 
 class Rival(NamedTuple):
-    """A utility, and the constant model that is best by it: what a trained model has to beat."""
+    """A utility, and the constant model that is best by it, which a trained model has to beat."""
 
     utility: Utility
     constant: ConstantModel
@@ -400,8 +405,8 @@ class Rival(NamedTuple):
 
 def rivals(problem: Problem, *more: Utility, X: Any = None) -> tuple[Rival, ...]:
     """All utilities of this task, and further ones, each with its best constant on these rows."""
-    known = {own.name: own for own in (*utilities_for(problem.scheme.classes), *more)}
-    return tuple(Rival(own, constant_model(problem, own, X)) for own in known.values())
+    by_name = {utility.name: utility for utility in (*utilities_for(problem.scheme.classes), *more)}
+    return tuple(Rival(utility, constant_model(problem, utility, X)) for utility in by_name.values())
 
 
 def constant_mark(
@@ -427,11 +432,11 @@ def constant_mark(
     mark = CONSTANT if len(values) and (values == values[:1]).all() else ""
     if problem is None or constant is None or utility is None:
         return mark
-    own, other = utility.of(predictions, problem, X), utility.of(constant.predictions(len(problem)), problem, X)
-    if own is None or other is None:
+    measured, other = utility.of(predictions, problem, X), utility.of(constant.predictions(len(problem)), problem, X)
+    if measured is None or other is None:
         return mark
-    gain, margin = utility.worth(own.value) - utility.worth(other.value), 0.0
-    if own.influence is not None and other.influence is not None:
-        error = _standard_error(own.influence - other.influence, problem.weight)
-        margin = _WIDTH * max(error, own.chance)
+    gain, margin = utility.worth(measured.value) - utility.worth(other.value), 0.0
+    if measured.influence is not None and other.influence is not None:
+        error = _standard_error(measured.influence - other.influence, problem.weight)
+        margin = _WIDTH * max(error, measured.chance)
     return "" if gain > margin else mark or NO_BETTER

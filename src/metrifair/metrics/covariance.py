@@ -66,13 +66,13 @@ def drawn_form(counts: tuple[int, ...], totals: Array | None, shares: Array | No
     """The unbiased form of rows in consecutive blocks of these counts, drawn without replacement.
 
     ``totals`` (..., blocks) are the rows that each block was drawn from, infinite where they are fresh (None: all are);
-    ``shares`` (..., blocks) what each block makes up of everything (None: there is one).
+    ``shares`` (..., blocks) the share of each block (None: there is one block).
     """
     if xp.is_host and (totals is None or totals.ndim == 1) and (shares is None or shares.ndim == 1):
         every = (inf,) * len(counts) if totals is None else tuple(totals.tolist())
         own = (1.0,) if shares is None else tuple((shares / shares.sum()).tolist())
         return _even_form(counts, every, own, xp)
-    # Nothing may be brought to a device while a step is being recorded there: what is made is made on it.
+    # No data may be copied to a device while a step is recorded there: new tensors are created on it.
     some = xp.full((len(counts),), inf) if totals is None else xp.double(totals)
     part = xp.ones((1,)) if shares is None else xp.double(shares) / xp.double(shares).sum(-1, keepdims=True)
     return _form(counts, some, part)
@@ -98,7 +98,7 @@ def _form(counts: tuple[int, ...], totals: Array, shares: Array) -> CovarianceFo
         listed = " + ".join(map(str, counts))
         raise TooFewSamples(f"an unbiased dependence needs {LEAST} rows of each kind, got {listed}; use a larger batch")
     inverse = xp.where(xp.isinf(totals), 0.0, 1 / totals)
-    # The factor by which one more row of a block enters a product that holds ``earlier`` of its rows already.
+    # The factor by which one more row of a block enters a product that already contains ``earlier`` of its rows.
     steps = []
     for earlier in range(LEAST):
         left, there = count - earlier, 1 - earlier * inverse

@@ -1,6 +1,6 @@
 """How much scores depend on an attribute of any kind: numbers, names, several numbers at once.
 
-First the functions that users call; then the same for the rows of a batch, as training and measuring ask for it.
+First the functions that users call; then the same for the rows of a batch, as training and evaluation need it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from metrifair.support.arrays import Floats
 
 
 def distance_covariance(x: Values, a: Table, *, unbiased: bool = False, weights: Values | None = None) -> Any:
-    """Squared distance covariance of scores and an attribute: 0 exactly where the two are independent.
+    """Squared distance covariance of scores and an attribute: 0 if and only if the two are independent.
 
     E|X - X'| d(A, A') + E|X - X'| E d(A, A') - 2 E|X - X'| d(A, A''), Székely's; ``dcor.distance_covariance_sqr`` is
     the same for numbers. One sort and running sums, also for the gradient: n log n steps, no pairs.
@@ -46,7 +46,7 @@ def distance_covariance(x: Values, a: Table, *, unbiased: bool = False, weights:
     x : array-like of shape (n,), or tensor of shape (..., n)
         Scores. Leading axes of a tensor are many models at once.
     a : array-like of shape (n,), or table of several columns
-        The attribute: numbers, of which d is the absolute difference; names, 0 where they are equal and 1 else; or
+        The attribute: numbers, of which d is the absolute difference; names, 0 if they are equal and 1 else; or
         several columns of numbers, the Euclidean distance of which is taken after each is standardized (by pairs: for
         some thousands of rows). Numbers that are codes of names must be text: ``a.astype(str)``.
     unbiased : bool, default=False
@@ -58,14 +58,14 @@ def distance_covariance(x: Values, a: Table, *, unbiased: bool = False, weights:
     Returns
     -------
     float or Tensor
-        A float; where x is a tensor, a tensor of the leading axes, differentiable by x.
+        A float; if x is a tensor, a tensor of the leading axes, differentiable by x.
 
     Raises
     ------
     TooFewSamples
         If ``unbiased`` and there are less than four rows.
     DataError
-        If an argument is empty, has another length, or holds something else than finite numbers, or names.
+        If an argument is empty, has another length, or contains values other than finite numbers or names.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def energy_dependence(x: Values, a: Table, *, unbiased: bool = False, weights: V
     """How much scores depend on an attribute, as an energy distance: for two groups it is the energy distance.
 
     Twice the squared distance covariance times E d^2 / E d of the attribute, over its own distance variance. In units
-    of the score, whatever the units, the origin and the sign of the attribute; 0 exactly where the two are independent.
+    of the score, independent of units, origin and sign of the attribute; 0 if and only if the two are independent.
     This is the penalty of estimators for attributes that are numbers, so that a strength means the same for these.
 
     Parameters
@@ -100,7 +100,7 @@ def energy_dependence(x: Values, a: Table, *, unbiased: bool = False, weights: V
     Returns
     -------
     float or Tensor
-        A float; where x is a tensor, a tensor of the leading axes, differentiable by x. 0 where the attribute has one
+        A float; if x is a tensor, a tensor of the leading axes, differentiable by x. 0 if the attribute has one
         value only.
 
     Raises
@@ -108,7 +108,7 @@ def energy_dependence(x: Values, a: Table, *, unbiased: bool = False, weights: V
     TooFewSamples
         If ``unbiased`` and there are less than four rows.
     DataError
-        If an argument is empty, has another length, or holds something else than finite numbers, or names.
+        If an argument is empty, has another length, or contains values other than finite numbers or names.
 
     Examples
     --------
@@ -140,13 +140,13 @@ def distance_correlation(x: Values, a: Table) -> Any:
     Returns
     -------
     float or Tensor
-        A float; where x is a tensor, a tensor of the leading axes, differentiable by x. 0 where scores or attribute
+        A float; if x is a tensor, a tensor of the leading axes, differentiable by x. 0 if scores or attribute
         have one value only.
 
     Raises
     ------
     DataError
-        If an argument is empty, has another length, or holds something else than finite numbers, or names.
+        If an argument is empty, has another length, or contains values other than finite numbers or names.
 
     Examples
     --------
@@ -180,13 +180,13 @@ class _Given(NamedTuple):
         scores = sample_array("x", x, 1)
         count = scores.shape[-1]
         if count == 0:
-            raise DataError("x holds no scores; pass at least one")
+            raise DataError("x contains no scores; pass at least one")
         xp = namespace_for(scores, weights)
         xp = namespace_for(scores := xp.asarray(scores))
         share = None if weights is None else xp.to_device(sample_weights("x", weights, count, name="weights"))
         attribute, unit = attribute_values(a, share)
         if attribute.count != count:
-            raise DataError(f"x holds {count} scores and a {attribute.count} values; pass one per score")
+            raise DataError(f"x contains {count} scores and a {attribute.count} values; pass one per score")
         size = 1.0
         if xp.is_host:
             size = _power_of_two(float(abs(xp.detach(scores)).max()))
@@ -208,12 +208,12 @@ class _Given(NamedTuple):
         return value if unbiased else xp.at_least(value, 0.0)
 
     def result(self, value: Array, *, factor: float = 1.0, degree: float = 1.0) -> Any:
-        """In the user's units: a tensor where one was given, else a float."""
+        """In the user's units: a tensor if one was given, else a float."""
         xp = namespace_for(self.scores)
-        found = value * (factor * self.size**degree)
-        if xp.is_host and not is_finite(found):
+        scaled = value * (factor * self.size**degree)
+        if xp.is_host and not is_finite(scaled):
             raise DataError(TOO_FAR)
-        return xp.astype(found, self.scores.dtype) if self.is_tensor else found.item()
+        return xp.astype(scaled, self.scores.dtype) if self.is_tensor else scaled.item()
 
 
 def dependence_of(scores: Array, side: Sides, *, values: Array | None, estimate: Estimate = "batch") -> Array:
@@ -249,20 +249,20 @@ def sliced_dependence(
 def _in_rows(
     side: Sides, values: Array | None, estimate: Estimate, xp: Any
 ) -> tuple[AttributeValues, CovarianceForm, Array | float]:
-    """The attribute in the rows of a side, what is estimated of them, and what makes an energy distance of it."""
-    one, count = side.dependence, side.counts[0]
-    if one is None or values is None:
+    """The attribute in the rows of a side, the covariance of these rows, and its factor to an energy distance."""
+    dependence, count = side.dependence, side.counts[0]
+    if dependence is None or values is None:
         raise DataError("the samples have no values of the attribute; pass them")
     if count == 0:
         raise TooFewSamples("a batch has no sample whose attribute is known; use a larger batch size")
-    own = values[..., side.rows, one.column]
-    attribute = AttributeValues(own, "names", one.levels) if one.levels else AttributeValues(own)
-    scale = energy_scale(attribute, side.weights) if one.scale is None else one.scale
+    own = values[..., side.rows, dependence.column]
+    attribute = AttributeValues(own, "names", dependence.levels) if dependence.levels else AttributeValues(own)
+    scale = energy_scale(attribute, side.weights) if dependence.scale is None else dependence.scale
     return attribute, covariance_form(side, estimate, xp), scale
 
 
 def covariance_form(side: Sides, estimate: Estimate, xp: Any) -> CovarianceForm:
-    """What is estimated of the rows of a side."""
+    """The estimate from the rows of a side."""
     count, fraction = side.counts[0], side.fraction if estimate == "rows" else None
     if estimate == "batch":
         return plug_in_form(count, side.weights, xp)
@@ -278,7 +278,7 @@ def covariance_form(side: Sides, estimate: Estimate, xp: Any) -> CovarianceForm:
 
 
 def with_scale(one: Dependence, values: Array, weights: Array | None = None) -> Dependence:
-    """The dependence with the constant of these rows' values (n,); without one, where all are equal."""
+    """The dependence with the constant of these rows' values (n,); without one, if all are equal."""
     if not len(values):
         return one
     scale = float(energy_scale(AttributeValues(values, "names" if one.levels else "numbers"), weights))
@@ -288,43 +288,43 @@ def with_scale(one: Dependence, values: Array, weights: Array | None = None) -> 
 def with_scales(sides: Sequence[Sides], values: Array, known: dict[str, float]) -> tuple[Sides, ...]:
     """The sides, whose dependences have ``known`` constants; those of these rows where they are the first to show any.
 
-    What is not known yet counts nothing: all values are equal.
+    Unknown values count as equal.
     """
-    found = []
+    sides_with_scales = []
     for side in sides:
-        one = side.dependence
-        if one is not None:
-            if str(one) not in known:
-                scale = with_scale(one, values[side.rows, one.column], side.weights).scale
-                known |= {} if scale is None else {str(one): scale}
-            side = replace(side, dependence=replace(one, scale=known.get(str(one), 0.0)))  # noqa: PLW2901
-        found.append(side)
-    return tuple(found)
+        dependence = side.dependence
+        if dependence is not None:
+            if str(dependence) not in known:
+                scale = with_scale(dependence, values[side.rows, dependence.column], side.weights).scale
+                known |= {} if scale is None else {str(dependence): scale}
+            side = replace(side, dependence=replace(dependence, scale=known.get(str(dependence), 0.0)))  # noqa: PLW2901
+        sides_with_scales.append(side)
+    return tuple(sides_with_scales)
 
 
 def energy_scale(attribute: AttributeValues, weights: Array | None = None) -> Array:
-    """What turns a squared distance covariance into an energy dependence; 0 where the attribute has one value."""
+    """The factor from a squared distance covariance to an energy dependence; 0 if the attribute has one value."""
     xp = namespace_for(attribute.values)
     variance, ratio = spread_of(attribute, weights)
     return xp.where(variance > 0, 2 * ratio / xp.where(variance > 0, variance, 1.0), 0.0)
 
 
 def attribute_values(a: Table, weights: Array | None = None) -> tuple[AttributeValues, float]:
-    """An attribute as users hold it, around 0 and of size 1, and the unit that its distances are in: NumPy arrays."""
+    """The user's attribute, around 0 and of size 1, and the unit of its distances: NumPy arrays."""
     if is_tensor(a):
         array = host_values(a)
-        given = {"a": array} if array.ndim == 1 else {f"a {k}": part for k, part in enumerate(array.T)}
+        columns_of_a = {"a": array} if array.ndim == 1 else {f"a {k}": part for k, part in enumerate(array.T)}
     else:
-        given = columns("a", a)
-    if any(is_missing(column).any() for column in given.values()):
+        columns_of_a = columns("a", a)
+    if any(is_missing(column).any() for column in columns_of_a.values()):
         raise DataError("a misses values; leave those rows out")
-    for name, column in given.items():
-        if column.dtype.kind in "mM" or (column.dtype.kind == "O" and any(isinstance(one, date) for one in column)):
-            raise DataError(f"{name} holds dates; pass a number, such as the days since one of them")
+    for name, column in columns_of_a.items():
+        if column.dtype.kind in "mM" or (column.dtype.kind == "O" and any(isinstance(value, date) for value in column)):
+            raise DataError(f"{name} contains dates; pass a number, such as the days since one of them")
     named = [] if is_tensor(a) else categories("a", a)
-    text = [name for name, column in given.items() if name in named or not _are_numbers(column)]
+    text = [name for name, column in columns_of_a.items() if name in named or not _are_numbers(column)]
     if not text:
-        numbers = [_centered(name, column) for name, column in given.items()]
+        numbers = [_centered(name, column) for name, column in columns_of_a.items()]
         if len(numbers) == 1:
             return AttributeValues(numbers[0][0]), numbers[0][1]
         table = np.stack([values for values, _ in numbers], -1)
@@ -332,9 +332,9 @@ def attribute_values(a: Table, weights: Array | None = None) -> tuple[AttributeV
         centered = table - share @ table
         spread = np.sqrt(share @ centered**2)
         return AttributeValues(centered / np.where(spread > 0, spread, 1.0), "vectors"), 1.0
-    if len(given) > 1:
-        raise DataError(f"a holds several columns, and {text[0]!r} is not one of numbers; pass one column of names")
-    (name, column), *_ = given.items()
+    if len(columns_of_a) > 1:
+        raise DataError(f"a contains several columns, and {text[0]!r} is not one of numbers; pass one column of names")
+    (name, column), *_ = columns_of_a.items()
     return AttributeValues(codes(name, column, levels(name, column)), "names"), 1.0
 
 
@@ -348,9 +348,9 @@ def _centered(name: str, column: Any) -> tuple[Floats, float]:
     """Numbers less their median, divided by a power of two near the largest: no digit is lost."""
     values = array_of(name, column).astype(np.float64)
     if not np.isfinite(values).all():
-        raise DataError(f"{name} holds infinite values; leave those rows out")
+        raise DataError(f"{name} contains infinite values; leave those rows out")
     if not len(values):
-        raise DataError(f"{name} holds no values; pass at least one")
+        raise DataError(f"{name} contains no values; pass at least one")
     size = _power_of_two(float(np.abs(values).max()))
     centered = values / size - np.median(values / size)
     again = float(np.abs(centered).max())

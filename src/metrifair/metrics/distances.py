@@ -1,4 +1,4 @@
-"""Distances between two samples, as users call them: what they hold in, a float or a differentiable tensor out."""
+"""Distances between two samples, for users: any arrays in, a float or a differentiable tensor out."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def kolmogorov_distance(
     Returns
     -------
     float or Tensor
-        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+        A float; if u or v is a tensor, a differentiable tensor of the leading axes.
 
     Raises
     ------
     DataError
-        If a sample is empty, or holds something else than finite numbers that floats can tell apart.
+        If a sample is empty, or contains values other than finite numbers that floats distinguish.
 
     Examples
     --------
@@ -75,12 +75,12 @@ def wasserstein_distance(
     Returns
     -------
     float or Tensor
-        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+        A float; if u or v is a tensor, a differentiable tensor of the leading axes.
 
     Raises
     ------
     DataError
-        If a sample is empty or holds something else than finite numbers, or if the distance exceeds the largest float;
+        If a sample is empty or contains values other than finite numbers, or if the distance exceeds the largest float;
         with ``vector``, if the vectors have different lengths, or there are more than 250,000 pairs.
 
     Examples
@@ -112,12 +112,12 @@ def lp_distance(
     Returns
     -------
     float or Tensor
-        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+        A float; if u or v is a tensor, a differentiable tensor of the leading axes.
 
     Raises
     ------
     DataError
-        If p is below 1 or infinite, a sample is empty or holds something else than finite numbers, or the distance
+        If p is below 1 or infinite, a sample is empty or contains values other than finite numbers, or the distance
         exceeds the largest float.
 
     Examples
@@ -145,12 +145,12 @@ def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_
     Returns
     -------
     float or Tensor
-        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+        A float; if u or v is a tensor, a differentiable tensor of the leading axes.
 
     Raises
     ------
     DataError
-        If a sample is empty or holds something else than finite numbers, or if the distance exceeds the largest float.
+        If a sample is empty or contains values other than finite numbers, or if the distance exceeds the largest float.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def total_variation(
     """Half the sum of ``|p0 - p1|`` over the values that occur; between 0 and 1.
 
     It means something for decisions and other scores with few distinct values. Between samples of continuous scores it
-    is 1 whatever they are: pass ``bins``. The gradient is that of a smoothed version, and exists with ``bins`` only.
+    is always 1: pass ``bins``. The gradient is that of a smoothed version, and exists with ``bins`` only.
 
     Parameters
     ----------
@@ -190,12 +190,12 @@ def total_variation(
     Returns
     -------
     float or Tensor
-        A float; where u or v is a tensor, a tensor of the leading axes.
+        A float; if u or v is a tensor, a tensor of the leading axes.
 
     Raises
     ------
     DataError
-        If bins is not an integer from 2 upwards or is given with ``vector``, or if a sample is empty or holds something
+        If bins is not an integer from 2 upwards or is given with ``vector``, or if a sample is empty or has something
         else than finite numbers.
 
     Examples
@@ -245,14 +245,14 @@ def energy_distance(
     Returns
     -------
     float or Tensor
-        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+        A float; if u or v is a tensor, a differentiable tensor of the leading axes.
 
     Raises
     ------
     TooFewSamples
         If ``unbiased`` and a sample has less than two scores of positive weight.
     DataError
-        If a sample is empty or holds something else than finite numbers, or if the distance exceeds the largest float.
+        If a sample is empty or contains values other than finite numbers, or if the distance exceeds the largest float.
 
     Examples
     --------
@@ -301,14 +301,14 @@ def mmd_squared(
     Returns
     -------
     float or Tensor
-        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+        A float; if u or v is a tensor, a differentiable tensor of the leading axes.
 
     Raises
     ------
     TooFewSamples
         If ``unbiased`` and a sample has less than two scores of positive weight.
     DataError
-        If the kernel or bandwidth is unknown, or a sample is empty or holds something else than finite numbers.
+        If the kernel or bandwidth is unknown, or a sample is empty or contains values other than finite numbers.
 
     Examples
     --------
@@ -345,12 +345,12 @@ def distances(
     Returns
     -------
     dict of str to float or Tensor
-        The distances by name, in the order asked for; tensors of the leading axes where u or v is a tensor.
+        The distances by name, in the requested order; tensors of the leading axes if u or v is a tensor.
 
     Raises
     ------
     DataError
-        If a metric is not known, a sample is empty or holds something else than finite numbers, or a distance exceeds
+        If a metric is not known, a sample is empty or contains values other than finite numbers, or a distance exceeds
         the largest float.
 
     Examples

@@ -26,7 +26,7 @@ from metrifair.support.arrays import Floats
 Kind: TypeAlias = Literal["numbers", "names", "vectors"]
 
 PAIRED = 512  # rows up to which all pairs are as fast
-_BLOCK = 2**22  # pairs held in memory at once
+_BLOCK = 2**22  # pairs in memory at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class AttributeValues:
 
     values: Array  # (..., n) numbers, or codes of names; (..., n, d) vectors
     kind: Kind = "numbers"
-    levels: int | None = None  # how many names there are, where that is known
+    levels: int | None = None  # how many names there are, if that is known
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -52,7 +52,7 @@ class AttributeValues:
 
     @property
     def by_pairs(self) -> bool:
-        """True where all pairs are looked at."""
+        """True if all pairs are computed."""
         return self.kind == "vectors" or self.count <= PAIRED
 
     def distances(self, rows: slice) -> Array:
@@ -195,7 +195,7 @@ def _of_numbers(z: Array, a: Array, columns: Array, others: Array, sums: Array) 
 def _dominance(rank: Array, a: Array, weights: Array) -> Array:
     """For each rank k the sum of x_j (a_k - a_j) over rows j before it with a smaller rank: (..., columns, n).
 
-    ``rank`` (..., n) is that of the rows as they stand, ``a`` (..., 1, n) their numbers, ``weights`` (..., columns, n).
+    ``rank`` (..., n) is the rows' own, ``a`` (..., 1, n) their numbers, ``weights`` (..., columns, n).
     Rows are kept in blocks of equal leading bits of the rank, each in the order given. A row that has the next bit set
     gains from those before it in its block that have not; then each block is split by that bit, which leaves either
     half in order. All models and columns are blocks from the start: one long line of rows.

@@ -26,7 +26,7 @@ def kernel_function(
     unbiased: bool = False,
     vector: bool = False,
 ) -> KernelFunction:
-    """The kernel as a function; several bandwidths add up. ``scores`` give the median bandwidth, if asked for."""
+    """The kernel as a function; several bandwidths add up. ``scores`` give the median bandwidth, if requested."""
     if callable(kernel):
         return kernel
     xp = namespace_for(scores)
@@ -46,7 +46,7 @@ def kernel_function(
 
 
 def euclidean(a: Array, b: Array | float) -> Array:
-    """Euclidean distance along the last axis, with derivative 0 where it is 0."""
+    """Euclidean distance along the last axis, with derivative 0 if it is 0."""
     xp = namespace_for(a)
     squared = ((a - b) ** 2).sum(-1)
     apart = squared > 0
@@ -82,12 +82,12 @@ def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -
     vector : bool, default=False
         Compare vectors along one more, last axis.
     most : int, default=1000
-        Above so many scores, evenly spaced ones (in order, on the line) stand for all.
+        Above so many scores, an evenly spaced sample (in order, on the line) is used.
 
     Returns
     -------
     float
-        The median, or 1.0 where more than half of the pairs are equal.
+        The median, or 1.0 if more than half of the pairs are equal.
 
     Raises
     ------

@@ -36,7 +36,7 @@ class Merged(NamedTuple):
     points: Array  # (..., n), differentiable
     left: Array  # (..., n)
     right: Array  # (..., n)
-    ties: Ties | None = None  # None where it is known that no two scores are equal
+    ties: Ties | None = None  # None if it is known that no two scores are equal
 
     @property
     def gaps(self) -> Array:
@@ -92,8 +92,8 @@ def lp(both: Merged, p: float = 2.0) -> Array:
 def _integral(both: Merged, gap: Array, function: Curve, slope: Curve) -> Array:
     """Integral of a function of the ``gap`` of both distribution functions; ``slope`` is its derivative.
 
-    What stands between equal scores does not count in the value, but shares the derivative out to them. There the
-    function is replaced by its chord across all of the equal scores: what a score gets then depends on its own weight,
+    Terms between equal scores do not affect the value, but distribute the derivative among them. There the
+    function is replaced by its chord across all of the equal scores: the part of each then depends on its own weight,
     not on the order in which equal ones were sorted.
     """
     height, xp = function(gap), namespace_for(both.points)
@@ -192,7 +192,7 @@ def kolmogorov_between(pair: Pair) -> Array:
         return kolmogorov(both)
     gap = both.difference * closes_tie(both.points)
     value = xp.amax(abs(gap), -1)
-    # The lowest of equally large gaps, whatever the rounding.
+    # The lowest of equally large gaps, up to rounding.
     place = (abs(gap) >= value[..., None] - _rounding(gap)).byte().argmax(-1, keepdim=True)
     return _smoothed(value, pair, xp.gather(both.points.detach(), place), xp.sign(xp.gather(gap, place)))
 
@@ -253,8 +253,8 @@ def _distinct(both: Merged) -> tuple[Floats, Floats]:
 def norm_bound(p: float, *, factor: float = 1.0, power: int = 1) -> Bound:
     """How ``factor`` times the L^p norm of F0 - F1, to the ``power``, is bounded above.
 
-    The norm exceeds the one found by at most that of the constant radius on the interval that holds all scores; of the
-    largest difference (p = infinity) that is the radius itself, whatever the interval.
+    The norm exceeds the one found by at most that of the constant radius on the interval of all scores; of the
+    largest difference (p = infinity) that is the radius itself, for any interval.
     """
 
     def bound(value: float, radius: float, width: float | None) -> float | None:

@@ -47,7 +47,7 @@ def detach(x: NDArray[Any]) -> NDArray[Any]:
     return x
 
 
-to_device = from_host = host_array = detach  # torch's host_array is None where values are on an accelerator
+to_device = from_host = host_array = detach  # torch's host_array is None if values are on an accelerator
 no_grad = nullcontext
 
 

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 TOO_FAR = "the distance exceeds the largest floating-point number; divide all scores by a constant"
 
 Values: TypeAlias = "Tensor | ArrayLike"
-"""Scores as a caller may hold them: a tensor, an array, a list, a column of any data frame."""
+"""Scores in any form: a tensor, an array, a list, a column of any data frame."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two samples of scores, one after the other, with what is known of how they were drawn."""
+    """Two samples of scores, one after the other, with facts about how they were drawn."""
 
     values: Array  # (..., n), or (..., n, d) for vector scores: the left sample, then the right one
     left: tuple[int, ...]  # sizes of consecutive blocks, drawn with fixed counts, of the left sample
@@ -61,7 +61,7 @@ Reduction: TypeAlias = Literal["sum", "max", "all"]
 
 
 Utility: TypeAlias = Callable[[Floats], Floats]
-"""What a score is worth: a function of an array of scores."""
+"""The utility of a score: a function of an array of scores."""
 
 Bound: TypeAlias = "Callable[[float, float, float | None], float | None]"
 """An upper bound of a distance, from its value, from the radius within which both distribution functions together are
@@ -74,14 +74,14 @@ def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | N
     samples = [sample_array("u", u, 2 if vector else 1), sample_array("v", v, 2 if vector else 1)]
     for name, sample in zip("uv", samples, strict=True):
         if sample.shape[axis] == 0:
-            raise DataError(f"{name} holds no scores; pass at least one")
+            raise DataError(f"{name} contains no scores; pass at least one")
     samples = [namespace_for(*samples, u_weights, v_weights).asarray(sample) for sample in samples]
     xp, other = map(namespace_for, samples)
     if xp.device != other.device:
         raise DataError(f"u and v must be on one device, got {xp.device} and {other.device}; move one")
     if vector and samples[0].shape[-1] != samples[1].shape[-1]:
         raise DataError(
-            f"u and v must hold vectors of one length, got {samples[0].shape[-1]} and {samples[1].shape[-1]}"
+            f"u and v must contain vectors of one length, got {samples[0].shape[-1]} and {samples[1].shape[-1]}"
         )
     n, m = (sample.shape[axis] for sample in samples)
     weights = None
@@ -133,7 +133,7 @@ def sample_weights(of: str, weights: Values | None, count: int, *, name: str = "
     xp = namespace_for(weight)
     weight = xp.double(weight)
     if weight.shape[-1] != count:
-        raise DataError(f"{of} holds {count} scores and {name} {weight.shape[-1]} weights; pass one per score")
+        raise DataError(f"{of} contains {count} scores and {name} {weight.shape[-1]} weights; pass one per score")
     with no_warnings():
         if xp.is_host and (bool((weight < 0).any()) or not bool((weight.sum(-1) > 0).all())):
             raise DataError(f"{name} must not be negative and must have a positive sum")
@@ -155,14 +155,16 @@ def sample_array(name: str, values: Values, least_dimensions: int) -> Array:
         array = np.require(array, np.float64, ["C"])
     elif not array.is_floating_point():
         if array.is_complex():
-            raise DataError(f"{name} must hold real numbers, got {array.dtype}; compare the real part, or the modulus")
+            raise DataError(
+                f"{name} must contain real numbers, got {array.dtype}; compare the real part, or the modulus"
+            )
         check_exact(name, array.cpu().numpy())
         array = array.double()
     if array.ndim < least_dimensions:
         raise DataError(f"{name} must have at least {least_dimensions} dimension(s), got shape {tuple(array.shape)}")
     # On an accelerator this check would make every training step wait for the device.
     if namespace_for(array).is_host and not is_finite(array):
-        raise DataError(f"{name} holds NaN or infinite values; remove or replace them")
+        raise DataError(f"{name} contains NaN or infinite values; remove or replace them")
     return array
 
 
@@ -189,7 +191,7 @@ def between(
     """The metric for each comparison (..., comparisons), or their sum or maximum.
 
     ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` say in errors which comparison failed, and
-    ``weights`` multiply them; ``dependent`` says how much scores depend on an attribute, where that is compared.
+    ``weights`` multiply them; ``dependent`` is the dependence of scores on an attribute, if that is compared.
 
     >>> from metrifair.metrics.registry import METRICS
     >>> sides = Sides(slice(0, 4), (2,), (2,))
@@ -222,7 +224,7 @@ def _pair(scores: Array, sides: Sides, vector: bool) -> Pair:
     if min(sides.counts) == 0:
         raise TooFewSamples(
             f"a comparison has {sides.counts[0]} and {sides.counts[1]} samples on its sides; "
-            "use a larger batch size, or batches that hold every group"
+            "use a larger batch size, or batches that contain every group"
         )
     # Asked for its kind first: comparing a tensor with a slice takes longer than the whole distance.
     everything = isinstance(sides.rows, slice) and sides.rows == slice(0, scores.shape[-2 if vector else -1])

@@ -1,6 +1,6 @@
 """The metrics by name, each with all its facts in one row: adding a metric is one function and one row here.
 
-Training, audits, files of any size, certificates, reports and tests look nothing up by a metric's name but its row.
+Training, audits, files of any size, certificates, reports and tests use only the row of a metric, never its name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 TRAINING_BINS = 10
 USUAL = ("kolmogorov", "wasserstein", "energy")
-"""The metrics that are measured where none is named."""
+"""The metrics that are measured if none is named."""
 
 Convex: TypeAlias = Callable[[Floats], Floats]
 """An even, convex function of the difference of two distribution functions."""
@@ -58,9 +58,9 @@ class Integral:
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """One metric: how to compute it, and what holds of it. Its words are in ``wording.metrics``.
+    """One metric: how to compute it, and its properties. Its words are in ``wording.metrics``.
 
-    What a row leaves out has one consequence each, stated beside the field.
+    The consequence of an omitted value is stated beside the field.
     """
 
     # Of the two empirical distributions; differentiable.
@@ -82,13 +82,13 @@ class MetricFacts:
     gradient: Literal["exact", "smoothed"] = "exact"
     # Whether it takes time that grows with the square of the rows.
     by_pairs: bool = False
-    # What is trained on in place of the plug-in. None: the plug-in.
+    # The training estimate in place of the plug-in. None: the plug-in.
     trained: Metric | None = None
     # The estimate whose mean over samples is the distance of the populations, or of the rows that a fraction of was
     # drawn. None: training is on the plug-in, biased, and every estimate means "batch".
     unbiased: Metric | None = None
 
-    # --- what holds of it
+    # --- properties
     # The square of an integral probability metric, not one itself.
     squared: bool = False
     # Distance of (a u, a v) = a^degree x distance of (u, v). nan: no such law.
@@ -101,8 +101,8 @@ class MetricFacts:
     # Of one sample, from its distinct scores (k,) and its shares at them: the unbiased value is the plug-in less
     # spread / (n - 1) of either sample. None: an audit shows no unbiased value.
     spread: Callable[[Floats, Floats], float] | None = None
-    # What counts in bins prove bounds of: an integral, the largest gap, or the sum of the differences at distinct
-    # scores. None: an audit of a file too large to hold refuses the metric.
+    # The quantity that counts in bins bound: an integral, the largest gap, or the sum of the differences at distinct
+    # scores. None: an audit of a file larger than memory rejects the metric.
     bracket: Integral | Literal["largest gap", "atoms"] | None = None
     # None: held-out samples certify nothing.
     certificate: Bound | None = None
@@ -208,7 +208,7 @@ METRICS: dict[str, MetricFacts] = {
 }
 
 Estimate: TypeAlias = Literal["rows", "population", "batch"]
-"""What a batch's penalty estimates: the distance of the training rows, or of the population they are drawn from,
+"""The estimand of a batch's penalty: the distance of the training rows, or of the population they are drawn from,
 without bias; or just the distance within the batch."""
 ESTIMATES: tuple[Estimate, ...] = ("rows", "population", "batch")
 
@@ -240,12 +240,12 @@ def measured(metric: MetricLike, *, vector: bool = False) -> Metric:
 
 
 def has_estimates(metric: MetricLike) -> bool:
-    """True where a batch can estimate the distance of more rows than its own without bias; else all mean "batch"."""
+    """True if a batch can estimate the distance of more rows than its own without bias; else all mean "batch"."""
     return facts_of(metric).unbiased is not None
 
 
 def warn_without_estimate(metric: MetricLike, estimate: Estimate, *, default: Estimate) -> None:
-    """Warn where an estimate other than the default was asked for, and the metric has none."""
+    """Warn if an estimate other than the default was requested, and the metric has none."""
     if estimate not in (default, "batch") and not has_estimates(metric):
         called = getattr(metric, "__name__", "a metric of your own") if callable(metric) else metric
         able = ", ".join(name for name, row in METRICS.items() if row.unbiased is not None)
@@ -263,7 +263,7 @@ def least_samples(metric: MetricLike, estimate: Estimate) -> int:
 
 
 def trained(metric: MetricLike, *, estimate: Estimate) -> Metric:
-    """The metric as it is trained on: the estimate asked for, where there is one, else the batch's own distance."""
+    """The metric in training: the requested estimate, if there is one, else the batch's own distance."""
     row = facts_of(metric)
     if estimate == "batch" or row.unbiased is None:
         return row.trained or row.plug_in
@@ -278,9 +278,9 @@ def _of_fresh_rows(metric: Metric) -> Metric:
 def trained_on_vectors(
     metric: MetricLike, *, estimate: Estimate, slices: int, generator: torch.Generator
 ) -> Metric | None:
-    """The metric for vector scores in training, or None where it acts on one coordinate at a time.
+    """The metric for vector scores in training, or None if it acts on one coordinate at a time.
 
-    Energy is sliced, with directions drawn anew at each call; MMD goes by pairs.
+    Energy is sliced, with directions drawn anew at each call; MMD uses pairs.
     """
     row = facts_of(metric)
     if row.of_vectors is None:
@@ -299,7 +299,7 @@ def trained_on_vectors(
 
 
 def acts_on_vectors(metric: MetricLike) -> bool:
-    """True where scores in R^d are compared as they are, not one coordinate at a time."""
+    """True if scores in R^d are compared as they are, not one coordinate at a time."""
     return facts_of(metric).of_vectors is not None
 
 
@@ -318,12 +318,12 @@ def _calling(function: Callable[..., Tensor]) -> Metric:
 
 
 def _called(function: Callable[..., Tensor], *arrays: Floats, **weights: Floats) -> Floats:
-    """What a user's function returns for arrays; one that takes tensors alone gets these."""
+    """Call a user's function with arrays, or with tensors if it accepts only these."""
     try:
         return host_values(function(*arrays, **weights))
     except (AttributeError, TypeError):
-        found: Floats = _torch_namespace().TorchNamespace.on_arrays(function)(*arrays, **weights)
-        return found
+        values: Floats = _torch_namespace().TorchNamespace.on_arrays(function)(*arrays, **weights)
+        return values
 
 
 def _torch_namespace() -> ModuleType:

@@ -19,7 +19,7 @@ _static: Any = staticmethod
 
 
 class TorchNamespace:
-    """What ``numpy_namespace`` has, for tensors; see there what each operation does."""
+    """The operations of ``numpy_namespace`` for tensors; see there for their definitions."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -132,7 +132,7 @@ class TorchNamespace:
     def vecdot(a: Tensor, b: Tensor) -> Tensor:
         return torch.dot(a, b) if a.ndim == b.ndim == 1 else torch.linalg.vecdot(a, b)
 
-    # --- gradients, and what a device computes in place of NumPy
+    # --- gradients, and device versions of NumPy code
 
     @staticmethod
     def is_differentiated(x: Tensor) -> bool:

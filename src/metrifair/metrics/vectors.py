@@ -52,16 +52,16 @@ def transport(u: Floats, v: Floats, u_weights: Floats, v_weights: Floats) -> Tra
         (np.ones(2 * n * m), (np.concatenate([pairs // m, n + pairs % m]), np.concatenate([pairs, pairs]))),
     )
     # The last column's sum follows from the others; without it rounding could leave no solution at all.
-    found = optimize.linprog(
+    solution = optimize.linprog(
         lengths.ravel() / longest,
         A_eq=marginals[:-1],
         b_eq=np.concatenate([u_weights, v_weights])[:-1],
         method="highs-ds",
     )
-    if found.status != 0:
-        raise DataError(f"the linear program of the Wasserstein distance found no solution: {found.message}")
-    plan = sparse.coo_array(np.maximum(found.x, 0.0).reshape(n, m))
-    prices = longest * np.append(found.eqlin.marginals[n:], 0.0)
+    if solution.status != 0:
+        raise DataError(f"the linear program of the Wasserstein distance found no solution: {solution.message}")
+    plan = sparse.coo_array(np.maximum(solution.x, 0.0).reshape(n, m))
+    prices = longest * np.append(solution.eqlin.marginals[n:], 0.0)
     return Transport(float(plan.data @ lengths[plan.coords]), plan, prices)
 
 
@@ -78,14 +78,14 @@ def vector_wasserstein_between(pair: Pair) -> Array:
     weights = np.broadcast_to(np.abs(_signed(pair)), (*lead, rows)).reshape(-1, rows)
     cut, costs, gradients = pair.samples[0], [], []
     for model, weight in zip(points, weights, strict=True):
-        found = transport(model[:cut], model[cut:], weight[:cut], weight[cut:])
-        costs.append(found.cost)
-        apart = model[:cut][found.plan.row] - model[cut:][found.plan.col]
+        plan = transport(model[:cut], model[cut:], weight[:cut], weight[cut:])
+        costs.append(plan.cost)
+        apart = model[:cut][plan.plan.row] - model[cut:][plan.plan.col]
         length = np.linalg.norm(apart, axis=-1, keepdims=True)
-        pull = np.divide(apart, length, out=np.zeros_like(apart), where=length > 0) * found.plan.data[:, None]
+        pull = np.divide(apart, length, out=np.zeros_like(apart), where=length > 0) * plan.plan.data[:, None]
         gradient = np.zeros((rows, d))
-        np.add.at(gradient, found.plan.row, pull)
-        np.add.at(gradient, cut + found.plan.col, -pull)
+        np.add.at(gradient, plan.plan.row, pull)
+        np.add.at(gradient, cut + plan.plan.col, -pull)
         gradients.append(gradient)
     value, gradient = (_like(z, part) for part in (np.reshape(costs, lead), np.reshape(gradients, z.shape)))
     return with_gradient(value, gradient, z, vector=True)
@@ -180,14 +180,14 @@ def sliced_energy_distance(
     Returns
     -------
     float or Tensor
-        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+        A float; if u or v is a tensor, a differentiable tensor of the leading axes.
 
     Raises
     ------
     TooFewSamples
         If ``unbiased`` and a sample has less than two scores of positive weight.
     DataError
-        If slices is not a positive integer, the vectors have different lengths, a sample is empty or holds something
+        If slices is not a positive integer, the vectors have different lengths, a sample is empty or contains something
         else than finite numbers, or the distance exceeds the largest float.
 
     Examples
@@ -228,12 +228,12 @@ def sliced_wasserstein_distance(
     Returns
     -------
     float or Tensor
-        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+        A float; if u or v is a tensor, a differentiable tensor of the leading axes.
 
     Raises
     ------
     DataError
-        If slices is not a positive integer, the vectors have different lengths, a sample is empty or holds something
+        If slices is not a positive integer, the vectors have different lengths, a sample is empty or contains something
         else than finite numbers, or the distance exceeds the largest float.
 
     Examples

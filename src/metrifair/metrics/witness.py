@@ -22,7 +22,7 @@ from metrifair.metrics.registry import facts
 
 @dataclass(frozen=True)
 class Witness:
-    """A utility, as a function of the score, with what each sample expects of it.
+    """A utility, as a function of the score, with its mean in each sample.
 
     Made by ``witness``. Calling it with a score, or an array of scores, gives their utility.
 
@@ -104,7 +104,7 @@ def witness(
     Returns
     -------
     Witness
-        The utility as a function of the score, what each sample expects of it, and the gap between the two.
+        The utility as a function of the score, its mean in each sample, and the gap between the two.
 
     Raises
     ------
@@ -136,8 +136,8 @@ def witness(
     with no_warnings():
         utility = best(pair if vector else line.merged(pair), **{name: options[name] for name in row.witness_options})
         values, cut = utility(pair.values), pair.samples[0]
-        own = np.ones(len(values)) if weights is None else weights
-        left, right = (np.average(values[part], weights=own[part]) for part in (slice(cut), slice(cut, None)))
+        weight = np.ones(len(values)) if weights is None else weights
+        left, right = (np.average(values[part], weights=weight[part]) for part in (slice(cut), slice(cut, None)))
     if not np.isfinite([left, right]).all():
         raise DataError("the witness exceeds the largest floating-point number; divide all scores by a constant")
     return Witness(metric, (float(left), float(right)), utility, vector)

@@ -1,4 +1,4 @@
-"""Fairness in a PyTorch loop of one's own: a penalty, and batches that hold every group."""
+"""Fairness in your own PyTorch loop: a penalty, and batches that contain every group."""
 
 from metrifair.support.lazy import attach
 

@@ -20,7 +20,7 @@ _PRECISIONS = (torch.float64, torch.float32)  # in which scores travel
 
 
 class BatchColumns(NamedTuple):
-    """A batch, or one process's rows of it: scores, and what goes with them in double precision."""
+    """A batch, or one process's rows of it: scores, and the data that belong to them in double precision."""
 
     scores: Tensor  # (n,) or (n, d)
     groups: Tensor  # (n, attributes)
@@ -37,7 +37,7 @@ class Ranks:
     count: int
 
     def device_for(self, device: torch.device) -> torch.device:
-        """Where the group exchanges what is on this device: there, unless its backend has to go through the CPU."""
+        """The device on which the group exchanges tensors: this one, unless its backend needs the CPU."""
         listed = str(distributed.get_backend_config(self.group)).split(",")
         backends = dict(entry.split(":", 1) for entry in listed)
         if backends.get(device.type, "gloo") != "gloo":
@@ -50,27 +50,27 @@ class Ranks:
     def numbers(self, own: Sequence[int], device: torch.device) -> list[list[int]]:
         """These integers of every rank."""
         sent = torch.tensor(own, device=self.device_for(device))
-        found = [torch.empty_like(sent) for _ in range(self.count)]
-        distributed.all_gather(found, sent, group=self.group)
-        return [one.tolist() for one in found]
+        received = [torch.empty_like(sent) for _ in range(self.count)]
+        distributed.all_gather(received, sent, group=self.group)
+        return [tensor.tolist() for tensor in received]
 
     def rows(self, own: Tensor, counts: Sequence[int]) -> Tensor:
         """The rows of all ranks, one rank after the other; all send as many as the largest has."""
         sent = own.new_zeros((max(counts), *own.shape[1:]), device=self.device_for(own.device))
         sent[: len(own)] = own
-        found = [torch.empty_like(sent) for _ in range(self.count)]
-        distributed.all_gather(found, sent, group=self.group)
-        return torch.cat([one[:count] for one, count in zip(found, counts, strict=True)]).to(own.device)
+        received = [torch.empty_like(sent) for _ in range(self.count)]
+        distributed.all_gather(received, sent, group=self.group)
+        return torch.cat([tensor[:count] for tensor, count in zip(received, counts, strict=True)]).to(own.device)
 
     def sum(self, own: Tensor) -> Tensor:
         """The sum over all ranks."""
-        found = own.to(self.device_for(own.device), copy=True).contiguous()
-        distributed.all_reduce(found, group=self.group)
-        return found.to(own.device)
+        total = own.to(self.device_for(own.device), copy=True).contiguous()
+        distributed.all_reduce(total, group=self.group)
+        return total.to(own.device)
 
 
 def ranks_of(across: Across) -> Ranks | None:
-    """Who takes part; None where this process is alone."""
+    """Who takes part; None if this process is alone."""
     if across is None or not (distributed.is_available() and distributed.is_initialized()):
         return None
     group = None if isinstance(across, str) else across
@@ -93,7 +93,7 @@ def check_across(across: object) -> None:
         return
     if distributed.is_available() and isinstance(across, distributed.ProcessGroup):
         return
-    if distributed.is_available() and across == distributed.GroupMember.NON_GROUP_MEMBER:  # what new_group says then
+    if distributed.is_available() and across == distributed.GroupMember.NON_GROUP_MEMBER:  # as new_group returns
         raise DataError("across is a process group that this process is not in; pass the one that it trains in")
     raise DataError(f"across must be 'auto', None or a torch.distributed process group, got {across!r}")
 
@@ -107,7 +107,7 @@ def gathered(ranks: Ranks, prepare: Callable[[], BatchColumns], device: torch.de
     own, failure = None, None
     try:
         own = prepare()
-    except Exception as error:  # raised below, once the others know
+    except Exception as error:  # raised below, after the other processes were notified
         failure = error
     headers = ranks.numbers([0] * 7 if own is None else [1, *_kind(own), len(own.scores)], device)
     if own is None or not all(header[0] for header in headers):
@@ -151,7 +151,7 @@ class _Gathered(torch.autograd.Function):
 
 
 def _kind(own: BatchColumns) -> list[int]:
-    """What must be the same on all ranks, as integers: precision and columns of scores, and what goes with them."""
+    """The values that must be equal on all ranks, as integers: precision and columns of scores and their data."""
     vectors = own.scores.shape[1] if own.scores.ndim == 2 else 0
     beside = [own.groups.shape[1], int(own.targets is not None), int(own.weights is not None)]
     return [_PRECISIONS.index(own.scores.dtype), vectors, *beside]
@@ -167,14 +167,14 @@ def _described(kind: Sequence[int]) -> str:
 def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     """The mean loss, scaled such that the mean over processes is that of all rows of all processes.
 
-    DDP averages gradients over processes. Where these hold unequal numbers of rows, as with batches that do not divide
+    DDP averages gradients over processes. If these have unequal numbers of rows, as with batches that do not divide
     by the number of processes, the mean of their means is not the mean of all rows; this is, exactly. Every process
     must call it. Alone, it is ``losses.mean()``.
 
     Parameters
     ----------
     losses : Tensor of shape (n,)
-        The loss of each row (``reduction="none"``), times its weight where rows have weights.
+        The loss of each row (``reduction="none"``), times its weight if rows have weights.
     across : {"auto"}, process group or None, default="auto"
         Processes to combine: all processes if a process group is initialized (``"auto"``), the processes of a group, or
         only this one (None).

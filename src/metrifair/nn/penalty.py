@@ -32,7 +32,7 @@ from metrifair.training.objective import Objective, regression
 
 
 class _Compiled(NamedTuple):
-    """What groups and labels stand for, and what is compared."""
+    """The meaning of groups and labels, and the comparisons."""
 
     scheme: Scheme
     lookup: CellLookup
@@ -140,7 +140,7 @@ class UnfairnessPenalty(torch.nn.Module):
         self._check_parameters()
         warn_without_estimate(metric, estimate, default="population")
         self.continuous = continuous if sampler is None else list(sampler.values.numbers)
-        self._scales: dict[str, float] = {}  # of dependences, by what they are called: constants of the first rows
+        self._scales: dict[str, float] = {}  # of dependences, by name: constants of the first rows
         self.slices, self.across = slices, across
         self.pos_label, self.n_classes = pos_label, n_classes
         self.n_groups = None if n_groups is None else np.atleast_1d(n_groups).tolist()
@@ -160,7 +160,7 @@ class UnfairnessPenalty(torch.nn.Module):
 
     def _check_parameters(self) -> None:
         """Raise a DataError at the first parameter that is not known, or does not go with the others."""
-        facts_of(self.metric)  # an error where it is not known
+        facts_of(self.metric)  # an error if it is not known
         check_known("estimate", self.estimate, ESTIMATES)
         check_known("contrast", self.contrast, CONTRASTS)
         check_known("combine", self.combine, ("mean", "sum"))
@@ -290,7 +290,7 @@ class UnfairnessPenalty(torch.nn.Module):
             )
 
     def _compiled_with(self, values: BatchValues) -> _Compiled:
-        """What values stand for and what is compared, with all groups and labels known so far."""
+        """The meaning of values and the comparisons, with all groups and labels known so far."""
         groups, labels = values.seen()
         known, classes = self._known_groups or [set[int]() for _ in groups], self._known_labels
         if len(known) != len(groups):
@@ -342,7 +342,7 @@ def _too_few(comparisons: Sequence[Comparison], sides: Sequence[Sides], error: T
 
 
 def _columns_of(scores: Any, groups: Any, targets: Any, weights: Any) -> BatchColumns:
-    """This process's rows as they are sent; what is in them is looked at when all are together."""
+    """This process's rows as they are sent; they are validated after gathering."""
     _check_kind(scores)
     held = [None if one is None else numbers(name, one).detach() for name, one in
             (("groups", groups), ("targets", targets), ("weights", weights))]  # fmt: skip
@@ -431,7 +431,7 @@ _LARGEST = 100_000  # entries of the table
 
 
 class CellLookup:
-    """From groups (and labels) that the scheme knows to cells, without compiling or checking anything again.
+    """Map known groups (and labels) to cells, without compiling or checking anything again.
 
     >>> from metrifair.nn.samplers import scheme_of
     >>> from metrifair.problem.criteria import STATISTICAL_PARITY
@@ -451,7 +451,7 @@ class CellLookup:
         by_value = scheme.criterion.bins is not None or scheme.criterion.sets is not None
         if scheme.cells is None or scheme.strata is not None or by_value or not labels or not small:
             return
-        if any(isinstance(one, Dependence) for one in scheme.comparisons):  # whose values are needed too
+        if any(isinstance(comparison, Dependence) for comparison in scheme.comparisons):  # whose values are needed too
             return
         shape = [4 + max(own) for own in (labels, *groups)]  # type: ignore[type-var, operator]
         if np.prod(shape) > _LARGEST:
@@ -462,7 +462,7 @@ class CellLookup:
         self.table[np.ix_(*places)] = scheme.cells.table[:, 0][np.ix_(*codes)]
 
     def cells(self, groups: Any, targets: Any) -> Integers | None:
-        """The cell of each sample; None where something has to be looked at more closely."""
+        """The cell of each sample; None if a value needs a full check."""
         if self.table is None or not isinstance(groups, Tensor) or groups.ndim not in (1, 2):
             return None
         columns = [groups] if groups.ndim == 1 else list(groups.unbind(1))
@@ -510,12 +510,12 @@ def plain_sides(
 ) -> tuple[Sides, ...]:
     """The sides of every comparison, each an ordinary sample; ``weights`` is one number per sample."""
     found = []
-    for one in comparisons:
-        both = rows.of(one.left + one.right, device)
+    for comparison in comparisons:
+        both = rows.of(comparison.left + comparison.right, device)
         own = None if weights is None else weights[both]
-        sizes = [(int(rows.counts[list(side)].sum()),) for side in (one.left, one.right)]
-        if isinstance(one, Dependence):
-            found.append(Sides(both, sizes[0], (), own, dependence=one))
+        sizes = [(int(rows.counts[list(side)].sum()),) for side in (comparison.left, comparison.right)]
+        if isinstance(comparison, Dependence):
+            found.append(Sides(both, sizes[0], (), own, dependence=comparison))
         else:
             found.append(Sides(both, sizes[0], sizes[1], own))
     return tuple(found)
@@ -533,7 +533,7 @@ class BatchStrata:
         self._still: dict[tuple[int, ...], list[Sides]] = {}  # what does not change while batches have the same counts
         compared, strata = problem.scheme.cells, self.drawn.cells
         self.cells = compared.count if compared else 1
-        # Most samplers draw by the very cells that are compared; who is in which need not be asked twice then.
+        # Most samplers draw by the cells that are compared, which need not be computed twice then.
         self.alike = bool(compared and strata and np.array_equal(compared.table, strata.table))
         weight = np.ones(len(problem)) if sampler.sample_weight is None else sampler.sample_weight
         block = sampler.problem.cell * self.cells + problem.cell
@@ -561,8 +561,8 @@ class BatchStrata:
         if key not in self._still:
             if len(self._still) > _MOST_LAYOUTS:
                 self._still.clear()
-            self._still[key] = [self._still_of(one, rows.counts, device) for one in comparisons]
-        blocks = [self._blocks(one.left) + self._blocks(one.right) for one in comparisons]
+            self._still[key] = [self._still_of(comparison, rows.counts, device) for comparison in comparisons]
+        blocks = [self._blocks(comparison.left) + self._blocks(comparison.right) for comparison in comparisons]
         return tuple(
             Sides(rows.of(own, device), still.left, still.right, still.weights, still.fraction, still.dependence)
             for still, own in zip(self._still[key], blocks, strict=True)

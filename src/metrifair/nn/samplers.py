@@ -1,4 +1,4 @@
-"""Batches of a data set that hold every group; and groups and labels of a batch as codes."""
+"""Batches of a data set that contain every group; and groups and labels of a batch as codes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         The epoch that the next iteration draws.
     weights : Tensor of shape (n,)
         Loss weight of each row of the data set: ``mean(weights[rows] * loss)`` over a batch is an unbiased estimate of
-        the (weighted) mean loss, whatever rounding did to the group counts.
+        the (weighted) mean loss, despite the rounding of group counts.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         )
         if self.layout.size > batch_size:
             warnings.warn(
-                f"batch_size={batch_size} is too small to hold enough of every group: batches have "
+                f"batch_size={batch_size} is too small to contain enough of every group: batches have "
                 f"{self.layout.size} rows",
                 UserWarning,
                 stacklevel=2,
@@ -152,7 +152,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
                 "batch_size"
             )
         self.random_state = common_seed(random_state, several=self.world_size > 1)
-        self.epoch, self._first = 0, 0  # what the next iteration begins with
+        self.epoch, self._first = 0, 0  # the start of the next iteration
         self._under_way: tuple[int, int] | None = None  # epoch and place of the next batch, within an iteration
         odds = None if self.sample_weight is None else [[counted[rows] for rows in self.rows]]
         self._passes = StratifiedPasses([self.rows], self.layout, len(self), odds=odds)
@@ -174,9 +174,9 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         self.epoch, self._first = epoch + 1, 0
         seed = int(np.random.SeedSequence([self.random_state, epoch]).generate_state(1)[0])
         generator = torch.Generator().manual_seed(seed)
-        (drawn,) = self._passes([generator])
-        # Dealt like cards: rows lie cell by cell, so that ranks get as many of each, or one more.
-        for place, rows in enumerate(drawn[:, self.rank :: self.world_size].tolist()[first:], first + 1):
+        (batches,) = self._passes([generator])
+        # Rows are ordered by cell and distributed in turn, so that ranks get as many of each, or one more.
+        for place, rows in enumerate(batches[:, self.rank :: self.world_size].tolist()[first:], first + 1):
             self._under_way = (epoch, place) if place < len(self) else None
             yield rows
 
@@ -189,11 +189,11 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
             Its number, from 0 upwards.
         """
         check_integer("epoch", epoch, least=0)
-        self._first = self._first if epoch == self.epoch else 0  # what was loaded is kept
+        self._first = self._first if epoch == self.epoch else 0  # a loaded state is kept
         self.epoch, self._under_way = epoch, None
 
     def state_dict(self) -> dict[str, int]:
-        """Where the batches stand: the same on every rank.
+        """The position in the batches: the same on every rank.
 
         Returns
         -------
@@ -213,13 +213,13 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
             What ``state_dict`` returned.
         """
         if set(state) != {"epoch", "step"} or not all(is_integer(number, least=0) for number in state.values()):
-            raise DataError(f"state must hold the integers 'epoch' and 'step', from 0 upwards, got {state!r}")
+            raise DataError(f"state must contain the integers 'epoch' and 'step', from 0 upwards, got {state!r}")
         whole, self._first = divmod(int(state["step"]), max(1, len(self)))
         self.epoch, self._under_way = int(state["epoch"]) + whole, None
 
 
 def numbers(name: str, given: Tensor | ArrayLike) -> Tensor:
-    """Numbers as a tensor, whatever holds them."""
+    """Numbers of any array type as a tensor."""
     if isinstance(given, Tensor):
         return given
     if isinstance(given, Mapping):
@@ -262,7 +262,7 @@ class BatchValues:
             known = ~np.isnan(table) if given.dtype.kind == "f" else np.ones_like(table, dtype=np.bool_)
             is_number = np.isin(np.arange(table.shape[1]), list(self.numbers))
             if not np.isfinite(table[:, is_number][known[:, is_number]]).all():
-                raise DataError("groups holds infinite numbers; leave those rows out")
+                raise DataError("groups contains infinite numbers; leave those rows out")
             whole = np.where(is_number, np.where(known, 0, UNKNOWN), whole)
         _check_integers("groups", whole)
         self.groups: Integers = whole.astype(np.int64)
@@ -313,7 +313,7 @@ def scheme_of(
     pos_label: object,
     numbers: Collection[int] = (),
 ) -> Scheme:
-    """What these groups of each attribute, and these labels, stand for; ``numbers`` are the columns without groups."""
+    """The scheme of these groups of each attribute, and of these labels; ``numbers`` are the columns without groups."""
     names = [f"group {place}" for place in range(len(groups))] if len(groups) > 1 else ["group"]
     attributes = [
         Attribute(name, (), is_number=True) if place in numbers else Attribute(name, at_least_two(values))
@@ -326,16 +326,16 @@ def scheme_of(
 
 
 def at_least_two(values: Iterable[int]) -> tuple[int, ...]:
-    """The values in order, with what usually goes with one alone.
+    """The values in order, completed by the usual counterpart of a single one.
 
     >>> at_least_two({2, 1}), at_least_two({0}), at_least_two({-1})
     ((1, 2), (0, 1), (-1, 1))
     """
-    found = set(values)
+    distinct = set(values)
     for usual in ((0, 1), (-1, 1)):
-        if found <= set(usual):
+        if distinct <= set(usual):
             return usual
-    return tuple(sorted(found))
+    return tuple(sorted(distinct))
 
 
 def _number_columns(table: NDArray[Any], continuous: ContinuousColumns) -> tuple[int, ...]:
@@ -345,18 +345,18 @@ def _number_columns(table: NDArray[Any], continuous: ContinuousColumns) -> tuple
         return tuple(every) if continuous else ()
     if isinstance(continuous, str):
         check_known("continuous", continuous, ("auto",), otherwise="True, False or a list of columns")
-        found = []
-        for place, own in enumerate(table.T):
-            if own.dtype.kind == "f" and (np.isfinite(own) & (own % 1 != 0)).any():
-                found.append(place)
-            elif (count := len(np.unique(own))) > MOST_CLASSES:
+        columns = []
+        for place, column in enumerate(table.T):
+            if column.dtype.kind == "f" and (np.isfinite(column) & (column % 1 != 0)).any():
+                columns.append(place)
+            elif (count := len(np.unique(column))) > MOST_CLASSES:
                 warnings.warn(
-                    f"groups hold {count} different integers, taken as so many groups; say continuous=True where they "
+                    f"groups hold {count} different integers, taken as so many groups; pass continuous=True if they "
                     "are numbers, such as ages, and continuous=False where every value is a group",
                     MetrifairWarning,
                     stacklevel=4,
                 )
-        return tuple(found)
+        return tuple(columns)
     strange = [place for place in continuous if place not in every]
     if strange:
         raise DataError(
@@ -470,7 +470,7 @@ def covering(
 
 
 class _CellOf:
-    """The cell of a sample and the sides that it is on, looked up where its group and label were met before."""
+    """The cell of a sample and the sides that it is on, looked up if its group and label occurred before."""
 
     def __init__(self, criterion: Criterion, scheme: Scheme, rule: Coverage, *, continuous: bool = False) -> None:
         self.criterion, self.scheme, self.rule, self.continuous = criterion, scheme, rule, continuous

@@ -1,4 +1,4 @@
-"""Scores of any model moved towards the barycenter of the groups' distributions, as far as a tolerance asks."""
+"""Scores of any model moved towards the barycenter of the groups' distributions, by as much as a tolerance requires."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         members = [rows.group == code for code in range(len(self.groups_))]
         everyone = np.ones(len(rows.group), dtype=np.bool_)
         self.distributions_ = tuple(
-            EmpiricalDistribution.of(rows.score[own], rows.weight[own]) for own in (*members, everyone)
+            EmpiricalDistribution.of(rows.score[part], rows.weight[part]) for part in (*members, everyone)
         )
         if rows.cells is not None:
             self.blind_map_ = blind_map(rows.score, rows.cells, rows.weight)
@@ -122,26 +122,26 @@ class BarycenterPostprocessor(ScorePostprocessor):
         members = [rows.group == code for code in range(len(self.groups_))]
 
         def farthest(score: Floats) -> float:
-            return max(wasserstein_distance(score[own], score, rows.weight[own], rows.weight) for own in members)
+            return max(wasserstein_distance(score[part], score, rows.weight[part], rows.weight) for part in members)
 
-        left, before = farthest(self._fair(rows.score, rows.group)), farthest(rows.score)
+        after, before = farthest(self._fair(rows.score, rows.group)), farthest(rows.score)
         # Groups of different sizes differ by a row even where nothing is tied.
-        if left > _LEFT * before + 2 * float(np.ptp(rows.score)) / np.bincount(rows.group).min():
+        if after > _LEFT * before + 2 * float(np.ptp(rows.score)) / np.bincount(rows.group).min():
             warnings.warn(
-                f"scores are tied: of the distance between groups, {left / before:.0%} is left where there should be "
+                f"scores are tied: of the distance between groups, {after / before:.0%} is left where there should be "
                 "parity; randomized=True draws the ranks of equal scores",
                 MetrifairWarning,
                 stacklevel=4,
             )
 
     def _state(self) -> dict[str, Floats]:
-        kept = {**super()._state(), "shares": self.shares_}
-        for place, one in enumerate(self.distributions_):
-            kept |= {f"values{place}": one.values, f"upto{place}": one.upto}
+        arrays = {**super()._state(), "shares": self.shares_}
+        for place, distribution in enumerate(self.distributions_):
+            arrays |= {f"values{place}": distribution.values, f"upto{place}": distribution.upto}
         if not self.needs_group:
             levels, prices, shares, width = self.blind_map_
-            kept |= {"levels": levels, "prices": prices, "guessed_shares": shares, "width": np.array([width])}
-        return kept
+            arrays |= {"levels": levels, "prices": prices, "guessed_shares": shares, "width": np.array([width])}
+        return arrays
 
     def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
         super()._restore(scheme, seen, guess, arrays)
@@ -149,14 +149,14 @@ class BarycenterPostprocessor(ScorePostprocessor):
         self.shares_ = arrays.take("shares", (groups,))
         if (self.shares_ <= 0).any() or abs(self.shares_.sum() - 1) > 1e-6:
             raise ModelFileError("the file does not describe a model: shares of groups add up to 1")
-        found = []
+        distributions = []
         for place in range(groups + 1):
             values = arrays.take(f"values{place}", (None,))
             upto = arrays.take(f"upto{place}", (len(values),))
             if not len(values) or (np.diff(values) < 0).any() or (np.diff(upto, prepend=0.0) <= 0).any():
                 raise ModelFileError("the file does not describe a model: its scores do not ascend")
-            found.append(EmpiricalDistribution(values, upto))
-        self.distributions_, levels = tuple(found), np.array([])
+            distributions.append(EmpiricalDistribution(values, upto))
+        self.distributions_, levels = tuple(distributions), np.array([])
         if guess is not None:
             levels = arrays.take("levels", (None,))
             prices = arrays.take("prices", (len(levels), groups))
@@ -164,7 +164,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
             if not (len(levels) and width > 0 and (shares > 0).all()):
                 raise ModelFileError("the file does not describe a model: its levels are not those of scores")
             self.blind_map_ = BlindMap(levels, prices, shares, width)
-        reached = np.concatenate([levels, *(one.values[[0, -1]] for one in found)])
+        reached = np.concatenate([levels, *(distribution.values[[0, -1]] for distribution in distributions)])
         if not is_regressor(self) and not ((reached >= 0) & (reached <= 1)).all():
             raise ModelFileError("the file does not describe a model: scores of a classifier are probabilities")
 
@@ -217,11 +217,11 @@ class BarycenterPostprocessor(ScorePostprocessor):
 
     def _fair(self, plain: Floats, group: Integers) -> Floats:
         """The scores moved all the way."""
-        found = np.empty(len(plain))
+        moved = np.empty(len(plain))
         for code in (*range(len(self.groups_)), UNKNOWN):  # the last distribution is that of all
-            own = group == code
-            below, upto = self.distributions_[code].ranks(plain[own])
+            in_group = group == code
+            below, upto = self.distributions_[code].ranks(plain[in_group])
             if self.randomized:
                 below = upto = below + self.generator_.uniform(size=len(upto)) * (upto - below)
-            found[own] = barycenter(below, upto, self.distributions_[:-1], self.shares_)
-        return found
+            moved[in_group] = barycenter(below, upto, self.distributions_[:-1], self.shares_)
+        return moved

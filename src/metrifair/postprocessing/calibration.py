@@ -40,13 +40,13 @@ class Calibration(NamedTuple):
     score: Floats  # of the positive class, or predictions
     group: Integers
     weight: Floats
-    cells: Floats | None  # (n, groups x label sets): probabilities, where the group will not be asked for
+    cells: Floats | None  # (n, groups x label sets): probabilities, for predictions without the group
 
 
 class CrossedGroups(NamedTuple):
-    """The combinations of all attributes' groups that were seen: each is a group of its own.
+    """The combinations of all attributes' groups that were seen: each is its own group.
 
-    Parity of all crossed groups is parity of every attribute, whichever is looked at first; one attribute after the
+    Parity of all crossed groups is parity of every attribute; correcting one attribute after the
     other would be exact for the last one only.
     """
 
@@ -78,13 +78,13 @@ class CrossedGroups(NamedTuple):
         array([ 2,  1, -1, -1])
         """
         radix = [len(attribute.groups) + 1 for attribute in self.scheme.attributes]
-        known, own = (np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups))
-        place = np.searchsorted(known, own).clip(max=len(known) - 1)
-        return np.where(known[place] == own, place, UNKNOWN)
+        seen, numbers = (np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups))
+        place = np.searchsorted(seen, numbers).clip(max=len(seen) - 1)
+        return np.where(seen[place] == numbers, place, UNKNOWN)
 
     @property
     def names(self) -> tuple[object, ...]:
-        """What the groups are called: of several attributes, by one value of each."""
+        """The names of the groups: of several attributes, by one value of each."""
         parts = [
             tuple(attribute.groups[code] for attribute, code in zip(self.scheme.attributes, codes, strict=True))
             for codes in self.seen.tolist()
@@ -164,14 +164,14 @@ class ScorePostprocessor(Saved, Postprocessor):
         first = clone(self)
         arguments = Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters)
         rows = first._learned(X, arguments)
-        drawn, found = first.generator_.get_state(), []
+        state, fitted = first.generator_.get_state(), []
         for tolerance in values:
             model = copy(first).set_params(tolerance=tolerance)
             model.generator_ = np.random.RandomState()
-            model.generator_.set_state(drawn)
+            model.generator_.set_state(state)
             model._calibrate(rows)
-            found.append(model)
-        return found
+            fitted.append(model)
+        return fitted
 
     def _state(self) -> dict[str, Floats]:
         """All numbers that a file keeps, beside those of the models that are wrapped."""
@@ -181,7 +181,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         return {"slope": np.array([slope]), "bias": bias}
 
     def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
-        """Set what ``_state`` told, and the groups that were seen."""
+        """Restore the arrays of ``_state``, and the groups of the training rows."""
         sizes = [len(attribute.groups) for attribute in scheme.attributes]
         if len(seen) < 2 or (seen < 0).any() or (seen >= sizes).any() or len(np.unique(seen, axis=0)) < len(seen):
             raise ModelFileError("the file does not describe a model: its groups are not those of its attributes")
@@ -216,7 +216,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         return made
 
     def _calibrate(self, rows: Calibration) -> None:
-        """Learn what depends on the tolerance; nothing where the tolerance counts at prediction only."""
+        """Compute the part that depends on the tolerance; nothing if the tolerance is used at prediction only."""
 
     def _learned(self, X: Table, arguments: Given) -> Calibration:
         """Fit base and group model, store groups and classes, and score rows that the models have not seen."""
@@ -245,13 +245,13 @@ class ScorePostprocessor(Saved, Postprocessor):
 
     def _calibration_scores(self, given: GivenRows, folds: Integers, weight: Floats) -> Floats:
         """Scores of the training rows, distributed as ``base_`` will score new rows."""
-        own = self._scores(self.base_, given.X, given.groups)
+        in_sample = self._scores(self.base_, given.X, given.groups)
         if folds.max() == 0:
-            return own
+            return in_sample
         unseen = self._out_of_fold_scores(given, folds)
         truth = given.y if is_regressor(self) else given.y == self.classes_[self.positive_]
-        overfit = overfits(own, unseen, np.asarray(truth, dtype=np.float64), weight)
-        return unseen if overfit else with_ties(own, unseen)
+        overfit = overfits(in_sample, unseen, np.asarray(truth, dtype=np.float64), weight)
+        return unseen if overfit else with_ties(in_sample, unseen)
 
     def _fit_group_model(self, given: GivenRows, rows: Calibration, known: Integers, folds: Integers) -> Floats:
         """Fit what replaces the group of new rows, and return the probabilities of the cells of these rows."""

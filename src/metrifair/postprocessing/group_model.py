@@ -1,6 +1,6 @@
-"""The group of a row, guessed from its features: calibrated probabilities, and predictions that ask for nothing else.
+"""The group of a row, guessed from its features: calibrated probabilities, and predictions without the group.
 
-Where the group must not be asked for, its probability given the features takes its place (Xian and Zhao, 2024): the
+Its probability given the features replaces the group if that must not be used (Xian and Zhao, 2024): the
 rates of a group are means over all rows by that probability, and the best rule is linear in it.
 """
 
@@ -29,7 +29,7 @@ _PARTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)  # of the prices, tried in 
 
 
 class Correction(NamedTuple):
-    """What makes probabilities calibrated: slope and bias of their logarithms."""
+    """A calibration of probabilities: slope and bias of their logarithms."""
 
     slope: float
     bias: Floats  # (classes,)
@@ -40,11 +40,11 @@ class Correction(NamedTuple):
         logs, share, rows = np.log(np.maximum(chances, _LEAST)), weight / weight.sum(), np.arange(len(code))
 
         def loss(at: Floats) -> tuple[float, Floats]:
-            found = log_softmax(at[0] * logs + at[1:], axis=1)
-            off = np.exp(found)
+            log_probabilities = log_softmax(at[0] * logs + at[1:], axis=1)
+            off = np.exp(log_probabilities)
             off[rows, code] -= 1
             slopes = np.append((share @ (off * logs)).sum(), share @ off)
-            return -float(share @ found[rows, code]), slopes
+            return -float(share @ log_probabilities[rows, code]), slopes
 
         classes = chances.shape[1]
         start, bounds = np.append(1.0, np.zeros(classes)), [(0.0, 10.0), *[(None, None)] * classes]
@@ -57,7 +57,7 @@ class Correction(NamedTuple):
 
 
 class GroupModel(NamedTuple):
-    """A classifier of groups (or of groups and labels), and what makes its probabilities calibrated."""
+    """A classifier of groups (or of groups and labels), and the calibration of its probabilities."""
 
     model: Any
     correction: Correction
@@ -70,8 +70,8 @@ class GroupModel(NamedTuple):
 
 def _minimizer(function: Callable[[Floats], tuple[float, Floats]], start: Floats, **settings: Any) -> Floats:
     """Where a smooth function, which returns its value and its gradient, is least."""
-    found: Floats = minimize(function, start, jac=True, method="L-BFGS-B", **settings).x
-    return found
+    minimizer: Floats = minimize(function, start, jac=True, method="L-BFGS-B", **settings).x
+    return minimizer
 
 
 def fitted_group_model(
@@ -79,9 +79,9 @@ def fitted_group_model(
 ) -> tuple[GroupModel, Floats]:
     """The model of so many cells, and the probabilities of these rows as it will give them for others.
 
-    They are calibrated on rows that were not learned from, however sure of itself the classifier is of its own. The
-    program that a rule is found by must see what the rule will: the model's own probabilities, unless it knows its rows
-    by heart.
+    They are calibrated on out-of-fold rows, because a classifier can be overconfident on its training rows. The
+    optimization of a rule must use the inputs of prediction: the model's own probabilities, unless it overfits
+    its rows.
     """
 
     def predict(model: Any, rows: Integers) -> Floats:
@@ -89,25 +89,25 @@ def fitted_group_model(
 
     fit, cell = partial(features.fit, template), np.asarray(features.y)
     model = fit(np.arange(len(cell)))
-    own = predict(model, np.arange(len(cell)))
-    unseen = own if folds.max() == 0 else out_of_fold(fit, predict, folds)
+    in_sample = predict(model, np.arange(len(cell)))
+    unseen = in_sample if folds.max() == 0 else out_of_fold(fit, predict, folds)
     correction = Correction.learned(unseen, cell, weight)
-    chances = unseen if overfits(own, unseen, np.eye(cells)[cell], weight) else own
+    chances = unseen if overfits(in_sample, unseen, np.eye(cells)[cell], weight) else in_sample
     return GroupModel(model, correction), correction(chances)
 
 
 def _of_all_cells(model: Any, said: Floats, cells: int) -> Floats:
     """Probabilities (n, cells); a fold may have lacked a cell."""
-    found = np.full((len(said), cells), _LEAST)
-    found[:, np.asarray(model.classes_).astype(int)] = np.maximum(said, _LEAST)
-    return found
+    probabilities = np.full((len(said), cells), _LEAST)
+    probabilities[:, np.asarray(model.classes_).astype(int)] = np.maximum(said, _LEAST)
+    return probabilities
 
 
 # --- scores ---------------------------------------------------------------------------------------------------------
 
 
 class BlindMap(NamedTuple):
-    """Scores moved so that they are distributed alike in all groups, as far as features tell these."""
+    """Scores moved so that their distributions agree in all groups, as far as features predict the groups."""
 
     levels: Floats  # (levels,): where scores are moved to
     prices: Floats  # (levels, groups): of a level for one of that group
@@ -153,7 +153,7 @@ def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
 
 
 class BlindRule(NamedTuple):
-    """Accept a row where what it gains, less the prices of its probable cells, is at least so much."""
+    """Accept a row if its gain, less the prices of its probable cells, is at least ``least``."""
 
     prices: Floats  # (cells,)
     least: float
@@ -174,24 +174,24 @@ def blind_coin(price: Floats, cells: Floats, weight: Floats, sets: Integers, tol
     """
     share = weight / weight.sum()
     mass = share @ cells
-    counted, width = cells / mass, _RAMP * (float(np.ptp(price)) or 1.0)
-    one, other = np.nonzero((sets[:, None] == sets) & ~np.eye(len(sets), dtype=np.bool_))
-    differences = np.eye(len(sets))[one] - np.eye(len(sets))[other]  # (pairs, cells)
+    normalized, width = cells / mass, _RAMP * (float(np.ptp(price)) or 1.0)
+    first, second = np.nonzero((sets[:, None] == sets) & ~np.eye(len(sets), dtype=np.bool_))
+    differences = np.eye(len(sets))[first] - np.eye(len(sets))[second]  # (pairs, cells)
 
     def dual(at: Floats) -> tuple[float, Floats]:
-        gain = (-price - counted @ (at @ differences)) / width
-        rates = (share * expit(gain)) @ counted
+        gain = (-price - normalized @ (at @ differences)) / width
+        rates = (share * expit(gain)) @ normalized
         return width * float(share @ np.logaddexp(0, gain)) + tolerance * at.sum(), tolerance - differences @ rates
 
     options = {"maxiter": 5_000, "maxfun": 20_000, "gtol": 1e-7, "ftol": 0}
-    prices = _minimizer(dual, np.zeros(len(one)), bounds=[(0, None)] * len(one), options=options)
+    prices = _minimizer(dual, np.zeros(len(first)), bounds=[(0, None)] * len(first), options=options)
     return BlindRule((prices @ differences) / mass, 0.0, width)
 
 
 def blind_cut(price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float) -> BlindRule:
     """The same without a coin: a step, beyond the tolerance by no more than one row for each cell.
 
-    A linear program with few constraints tells the prices; it divides at most so many rows, unless many are equal.
+    A linear program computes the prices; it splits at most one row per constraint, unless many are equal.
     Then no step may keep the tolerance at these prices: where the step is, and how much the prices count, is searched
     for. Accepting nobody, or everyone, always keeps it.
     """
@@ -201,7 +201,7 @@ def blind_cut(price: Floats, cells: Floats, weight: Floats, sets: Integers, tole
     program = parity_program(weight * price / weight.sum(), csr_array(rates.T), window, tolerance)
     upper, lower = np.split(-program.ineqlin.marginals, 2)
     prices = (upper - lower) * weight.sum() / mass
-    found, cheapest, most = BlindRule(prices, np.inf, 0.0), np.inf, tolerance + len(sets) * rates.max()
+    rule, cheapest, most = BlindRule(prices, np.inf, 0.0), np.inf, tolerance + len(sets) * rates.max()
     for part in _PARTS:
         gain = -price - cells @ (part * prices)
         order = np.argsort(-gain)
@@ -209,10 +209,10 @@ def blind_cut(price: Floats, cells: Floats, weight: Floats, sets: Integers, tole
         edges = np.flatnonzero(-np.diff(falls) > _MARGIN)  # so many rows can be accepted
         reached = np.vstack([np.zeros(len(sets)), np.cumsum(rates[order], axis=0)])[edges]
         loss = np.append(0.0, np.cumsum((weight * price)[order]))[edges]
-        apart = np.max([np.ptp(reached[:, sets == one], axis=1) for one in np.unique(sets)], axis=0)
-        loss = np.where(apart <= most, loss, np.inf)
+        spread = np.max([np.ptp(reached[:, sets == number], axis=1) for number in np.unique(sets)], axis=0)
+        loss = np.where(spread <= most, loss, np.inf)
         best = int(loss.argmin())
         if loss[best] < cheapest:
             least = falls[edges[best] : edges[best] + 2].mean()
-            found, cheapest = BlindRule(part * prices, float(least), 0.0), loss[best]
-    return found
+            rule, cheapest = BlindRule(part * prices, float(least), 0.0), loss[best]
+    return rule

@@ -44,10 +44,10 @@ def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *
 def check_class_count(classes: list[object], *, two: bool, remedy: str = "") -> None:
     """Raise a DataError for a single class, and for more than two where the method takes ``two``."""
     if len(classes) < 2:
-        raise DataError(f"y must hold at least two classes, got one class: {classes}")
+        raise DataError(f"y must contain at least two classes, got one class: {classes}")
     if two and len(classes) > 2:
         raise DataError(
-            f"Only binary classification is supported. y holds {len(classes)} classes: {classes[:5]}{remedy}"
+            f"Only binary classification is supported. y contains {len(classes)} classes: {classes[:5]}{remedy}"
         )
 
 
@@ -91,7 +91,7 @@ class Postprocessor(BaseEstimator):
         check_integer("folds", self.folds, least=1)
         validate_data(self, X, skip_check_array=True)
         if _num_samples(X) < 2:
-            raise DataError(f"X must hold rows of at least two groups, got {_num_samples(X)} sample(s)")
+            raise DataError(f"X must contain rows of at least two groups, got {_num_samples(X)} sample(s)")
         if self.prefit:
             if base is None:
                 raise DataError("prefit=True needs a fitted estimator, got None")
@@ -209,7 +209,7 @@ def assign_folds(most: int, labels: Integers, group: Integers, seed: int, cluste
         count = min(most, *(len(np.unique(clusters[labels == label])) for label in np.unique(labels)))
         if count < 2 <= most:  # a model would predict the rows that it has seen
             raise TooFewSamples(
-                "hold all rows, or all of one label, in one cluster, so that no folds keep clusters whole",
+                "contain all rows, or all of one label, in one cluster, so that no folds keep clusters whole",
                 argument="clusters",
                 remedy="use smaller clusters, or leave clusters out",
             )
@@ -229,8 +229,8 @@ def out_of_fold(fit: Fit, predict: Predict, folds: Integers) -> Floats:
     array([1. , 2.1, 1.2])
     """
     parts = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
-    rest = [np.flatnonzero(folds != fold) if len(parts) > 1 else parts[0] for fold in range(len(parts))]
-    predicted = [predict(fit(others), part) for others, part in zip(rest, parts, strict=True)]
+    training = [np.flatnonzero(folds != fold) if len(parts) > 1 else parts[0] for fold in range(len(parts))]
+    predicted = [predict(fit(others), part) for others, part in zip(training, parts, strict=True)]
     return np.concatenate(predicted)[np.argsort(np.concatenate(parts))]
 
 

@@ -30,7 +30,7 @@ class EmpiricalDistribution:
 
     @classmethod
     def of(cls, values: Floats, weight: Floats | None = None) -> EmpiricalDistribution:
-        """The distribution of scores, each of weight 1 unless told.
+        """The distribution of scores, each of weight 1 by default.
 
         >>> EmpiricalDistribution.of(np.array([3.0, 1.0]), np.array([2.0, 5.0])).upto
         array([5., 7.])
@@ -52,18 +52,18 @@ class EmpiricalDistribution:
         rounding = rounding_error(values, float(np.median(np.abs(self.values))))
         upper = np.searchsorted(self.values, values + rounding, side="right")
         lower = np.searchsorted(self.values, values - rounding, side="left")
-        # Below all, a value holds the rank of the least one.
+        # A value below all others has the rank of the smallest one.
         return np.append(0.0, self.upto)[lower] / self.total, self.upto[upper.clip(min=1) - 1] / self.total
 
     def quantile(self, rank: Floats) -> Floats:
-        """The least value up to which so large a share of the weight lies."""
+        """The smallest value with at least this share of the weight at or below it."""
         # In floating point 7 / 25 x 25 is more than 7: a rank that ends with a value's weight is that value's.
         at = np.searchsorted(self.upto, rank * self.total - 1e-12 * self.total)
-        found: Floats = self.values[at.clip(max=len(self.values) - 1)]
-        return found
+        values: Floats = self.values[at.clip(max=len(self.values) - 1)]
+        return values
 
     def mean(self, below: Floats, upto: Floats) -> Floats:
-        """The mean of the values that hold the ranks from one to another, or that of the one rank.
+        """The mean of the values with ranks from ``below`` to ``upto``, or the value of the one rank.
 
         >>> EmpiricalDistribution.of(np.array([1.0, 2.0, 4.0, 6.0])).mean(np.array([0.25, 0.5]), np.array([0.75, 0.5]))
         array([3., 2.])
@@ -80,26 +80,26 @@ class EmpiricalDistribution:
 
 
 def barycenter(below: Floats, upto: Floats, groups: Sequence[EmpiricalDistribution], shares: Floats) -> Floats:
-    """The mean, over groups by their shares, of the values that hold these ranks: the barycenter's quantiles.
+    """The mean, over groups by their shares, of the values with these ranks: the barycenter's quantiles.
 
-    A value that holds several ranks is moved to the mean of the barycenter over all of them, the nearest to it in
-    squared distance that treats equal values alike.
+    A value with several ranks is moved to the mean of the barycenter over all of them, the nearest to it in
+    squared distance that moves equal values to one place.
 
     >>> groups = [EmpiricalDistribution.of(np.arange(1.0, 5)), EmpiricalDistribution.of(np.array([10.0, 20.0]))]
     >>> barycenter(*groups[0].ranks(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
     array([4.66666667])
     """
-    found: Floats = sum(share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True))
-    return found
+    means: Floats = sum(share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True))
+    return means
 
 
 _EXACT = 1e-10  # feasibility of linear programs
 _NONE = 1e-9  # probability below which a linear program's mixture counts as none
-_MOST_BOXES = 4_000_000  # looked at, of points by window, where two rates must agree without a coin
+_MOST_BOXES = 4_000_000  # points times windows, if two rates must agree without randomization
 
 
 class Curve(NamedTuple):
-    """What the thresholds of one group reach, from accepting nobody to accepting everyone."""
+    """Rates and losses of the thresholds of one group, from accepting nobody to accepting everyone."""
 
     threshold: Floats  # (points,), descending: scores from it on are accepted
     rate: Floats  # (points, sets)
@@ -139,17 +139,17 @@ def lower_hull(x: Floats, y: Floats) -> NDArray[np.int64]:
     >>> lower_hull(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, -1.0, 1.0, -1.0]))
     array([0, 1, 3])
     """
-    found: list[int] = []
+    hull: list[int] = []
     for at in np.lexsort((y, x)).tolist():
-        if found and x[at] == x[found[-1]]:
-            continue  # the lower of two that stand above each other came first
-        while len(found) > 1:
-            a, b = found[-2:]
+        if hull and x[at] == x[hull[-1]]:
+            continue  # of two points with the same x, the lower one came first
+        while len(hull) > 1:
+            a, b = hull[-2:]
             if (y[b] - y[a]) * (x[at] - x[a]) < (y[at] - y[a]) * (x[b] - x[a]):
                 break
-            found.pop()
-        found.append(at)
-    return np.array(found, dtype=np.int64)
+            hull.pop()
+        hull.append(at)
+    return np.array(hull, dtype=np.int64)
 
 
 def cheapest_rates(
@@ -163,7 +163,7 @@ def cheapest_rates(
     """
     if np.ptp(favored) <= tolerance:
         return favored
-    starts = np.concatenate([shifted for own in rates for shifted in (own, own - tolerance)])
+    starts = np.concatenate([shifted for group_rates in rates for shifted in (group_rates, group_rates - tolerance)])
     starts = np.unique(np.append(starts[(starts > 0) & (starts < 1 - tolerance)], [0.0, 1 - tolerance]))
     total = sum(
         share * np.interp(np.clip(least, starts, starts + tolerance), rate, loss)
@@ -181,14 +181,14 @@ def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     favored = np.array([hull.rate[hull.loss.argmin(), 0] for hull in hulls])
     corners, losses = [hull.rate[:, 0] for hull in hulls], [hull.loss for hull in hulls]
     rates = cheapest_rates(corners, losses, np.ones(len(hulls)), favored, tolerance)
-    found = []
+    mixtures = []
     for hull, own, rate in zip(hulls, corners, rates, strict=True):
         after = int(np.searchsorted(own, rate).clip(1, len(own) - 1))
         share = (rate - own[after - 1]) / (own[after] - own[after - 1])
         chances = np.array([1 - share, share])
         chances = np.where(chances > _NONE, chances, 0.0)
-        found.append(_mixture(hull.threshold[after - 1 : after + 1], chances))
-    return found
+        mixtures.append(_mixture(hull.threshold[after - 1 : after + 1], chances))
+    return mixtures
 
 
 def parity_program(loss: Floats, rates: Any, window: Any, tolerance: float, *, sums: Any = None) -> Any:
@@ -199,7 +199,7 @@ def parity_program(loss: Floats, rates: Any, window: Any, tolerance: float, *, s
     adds up variables to 1.
     """
     starts = window.shape[1]
-    found = linprog(
+    solution = linprog(
         np.append(loss, np.zeros(starts)),
         A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
         b_ub=np.repeat([tolerance, 0.0], rates.shape[0]),
@@ -208,9 +208,9 @@ def parity_program(loss: Floats, rates: Any, window: Any, tolerance: float, *, s
         bounds=(0, 1),
         options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
     )
-    if found.status != 0:
-        raise RuntimeError(f"the linear program ended with: {found.message}")
-    return found
+    if solution.status != 0:
+        raise RuntimeError(f"the linear program ended with: {solution.message}")
+    return solution
 
 
 def _mixture(threshold: Floats, chances: Floats) -> Mixture:
@@ -231,8 +231,8 @@ def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     window = csr_array(np.kron(np.eye(sets), np.ones((len(hulls), 1))))
     loss = np.concatenate([hull.loss for hull in hulls])
     mixtures = block_diag([csr_array(np.ones((1, size))) for size in sizes])
-    found = parity_program(loss, rates, window, tolerance, sums=mixtures)
-    parts = np.split(found.x[: sum(sizes)], np.cumsum(sizes)[:-1])
+    solution = parity_program(loss, rates, window, tolerance, sums=mixtures)
+    parts = np.split(solution.x[: sum(sizes)], np.cumsum(sizes)[:-1])
     return [
         _mixture(hull.threshold, np.where(part > _NONE, part, 0.0)) for hull, part in zip(hulls, parts, strict=True)
     ]
@@ -243,7 +243,7 @@ def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
 
     Accepting nobody, or everyone, is always possible. The lowest rate of each set is some group's rate at a threshold:
     all windows that begin there are tried, and in each of them every group takes its best threshold. Where two rates
-    must agree, thresholds are thinned out so that no more than some millions of windows and points are looked at.
+    must agree, thresholds are thinned out to limit the number of windows and points to some millions.
     """
     sets, groups = curves[0].rate.shape[1], len(curves)
     if sets > 1:
@@ -257,7 +257,7 @@ def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
         total = sum(loss for loss, _ in reached)
         best = int(np.argmin(total))
         return np.array([curve.threshold[at[best]] for curve, (_, at) in zip(curves, reached, strict=True)])
-    least, chosen = np.inf, np.zeros(groups)
+    least, result = np.inf, np.zeros(groups)
     # Of the second set all windows at once: (windows, points) of each group.
     first, second = ([_inside(curve.rate[:, k], starts[k], tolerance) for curve in curves] for k in range(2))
     for at in range(len(starts[0])):
@@ -269,8 +269,8 @@ def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
         best = int(total.argmin())
         if total[best] < least:
             least = total[best]
-            chosen = np.array([curve.threshold[own[best].argmin()] for own, curve in zip(losses, curves, strict=True)])
-    return chosen
+            result = np.array([curve.threshold[own[best].argmin()] for own, curve in zip(losses, curves, strict=True)])
+    return result
 
 
 def _inside(rate: Floats, starts: Floats, tolerance: float) -> NDArray[np.bool_]:
@@ -290,11 +290,11 @@ def _least_within(rate: Floats, loss: Floats, starts: Floats, tolerance: float) 
         half = 2 ** (len(tables) - 1)
         one, other = tables[-1][:-half], tables[-1][half:]
         tables.append(np.where(loss[one] <= loss[other], one, other))
-    found, places = np.full(len(starts), np.inf), np.zeros(len(starts), dtype=np.int64)
+    least, places = np.full(len(starts), np.inf), np.zeros(len(starts), dtype=np.int64)
     level = np.where(after > first, np.log2(np.maximum(after - first, 1)).astype(int), -1)
     for depth, table in enumerate(tables):
-        own = level == depth
-        one, other = table[first[own]], table[after[own] - 2**depth]
-        places[own] = np.where(loss[one] <= loss[other], one, other)
-        found[own] = loss[places[own]]
-    return found, places
+        at_depth = level == depth
+        one, other = table[first[at_depth]], table[after[at_depth] - 2**depth]
+        places[at_depth] = np.where(loss[one] <= loss[other], one, other)
+        least[at_depth] = loss[places[at_depth]]
+    return least, places

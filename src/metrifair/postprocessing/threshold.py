@@ -1,4 +1,4 @@
-"""Decisions of any model by thresholds of the groups, as near to parity as asked for, at the least loss."""
+"""Decisions of any model by thresholds of the groups, as near to parity as requested, at the least loss."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
         Classifier that predicts the group (and label), for ``needs_group=False``. It is calibrated on held-out rows.
         None is a logistic regression.
     randomized : bool, default=False
-        Whether predictions are randomized. If True, decisions are drawn between thresholds where that is better: rates
+        Whether predictions are randomized. If True, decisions are drawn between thresholds if that is better: rates
         are exact, but equal rows may receive different decisions, and every call of ``predict`` draws new ones. If
         False, rates of the best single thresholds may differ by one row more than the tolerance.
     pos_label : object, default=None
@@ -77,7 +77,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
     thresholds_ : tuple of Mixture
         For each group, then for rows of unknown groups: thresholds, and the probability of each.
     rates_ : ndarray of shape (n_groups, n_sets)
-        Rates of acceptance that are expected, on the rows fitted on, by scores as ``folds`` says.
+        Rates of acceptance that are expected, on the rows fitted on, by the scores of ``folds``.
     blind_rule_ : BlindRule
         With ``needs_group=False``: the price of each probability, beside the loss of accepting a row.
     correction_ : Correction
@@ -137,8 +137,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
         groups = [rows.group == code for code in range(len(self.groups_))]
         sets = members * rows.weight[:, None]
         if rows.cells is None:
-            # One row of the smallest set is what no threshold could mend.
-            chances = self._cut(rows, sets, 1 / min(members[own].sum(0).min() for own in groups))
+            # Thresholds cannot be more exact than one row of the smallest set.
+            chances = self._cut(rows, sets, 1 / min(members[in_group].sum(0).min() for in_group in groups))
         else:
             positive = np.asarray(rows.problem.is_positive, dtype=np.int64)
             self.correction_ = Correction.learned(np.stack([1 - rows.score, rows.score], 1), positive, rows.weight)
@@ -147,14 +147,14 @@ class ThresholdPostprocessor(ScorePostprocessor):
             best = blind_coin if self.randomized else blind_cut
             self.blind_rule_ = best(price, cells, rows.weight, of_set, self.tolerance)
             chances = self.blind_rule_(price, cells)
-        self.rates_ = np.stack([(chances[own] @ sets[own]) / sets[own].sum(0) for own in groups])
+        self.rates_ = np.stack([(chances[in_group] @ sets[in_group]) / sets[in_group].sum(0) for in_group in groups])
 
     def _cut(self, rows: Calibration, sets: Floats, row: float) -> Floats:
         """Finds the groups' thresholds; how probably they accept each row."""
         price = np.where(np.asarray(rows.problem.is_positive), self.prices_[1], self.prices_[0])
         price *= rows.weight / rows.weight.sum()
         groups = [rows.group == code for code in range(len(self.groups_))]
-        curves = [curve_of(rows.score[own], sets[own], price[own]) for own in groups]
+        curves = [curve_of(rows.score[in_group], sets[in_group], price[in_group]) for in_group in groups]
         if self.randomized:
             mixtures = best_mixtures(curves, self.tolerance)
         else:
@@ -171,14 +171,14 @@ class ThresholdPostprocessor(ScorePostprocessor):
         return np.concatenate([self._cells_per_group * codes + label for label in self._labels or (0,)])
 
     def _state(self) -> dict[str, Floats]:
-        kept = {**super()._state(), "prices": np.array(self.prices_), "rates": self.rates_}
+        arrays = {**super()._state(), "prices": np.array(self.prices_), "rates": self.rates_}
         if not self.needs_group:
             (rule, least, width), (slope, bias) = self.blind_rule_, self.correction_
             step = {"rule": rule, "least": np.array([least]), "width": np.array([width])}
-            return {**kept, **step, "score_slope": np.array([slope]), "score_bias": bias}
-        for place, one in enumerate(self.thresholds_):
-            kept |= {f"threshold{place}": one.threshold, f"probability{place}": one.probability}
-        return kept
+            return {**arrays, **step, "score_slope": np.array([slope]), "score_bias": bias}
+        for place, threshold in enumerate(self.thresholds_):
+            arrays |= {f"threshold{place}": threshold.threshold, f"probability{place}": threshold.probability}
+        return arrays
 
     def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
         super()._restore(scheme, seen, guess, arrays)
@@ -195,14 +195,14 @@ class ThresholdPostprocessor(ScorePostprocessor):
             slope = arrays.take("score_slope", (1,)).item()
             self.correction_ = Correction(slope, arrays.take("score_bias", (2,)))
             return
-        found = []
+        mixtures = []
         for place in range(groups + 1):
             threshold = arrays.take(f"threshold{place}", (None,), finite=False)
             probability = arrays.take(f"probability{place}", (len(threshold),))
             if np.isnan(threshold).any() or (probability < 0).any() or abs(probability.sum() - 1) > 1e-6:
                 raise ModelFileError("the file does not describe a model: its thresholds have no probabilities")
-            found.append(Mixture(threshold, probability))
-        self.thresholds_ = tuple(found)
+            mixtures.append(Mixture(threshold, probability))
+        self.thresholds_ = tuple(mixtures)
 
     def _expected_price(self, score: Floats) -> Floats:
         """What accepting rows of these scores is expected to lose, by probabilities that are calibrated."""
@@ -211,11 +211,11 @@ class ThresholdPostprocessor(ScorePostprocessor):
 
     def _accepted(self, score: Floats, group: Integers) -> Floats:
         """The probability that each row is accepted."""
-        found = np.empty(len(score))
+        chances_by_row = np.empty(len(score))
         for code in (*range(len(self.groups_)), UNKNOWN):  # the last thresholds are those of unknown groups
-            own, (thresholds, chances) = group == code, self.thresholds_[code]
-            found[own] = (score[own, None] >= thresholds) @ chances
-        return found
+            in_group, (thresholds, chances) = group == code, self.thresholds_[code]
+            chances_by_row[in_group] = (score[in_group, None] >= thresholds) @ chances
+        return chances_by_row
 
     def predict(self, X: Table, *, sensitive_features: Table | None = None) -> NDArray[Any]:
         """The decision about each row.
@@ -240,20 +240,20 @@ class ThresholdPostprocessor(ScorePostprocessor):
             chance = self.blind_rule_(self._expected_price(score), cells)
         else:
             chance = self._accepted(score, group)
-        # A coin falls on [0, 1): nobody whose chance is 0 is accepted by it.
+        # Draws are from [0, 1): a row with probability 0 is never accepted.
         accepted = chance > self.generator_.uniform(size=len(chance)) if self.randomized else chance >= 0.5
         return self.classes_[np.where(accepted, self.positive_, 1 - self.positive_)]
 
 
 def _prices(utility: UtilityLike, problem: Problem) -> tuple[float, float]:
-    """What accepting a row of the negative and of the positive class adds to the loss."""
+    """The loss added by accepting a row of the negative and of the positive class."""
     positive, weight = problem.is_positive, problem.weight
     if isinstance(utility, str) and utility == "accuracy":
         return 1.0, -1.0
     if isinstance(utility, str):
         share = float(np.average(np.asarray(positive), weights=weight))
         return 0.5 / (1 - share), -0.5 / share
-    expected_cost(utility, problem.scheme.classes)  # type: ignore[arg-type]  # refuses what is not a table of costs
+    expected_cost(utility, problem.scheme.classes)  # type: ignore[arg-type]  # validates the table of costs
     costs, yes = np.asarray(utility, dtype=np.float64), problem.scheme.positive
     no = 1 - yes
     return float(costs[no, yes] - costs[no, no]), float(costs[yes, yes] - costs[yes, no])

@@ -1,1 +1,1 @@
-"""What users hand over -> one checked record -> cells and comparisons: the only place that interprets input."""
+"""User input -> one validated record -> cells and comparisons: the only place that interprets input."""

@@ -30,7 +30,7 @@ from metrifair.problem.values import band_names
 from metrifair.support.arrays import Integers
 
 Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
-"""Which sensitive features are numbers: columns, all or none; or those that look like it."""
+"""Which sensitive features are numeric: columns, all or none; or "auto" to decide by their values."""
 
 Cuts: TypeAlias = "Mapping[str, Sequence[float]] | Sequence[float] | None"
 """Where numbers are cut into groups (≤ and >): by column, or those of the only one."""
@@ -43,7 +43,7 @@ class Groups(NamedTuple):
 
     codes: Integers  # (n, attributes); of a number 0
     attributes: tuple[Attribute, ...]
-    numbers: NDArray[np.float64] | None = None  # (n, attributes), 0 where not known or not a number; None: no numbers
+    numbers: NDArray[np.float64] | None = None  # (n, attributes), 0 if not known or not a number; None: no numbers
 
 
 def group_codes(
@@ -101,9 +101,9 @@ def _coded(attributes: Sequence[Attribute], given: Sequence[Column]) -> Groups:
 
 
 def numbers_among(given: Mapping[str, Column], continuous: Continuous, *, rows: int | None = None) -> list[str]:
-    """The names of the columns that are numbers: those told, or, left to us, those with many different ones.
+    """The names of the numeric columns: those given, or by default those with many distinct numbers.
 
-    ``rows`` is how many rows the values stand for, where they are counted already.
+    ``rows`` is the number of rows behind the values, if they are counts.
 
     >>> numbers_among({"age": np.arange(60) // 2, "sex": np.arange(60) % 2, "id": np.arange(60)}, "auto")
     ['age']
@@ -218,13 +218,13 @@ def _numbers(name: str, column: Column) -> NDArray[np.float64]:
         if not strange:  # integers that floats would round
             raise
         raise DataError(
-            f"{name} must hold numbers, as the columns that are continuous or as the first rows did",
+            f"{name} must contain numbers, as the columns that are continuous or as the first rows did",
             received=strange[0],
             remedy=Remedy("continuous", detail=", the columns of numbers, if others hold groups"),
         ) from None
     if not (np.abs(values) < _LARGEST).all():
         raise DataError(
-            f"{name} holds infinite values, or numbers beyond {_LARGEST:g}; leave those rows out, or rescale it"
+            f"{name} contains infinite values, or numbers beyond {_LARGEST:g}; leave those rows out, or rescale it"
         )
     return values
 
@@ -238,7 +238,7 @@ def _is_number(value: object) -> bool:
 
 
 def _known_codes(attribute: Attribute, column: Column) -> Integers:
-    """Places among the groups; numbers that are none of them may have been meant as numbers from the start."""
+    """Places among the groups; new numbers raise an error that suggests a numeric attribute."""
     try:
         return codes(attribute.name, column, attribute.groups)
     except DataError as error:
@@ -266,7 +266,7 @@ def _joint_name(row: Sequence[object]) -> str:
 
 
 def _part(value: object) -> str:
-    """The name of a value within a joint one: the same for 1 and 1.0; in quotes where it would look like two.
+    """The name of a value within a joint one: the same for 1 and 1.0; in quotes if it contains the separator.
 
     >>> _joint_name(["a x b", 1]), _joint_name(["a", "b x c", 1.0])
     ('"a x b" x 1', 'a x "b x c" x 1')
@@ -300,7 +300,7 @@ def stratum_codes(control_features: Table, strata: Strata | None = None) -> tupl
     if strata is None:
         found = levels(name, column)
         if not found:
-            raise DataError(f"{name} holds missing values only; leave it out")
+            raise DataError(f"{name} contains missing values only; leave it out")
         strata = strata_by_values(list(given), [(level,) if parts is None else parts[level] for level in found])
     return codes(name, column, strata.values or ()), strata
 

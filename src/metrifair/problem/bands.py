@@ -1,4 +1,4 @@
-"""Attributes that are numbers, cut into bands for what needs groups: figures of below-out rows, the worst cut."""
+"""Numeric attributes cut into bands, for figures by group and the worst cut."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from metrifair.support.arrays import Floats
 
 LEAST_SIDE = 0.05  # the share of people that a cut leaves on either side
 MOST_CUTS = 100
-BANDS = 5  # where figures are told by group
+BANDS = 5  # in figures by group
 
 
 def cuts_of(values: Floats, weight: Floats | None = None, *, most: int = MOST_CUTS) -> Floats:
     """Numbers to cut at (≤ and >): quantiles, or every value, that leave enough people on either side.
 
-    Where none does, as with two values of which one is rare, the cut that leaves most on its smaller side.
+    If none does, as with two values of which one is rare, the cut that leaves most on its smaller side.
 
     >>> cuts_of(np.array([20.0, 30.0, 30.0, 40.0])), cuts_of(np.arange(1000.0), most=4)
     (array([20., 30.]), array([ 49., 349., 649., 949.]))
@@ -45,7 +45,7 @@ def quantile_cuts(
 ) -> Floats:
     """Numbers that cut people into so many bands of about equal weight; fewer, so that each has at least so many rows.
 
-    ``rows`` is how many rows each value stands for. Where two bands cannot have enough, those that come nearest.
+    ``rows`` is the number of rows of each value. If two bands cannot have enough, the nearest to it.
 
     >>> quantile_cuts(np.arange(10.0), None, 5), quantile_cuts(np.arange(10.0), None, 5, least=3)
     (array([1., 3., 5., 7.]), array([3., 6.]))
@@ -73,8 +73,8 @@ def in_bands(
 ) -> Problem:
     """The same rows with groups where attributes are numbers: so many bands of equal weight, or one between all cuts.
 
-    What is compared is everybody up to a cut with everybody above it, and groups in pairs. Where rows were counted,
-    ``weight`` and ``rows`` say what each stands for. A band of so many has at least ``least`` rows, if it can.
+    Rows up to a cut are compared with all rows above it, and groups in pairs. If rows were counted,
+    ``weight`` and ``rows`` are the totals of each value. A band of so many has at least ``least`` rows, if it can.
 
     >>> from metrifair.problem.problem import Given, problem_of
     >>> ages = problem_of(Given(sensitive_features={"age": [20, 30, 30, 40]}), continuous=True)

@@ -31,7 +31,7 @@ _LARGEST_TABLE = 2_000_000
 class Comparison:
     """Two disjoint collections of cells whose score distributions should agree.
 
-    The other fields say, for messages and reports, what the cells stand for.
+    The other fields describe the cells, for messages and reports.
 
     >>> str(Comparison((0,), (1,), attribute="sex", within="label=1", groups=("f", "m")))
     "sex 'f' against 'm', label=1"
@@ -85,7 +85,7 @@ class Dependence(Comparison):
 
 
 def penalty_weights(comparisons: Sequence[Comparison], combine: Combine) -> tuple[float, ...]:
-    """What each comparison counts in the penalty, where they are summed or averaged.
+    """The weight of each comparison in the penalty, whether they are summed or averaged.
 
     The mean is over pairs of groups and control strata: a strength means the same however many of them there are. Sets
     of labels and attributes, which ask for different things, are summed.

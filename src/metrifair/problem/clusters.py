@@ -9,7 +9,7 @@ from metrifair.support.arrays import Booleans, Integers
 
 
 def cluster_codes(column: Column) -> Integers:
-    """The cluster of each row; a row whose value is missing is a cluster of its own.
+    """The cluster of each row; a row whose value is missing is its own cluster.
 
     >>> cluster_codes(np.array(["ann", None, "ann", None], dtype=object))
     array([0, 1, 0, 2])
@@ -22,7 +22,7 @@ def cluster_codes(column: Column) -> Integers:
 
 
 def cluster_folds(count: int, clusters: Integers, kinds: Integers, seed: int) -> Integers:
-    """The fold of each row, one of ``count``; rows of one cluster are in one fold, and folds are alike in kinds.
+    """The fold of each row, one of ``count``; rows of one cluster are in one fold, and folds have one mix of kinds.
 
     >>> cluster_folds(2, np.array([7, 7, 8, 9, 9, 3]), np.zeros(6, dtype=np.int64), 0)
     array([1, 1, 1, 0, 0, 0])
@@ -43,7 +43,7 @@ def _dealt(clusters: Integers, kinds: Integers, seed: int) -> tuple[Integers, In
     """The place of each cluster in the order of dealing, and the number of each row's cluster.
 
     A cluster counts for the rarest kind among its rows: frequent kinds are alike on both sides anyway. Neighbors have
-    the same kind and about the same size, so that whoever takes every so many-th cluster takes some of all.
+    the same kind and about the same size, so that every n-th cluster is a sample of all.
     """
     of_row = np.unique(clusters, return_inverse=True)[1].reshape(-1)
     sizes = np.bincount(of_row)

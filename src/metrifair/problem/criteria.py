@@ -1,4 +1,4 @@
-"""What is compared between groups (a score) and within which sets of samples, as values."""
+"""Fairness criteria as values: the compared score, and the sets of samples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Criterion:
     name : str
         Name, for messages and reports.
     score : {"prediction", "output", "loss", "log_prediction"} or callable, default="prediction"
-        What is compared. A function is given the prediction and the outcome: of two classes the positive one's
+        The compared score. A function receives the prediction and the outcome: of two classes the positive one's
         probability, and 1 where the label is the positive one. Both are NumPy arrays in audits and tensors in training.
     labels : {"positive", "negative", "every"}, default=None
         The sets by label, "every" being one set for each; without it there is one set, everyone.
@@ -41,7 +41,7 @@ class Criterion:
     set_names : tuple of str, default=()
         A name for each of the J columns of ``sets``.
     strata : bool, default=False
-        Asks for ``control_features``, with which the sets of any criterion can be intersected.
+        Requires ``control_features``, with which the sets of any criterion can be intersected.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Criterion:
 
     @property
     def needs_labels(self) -> bool:
-        """True where the sets depend on the label."""
+        """True if the sets depend on the label."""
         return self.labels is not None or self.sets is not None
 
 
@@ -97,7 +97,7 @@ OTHER_NAMES = {
 
 
 def usual_name(name: str) -> str:
-    """The name by which `CRITERIA` knows a criterion that others call so; any other text is itself.
+    """The name in `CRITERIA` of a criterion with this synonym; any other text is returned as it is.
 
     >>> usual_name("demographic_parity"), usual_name("equal_opportunity")
     ('statistical_parity', 'equal_opportunity')
@@ -141,7 +141,7 @@ _MOST_OVERLAPPING_SETS = 12
 
 
 Conditions: TypeAlias = tuple[tuple[str, object], ...]
-"""What the samples of a set have in common: pairs of a column, or "label", and its value; a tuple: one of its values.
+"""The conditions of a set: pairs of a column, or "label", and its value; a tuple: one of its values.
 
 A boolean mask, or a set of a criterion's own, is a column whose value is True. Everyone has no conditions.
 """
@@ -152,7 +152,7 @@ class Strata(NamedTuple):
 
     member: Booleans  # (strata, sets)
     names: tuple[str, ...]
-    values: tuple[object, ...] | None = None  # what a sample of each stratum shows; None: its membership of the sets
+    values: tuple[object, ...] | None = None  # values of each stratum; None: its membership of the sets
     conditions: tuple[Conditions, ...] = ()  # of each set
 
 

@@ -44,9 +44,9 @@ def predictions_of(y_pred: Table, problem: Problem, *, pos_label: object = None)
     precision = np.result_type(*(_precision(part, y_pred) for part in parts))
     given: Floats = problem.of_kept(np.stack(parts, -1).astype(np.float64))
     if len(given) == 0:
-        raise DataError("y_pred holds no predictions; pass at least one per group")
+        raise DataError("y_pred contains no predictions; pass at least one per group")
     if not np.isfinite(given).all():
-        raise DataError("y_pred holds NaN or infinite values; remove or replace them")
+        raise DataError("y_pred contains NaN or infinite values; remove or replace them")
     if not isfinite(float(given.max()) - float(given.min())):
         raise DataError("y_pred spans more than floating-point numbers can; scale the scores down")
     if given.shape[1] == 1:
@@ -92,7 +92,7 @@ def favorable_decisions(y_pred: Table, favorable: object) -> Floats:
 
 
 def check_one_spelling(favorable: object, decisions: Sequence[object]) -> None:
-    """Raise a DataError where a decision differs from the favorable one only by case or spaces."""
+    """Raise a DataError if a decision differs from the favorable one only by case or spaces."""
     if not isinstance(favorable, str):
         return
     alike = [value for value in decisions if isinstance(value, str) and letters(value) == letters(favorable)]
@@ -116,7 +116,7 @@ def value_counts(counts: Iterable[tuple[object, int]]) -> str:
 
 
 def _score_columns(y_pred: Table) -> list[Column]:
-    """The columns of predictions; a DataError where they are several models or no numbers."""
+    """The columns of predictions; a DataError if they are several models or no numbers."""
     if isinstance(y_pred, Mapping):
         raise DataError(
             "must be the predictions of one model, not a dict",
@@ -129,7 +129,7 @@ def _score_columns(y_pred: Table) -> list[Column]:
     text = next((column for column in given if any(isinstance(value, str) for value in column[:_LOOKED_AT])), None)
     if text is not None:
         raise DataError(
-            f"must hold numbers; its values are {value_counts(Counter(map(str, text)).items())}",
+            f"must contain numbers; its values are {value_counts(Counter(map(str, text)).items())}",
             argument="y_pred",
             remedy=[
                 "write the favorable decision as 1 and others as 0",
@@ -140,7 +140,7 @@ def _score_columns(y_pred: Table) -> list[Column]:
 
 
 def check_outputs(outputs: NDArray[Any]) -> None:
-    """Raise a DataError where a model has no finite output for a row, (n,) or (n, outputs)."""
+    """Raise a DataError if a model has no finite output for a row, (n,) or (n, outputs)."""
     if np.isnan(outputs).any():
         row = int(np.isnan(outputs).reshape(len(outputs), -1).any(1).argmax())
         raise DataError(
@@ -150,7 +150,7 @@ def check_outputs(outputs: NDArray[Any]) -> None:
 
 
 def _column_names(y_pred: Table) -> list[object] | None:
-    """The names that a user gave to the columns; None where a library numbered them."""
+    """The names that a user gave to the columns; None if a library numbered them."""
     names = frame_names("y_pred", y_pred)
     if names is None:
         return None
@@ -201,7 +201,7 @@ def _rank(value: Value) -> tuple[bool, Any]:
 
 
 def are_probabilities(columns: Floats, *, rounding: float) -> bool:
-    """True where columns can be the probabilities of classes: none negative, and each row sums to 1, up to rounding.
+    """True if columns can be the probabilities of classes: none negative, and each row sums to 1, up to rounding.
 
     >>> [are_probabilities(np.array([row]), rounding=1e-3) for row in ([0.3, 0.7], [2.0, -1.0])]
     [True, False]
@@ -210,7 +210,7 @@ def are_probabilities(columns: Floats, *, rounding: float) -> bool:
 
 
 def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, loss: str | None = None) -> Floats:
-    """What the criterion compares: (n,), or (n, classes).
+    """The scores that the criterion compares: (n,), or (n, classes).
 
     ``loss`` is the one that risk parity compares: ``"log_loss"``, ``"squared_error"``, ``"absolute_error"``,
     ``"huber"``.
@@ -223,7 +223,7 @@ def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, los
             ),
         )
     if problem.labels is None and (criterion.score == "loss" or callable(criterion.score)):
-        raise DataError(f"{criterion.name} looks at the true labels", remedy=Remedy("y_true"))
+        raise DataError(f"{criterion.name} needs the true labels", remedy=Remedy("y_true"))
     if loss not in (None, "log_loss"):
         check_known("loss", loss, REGRESSION_LOSSES)
     if callable(criterion.score):
@@ -270,7 +270,7 @@ def class_scores(values: Column, scheme: Scheme, *, classes: Column | None = Non
     count = 2 if output.ndim == 1 else output.shape[1]
     if count != max(2, len(known)):
         raise DataError(
-            f"the model knows {count} classes, and y holds the {len(known)} classes {list(known)}; judge it on rows of "
+            f"the model has {count} classes, and y contains the {len(known)} classes {list(known)}; use rows of "
             "all its classes"
         )
     named = len(known) > 1 and classes is not None

@@ -1,7 +1,7 @@
 """The one way in: labels, groups, strata and weights, as users hand them over, become one checked record.
 
-Every entry point asks here which label is positive, how values match, what is missing, and which rows count; what
-columns of predictions stand for is decided next door, in predictions.
+Every entry point decides here which label is positive, how values match, what is missing, and which rows count. The
+module ``predictions`` decides the meaning of prediction columns.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ TargetKind: TypeAlias = Literal["labels", "numbers", "either"]
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What a user handed over, as it came.
+    """The user's input, unchanged.
 
     ``rows`` are further tables whose rows belong to these (features, predictions), by the names of their arguments;
-    ``label`` and ``prefix`` are for messages: what the outcome's argument is called, and what begins the others' names.
+    ``label`` and ``prefix`` are for messages: the name of the outcome's argument, and the prefix of other arguments.
     """
 
     y: Table | None = None
@@ -67,7 +67,7 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Scheme:
-    """What values stand for: fixed by the first rows and kept for all later ones."""
+    """The meaning of values: fixed by the first rows and kept for all later ones."""
 
     criterion: Criterion
     classes: tuple[object, ...] = ()  # of the outcome, ascending; none where it is a number
@@ -95,13 +95,13 @@ class Scheme:
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """What is compared."""
+        """The comparisons."""
         return self.cells.comparisons if self.cells else ()
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Checked rows, and what their values stand for. Rows without weight are gone, as if they had never been there.
+    """Validated rows, and the meaning of their values. Rows without weight are removed.
 
     Where groups have probabilities, a row is here once for each group that it may belong to, with its share of weight.
     """
@@ -111,7 +111,7 @@ class Problem:
     groups: Integers  # (n, attributes): codes, -1 where the group is not known
     strata: Integers | None = None  # (n,): -1 where a row belongs to none
     weight: Floats | None = None  # None: every row counts once
-    kept: NDArray[Any] | None = None  # which of the rows that were handed over are here, a mask or places; None: all
+    kept: NDArray[Any] | None = None  # the rows of the input that are here, a mask or places; None: all
     numbers: Floats | None = None  # (n, attributes): attributes that are numbers, 0 for others; None: there are none
     clusters: Integers | None = None  # (n,): rows of one number stay together in every split; None: no row has to
     members: Memberships | None = None  # of rows in groups of which probabilities are known; None: groups are known
@@ -121,7 +121,7 @@ class Problem:
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """What is compared."""
+        """The comparisons."""
         return self.scheme.comparisons
 
     @property
@@ -133,7 +133,7 @@ class Problem:
 
     @property
     def values(self) -> NDArray[Any] | None:
-        """The outcomes as the user knows them: labels themselves, not their codes."""
+        """The outcomes as the user passed them: labels, not their codes."""
         if self.labels is None or not self.scheme.classes:
             return self.labels
         return np.asarray(np.asarray(self.scheme.classes)[self.labels])
@@ -175,7 +175,7 @@ class Problem:
         return np.where(is_number, self.numbers, self.groups)
 
     def of_kept(self, table: NDArray[Any]) -> NDArray[Any]:
-        """The rows of a table that goes with what was handed over, without those that were left out here."""
+        """The rows of a table that belongs to the input, without those that were left out here."""
         return table if self.kept is None else table[self.kept]
 
     def sides(self) -> tuple[Sides, ...]:
@@ -212,7 +212,7 @@ def problem_of(
 ) -> Problem:
     """The record of the first rows.
 
-    ``target`` says what the outcome holds: labels, numbers, or whichever it looks like. ``classes`` and ``groups``
+    ``target`` is the kind of the outcome: labels, numbers, or "auto". ``classes`` and ``groups``
     declare labels and groups that these rows may not all show. Unless groups must be ``compared``, they may be missing.
     ``continuous`` says which sensitive features are numbers; where that is left to us, a warning says what we took.
     ``counted`` is how many rows these stand for, where equal ones are counted already.
@@ -227,7 +227,7 @@ def problem_of(
     if given.sensitive_features is None and compared:
         raise DataError(f"{given.prefix}sensitive_features is missing; pass the group of each sample")
     if given.y is None and given.sensitive_features is not None and kind.needs_labels:
-        raise DataError(f"{kind.name} looks at the true labels", remedy=Remedy(given.label))
+        raise DataError(f"{kind.name} needs the true labels", remedy=Remedy(given.label))
     rows = _rows_that_count(given)
     labels, known = None, tuple(classes or ())
     if rows.y is not None:
@@ -251,7 +251,7 @@ def problem_of(
 
 
 def check_labels(probabilities: RowProbabilities, criteria: Sequence[Criterion]) -> None:
-    """Raise a DataError where a criterion looks at labels, and nothing says that probabilities may be used by label."""
+    """Raise a DataError if a criterion uses labels, and no assumption allows group probabilities by label."""
     looks = [one for one in criteria if one.needs_labels or one.score == "loss" or callable(one.score)]
     if looks and probabilities.labels is None:
         raise DataError(
@@ -268,7 +268,7 @@ def check_labels(probabilities: RowProbabilities, criteria: Sequence[Criterion])
 def problem_by_membership(
     given: Given, *, criterion: str | Criterion = "statistical_parity", pos_label: object = None, **options: Any
 ) -> Problem:
-    """The record of the first rows, as ``problem_of`` makes it, for whoever takes probabilities of groups as well.
+    """The record of the first rows, as ``problem_of`` makes it, for callers that accept group probabilities too.
 
     Rows are those of their most probable groups first, and then of all groups that they may belong to.
 
@@ -331,7 +331,7 @@ def _groups(
 
 
 def later_problem(given: Given, scheme: Scheme) -> Problem:
-    """The record of later rows, whose values stand for what those of the first ones did."""
+    """The record of later rows, whose values have the meaning of the first rows."""
     rows = _rows_that_count(given)
     labels, coded, strata, numbers = None, np.zeros((rows.length, 0), dtype=np.int64), None, None
     if rows.y is not None:
@@ -350,7 +350,7 @@ def later_problem(given: Given, scheme: Scheme) -> Problem:
 
 
 class _Rows(NamedTuple):
-    """What was handed over, as columns, without the rows that have no weight."""
+    """The input as columns, without the rows that have no weight."""
 
     length: int
     weight: Floats | None
@@ -440,7 +440,7 @@ def _target(
         return codes(name, column, known), known
     numbers = array_of(name, column).astype(np.float64)
     if not np.isfinite(numbers).all():
-        raise DataError(f"{name} holds infinite values; leave those samples out")
+        raise DataError(f"{name} contains infinite values; leave those samples out")
     return numbers, ()
 
 
@@ -453,19 +453,19 @@ def classes_in(name: str, found: tuple[object, ...]) -> tuple[object, ...]:
     numbers = [level for level in found if isinstance(level, Real | Decimal)]
     if len(numbers) == len(found):
         if not all(map(isfinite, numbers)):
-            raise DataError(f"{name} holds infinite values; leave those samples out")
+            raise DataError(f"{name} contains infinite values; leave those samples out")
         integers = len(found) <= MOST_CLASSES and all(float(number).is_integer() for number in numbers)
         return found if len(found) <= 2 or integers else ()
     other = next((level for level in found if not isinstance(level, str)), None)
     if other is not None:
         raise DataError(
-            f"must hold labels (text, integers) or a numeric target, got {type(other).__name__} values such as {other}",
+            f"must be labels (text, integers) or a numeric target, got {type(other).__name__} values such as {other}",
             argument=name,
             remedy="turn them into numbers or text",
         )
     if len(found) > MOST_CLASSES:
         raise DataError(
-            f"holds {len(found):,} labels, at most {MOST_CLASSES} can be compared",
+            f"contains {len(found):,} labels, at most {MOST_CLASSES} can be compared",
             argument=name,
             remedy=["merge labels", "make numbers of them", Remedy(name, leave_out=True)],
         )
@@ -555,7 +555,7 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
 
 
 def warn_of_labels(problem: Problem, rows: NDArray[Any] | None = None) -> None:
-    """Where a model is fitted to groups that are the label in other words, a warning says so."""
+    """Warn if the groups are a renaming of the label."""
     for name in attributes_equal_to_label(problem, rows):
         warnings.warn(
             f"The groups of {name} are the label in other words: scores that are right are then unfair by design",

@@ -1,7 +1,7 @@
 """Groups that are not in the data: the probability of each group in place of the group itself.
 
 A row counts for every group in proportion to its probability. So a problem has one entry for each row and group of
-positive probability, whose weight is the row's weight times that probability: whatever takes weights takes these.
+positive probability, whose weight is the row's weight times that probability: code that accepts weights accepts these.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
 
 Labels: TypeAlias = Literal["included", "independent"]
-"""Why figures by label hold: probabilities are given the label too, or the group is independent of score and label."""
+"""Why figures by label are valid: probabilities use the label too, or the group is independent of score and label."""
 
 _ROUNDING = 1e-6  # by which the probabilities of a row may miss 1
 _LARGEST_CONDITION = 20.0  # of a confusion matrix: beyond, errors of the observed groups grow too much
@@ -133,7 +133,7 @@ class Memberships:
     row: Integers  # (entries,)
     share: Floats  # (entries,); 1 where the group is missing
     rows: RowProbabilities
-    labels_unused: bool = False  # labels were given, and nothing says that probabilities may be used by label
+    labels_unused: bool = False  # labels were given, but no assumption allows probabilities by label
 
     def take(self, entries: Any) -> Memberships:
         """These of the entries, of the same rows."""
@@ -185,7 +185,7 @@ def row_probabilities(given: GroupProbabilities) -> RowProbabilities:
 
 
 def probability_columns(given: GroupProbabilities) -> dict[str, str]:
-    """The columns of a file or table that hold the probability of each group; a DataError where values are given.
+    """The columns of a file or table with the probability of each group; a DataError if values are given.
 
     >>> probability_columns(GroupProbabilities(["p_white", "p_black"], attribute="race"))
     {'p_white': 'p_white', 'p_black': 'p_black'}
@@ -203,7 +203,7 @@ def probability_columns(given: GroupProbabilities) -> dict[str, str]:
 
 
 def proxy_columns(given: GroupProbabilities) -> tuple[str, ...]:
-    """The columns of a file or table that hold probabilities, known groups and cells."""
+    """The columns of a file or table with probabilities, known groups and cells."""
     return *probability_columns(given).values(), *_further(given).values()
 
 

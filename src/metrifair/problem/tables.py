@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Columns: TypeAlias = "ArrayLike | IntoDataFrame | IntoSeries"
 Table: TypeAlias = "Columns | Mapping[str, Columns]"
-"""What users hold: a data frame or series of any library, an array, lists, or a dictionary of columns."""
+"""Data of users: a data frame or series of any library, an array, lists, or a dictionary of columns."""
 Column: TypeAlias = NDArray[Any]
 Row = TypeVar("Row")
 Backend: TypeAlias = Literal["polars", "pandas", "pyarrow", "modin", "cudf"]
@@ -68,7 +68,7 @@ def _in_memory(values: Any) -> Any:
 
 
 def categories(name: str, table: Table | None) -> list[str]:
-    """The columns that a data frame itself calls categories: names, whatever they look like."""
+    """The columns that a data frame itself calls categories: names, even if they are numbers."""
     native = _native_columns(name, table) or {}
     return [key for key, column in native.items() if type(column.dtype).__name__ in ("Categorical", "Enum")]
 
@@ -114,7 +114,7 @@ def _native(name: str, table: Any) -> Any:
 
 
 def _is_sparse(table: Table) -> bool:
-    """True for a matrix of scipy.sparse, which whoever holds one has imported."""
+    """True for a matrix of scipy.sparse, which is then already imported."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(table))
 
@@ -132,28 +132,28 @@ def _values(series: nw.Series[Any]) -> Column:
 
 
 def array_of(name: str, values: Any) -> Column:
-    """A NumPy array of what the caller holds: a list, an array, or a column of any data frame."""
+    """A NumPy array of the input: a list, an array, or a column of any data frame."""
     values = _in_memory(values)
     native = _native(name, values)
     try:
         array = np.asarray(values) if native is None or hasattr(native, "columns") else native.to_numpy()
     except ValueError:
-        raise DataError(f"{name} must hold numbers, or rows of one length, got {values!r}") from None
+        raise DataError(f"{name} must contain numbers, or rows of one length, got {values!r}") from None
     check_exact(name, array)
     if array.dtype.kind not in "biuf":
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             what = "text" if isinstance(array.flat[0], str) else f"{array.dtype} values"
-            raise DataError(f"{name} must hold numbers, got {what} such as {_first(array)}") from None
+            raise DataError(f"{name} must contain numbers, got {what} such as {_first(array)}") from None
     return array
 
 
 def check_exact(name: str, array: Column) -> None:
-    """Raise a DataError for numbers that floats do not hold: complex ones, and long integers that would be rounded."""
+    """Raise a DataError for numbers that floats cannot represent: complex ones, and long integers."""
     kinds = set(map(type, array.flat)) if array.dtype.kind == "O" else {array.dtype.type}
     if any(issubclass(kind, complex | np.complexfloating) for kind in kinds):
-        raise DataError(f"{name} must hold real numbers, got {_first(array)}; compare the real part, or the modulus")
+        raise DataError(f"{name} must contain real numbers, got {_first(array)}; compare the real part, or the modulus")
     if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > EXACT:
         long = array[np.abs(array.astype(np.float64)) >= EXACT].tolist()
     elif any(issubclass(kind, int | np.integer) for kind in kinds) and array.dtype.kind == "O":
@@ -164,7 +164,7 @@ def check_exact(name: str, array: Column) -> None:
     rounded = next((one for one in long if one.bit_length() > _LONGEST or one != float(one)), None)
     if rounded is not None:
         raise DataError(
-            f"{name} holds integers that floating-point numbers do not tell apart, such as {rounded}; subtract a "
+            f"{name} contains integers that floating-point numbers do not distinguish, such as {rounded}; subtract a "
             "constant from all of them, or round them yourself"
         )
 
@@ -185,7 +185,7 @@ def is_missing(column: Column) -> Booleans:
 
 
 def not_numbers(X: Table) -> str:
-    """The columns of a data frame that hold anything but numbers; "" where there are none."""
+    """The columns of a data frame that contain anything but numbers; "" if there are none."""
     found = []
     for name, values in columns("X", X).items():
         missing = is_missing(values)
@@ -229,7 +229,7 @@ def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
     values, inverse = distinct(column[~missing] if some else column)
     strange = [value for value in values if value not in place]
     if strange:
-        raise DataError(f"{name} holds {strange[0]!r}, which is none of {list(known)}")
+        raise DataError(f"{name} contains {strange[0]!r}, which is none of {list(known)}")
     present = np.array([place[value] for value in values], dtype=np.int64)[inverse]
     if not some:  # a million values are not copied for nothing
         return present
@@ -239,7 +239,7 @@ def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
 
 
 def spelled_as(known: Sequence[object], column: Column) -> list[object]:
-    """The values of a column in the spelling of the known ones; None where one is missing, and others as they are.
+    """The values of a column in the spelling of the known ones; None if one is missing, and others as they are.
 
     >>> spelled_as(("0", "1"), np.array([1.0, np.nan, 2.0]))
     ['1', None, 2.0]
@@ -282,7 +282,7 @@ def same_length(**named: Any) -> int:
 def same_rows(**named: Table | None) -> int:
     """How many rows all tables that are not None have; a DataError unless all have one length.
 
-    Where rows are labeled, by a pandas index, labels must agree too. Rows numbered from 0 upwards are taken by
+    If rows are labeled, by a pandas index, labels must agree too. Rows numbered from 0 upwards are taken by
     position, like those of an array, unless the other table has the same numbers in another order.
 
     >>> import pandas as pd
@@ -291,7 +291,7 @@ def same_rows(**named: Table | None) -> int:
     >>> same_rows(X=pd.DataFrame({"age": [30, 40]}), y=pd.Series([0, 1], index=[1, 0]))
     Traceback (most recent call last):
     metrifair.errors.DataError: X and y have the same row labels in another order; pass y.reindex(X.index), or \
-y.to_numpy() if their rows belong together as they stand
+y.to_numpy() if their rows belong together in this order
     """
     given = {name: table for name, table in named.items() if table is not None}
     rows = {name: range(count) for name, table in given.items() if (count := _rows(table)) is not None}
@@ -306,7 +306,7 @@ y.to_numpy() if their rows belong together as they stand
 
 
 def _rows(table: Any) -> int | None:
-    """How many rows there are; None where that is not known yet."""
+    """How many rows there are; None if that is not known yet."""
     if isinstance(table, Mapping):
         return next((_rows(column) for column in table.values()), None)
     if hasattr(table, "shape"):  # sparse matrices have no length
@@ -336,7 +336,7 @@ def _check_labels(name: str, index: Any, other: str, its_index: Any) -> None:
         else "different row labels; take the same rows of both"
     )
     raise DataError(
-        f"{name} and {other} have {found}, or {other}.to_numpy() if their rows belong together as they stand"
+        f"{name} and {other} have {found}, or {other}.to_numpy() if their rows belong together in this order"
     )
 
 
@@ -377,7 +377,7 @@ def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, str] | None, b
 def frame_of(
     rows: Sequence[Row], columns: Mapping[str, tuple[str, Callable[[Row], object]]], backend: Backend | None
 ) -> Any:
-    """A data frame with one row for each; columns have a type, and say what they hold of a row.
+    """A data frame with one row for each; columns have a type, and a function that computes the value of a row.
 
     >>> frame_of([2, 3], {"square": ("Int64", lambda one: one * one)}, "pandas")["square"].tolist()
     [4, 9]

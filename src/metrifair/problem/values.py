@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 Value: TypeAlias = bool | int | float | str | tuple[Any, ...] | None
-"""A canonical value: equal to another one exactly where both stand for the same group, label or stratum."""
+"""A canonical value: equal to another one if and only if both are the same group, label or stratum."""
 
 # Text with leading zeros, as in "007", is a code and not a number.
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?P<decimals>\.\d+)?(?P<exponent>[eE][+-]?\d{1,3})?", re.ASCII)
@@ -24,7 +24,7 @@ _BAND = re.compile(r"≤[^,]+|\((?P<low>[^,]+),[^,]+\]|>(?P<above>[^,]+)")
 
 
 def canonical(value: object) -> Value:
-    """The value by which a group, label or stratum is compared, whatever type or file format it comes from.
+    """The value by which a group, label or stratum is compared, independent of type and file format.
 
     - Missing values (None, NaN, NaT, pandas' NA) are None.
     - Booleans, and the text "true" or "false" in any case, are booleans. They equal 1 and 0, as in Python.
@@ -59,7 +59,7 @@ def canonical(value: object) -> Value:
 def canonical_values(values: Sequence[object]) -> tuple[Value, ...]:
     """The canonical value of each of several distinct values; those that would coincide are their own text instead.
 
-    A column may hold "1" and "1.0", or "true" and "True", as different groups. They stay different.
+    A column may contain "1" and "1.0", or "true" and "True", as different groups. They stay different.
 
     >>> canonical_values([0, 1.0]), canonical_values(["true", "True", "3"])
     ((0, 1), ('true', 'True', 3))
@@ -115,7 +115,7 @@ def band_names(cuts: Iterable[float]) -> tuple[str, ...]:
 
 
 def band_start(name: object) -> float | None:
-    """The lower end of a band by its name; None where the value does not name a band.
+    """The lower end of a band by its name; None if the value does not name a band.
 
     >>> band_start("≤25"), band_start("(25,40.5]"), band_start(">40.5"), band_start("(a,b]")
     (-inf, 25.0, 40.5, None)

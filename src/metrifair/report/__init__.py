@@ -1,4 +1,4 @@
-"""Pages and pictures: charts (what is drawn), html (what all pages share), pdf, frontier, audit.
+"""Pages and pictures: charts (their content), html (common parts of pages), pdf, frontier, audit.
 
 The names in the stub are imported when they are first used: an audit that writes no page imports nothing from here.
 """

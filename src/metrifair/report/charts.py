@@ -20,7 +20,7 @@ _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis covers and where its ticks stand."""
+    """The range of an axis and the positions of its ticks."""
 
     low: float
     high: float
@@ -35,7 +35,7 @@ def axis(
     count: int = 6,
     least_span: float = 0.01,
 ) -> Axis:
-    """An axis that holds all values with a little air around them, and about ``count`` round ticks inside.
+    """An axis that covers all values with a small margin, and has about ``count`` round ticks.
 
     ``from_zero`` starts it at 0; ``top`` bounds it where no value can lie beyond; ``least_span`` is its least width.
 
@@ -51,7 +51,7 @@ def axis(
     low, high = (least if from_zero else least - air), max(min(most + air, top), most)
     rough = (high - low) / count
     power: float = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * one for one in _ROUND_STEPS if power * one >= rough * (1 - 1e-9))
+    step = next(power * step_size for step_size in _ROUND_STEPS if power * step_size >= rough * (1 - 1e-9))
     return Axis(low, high, tuple(_ticks(low, high, step)))
 
 
@@ -112,7 +112,7 @@ def widest_gap(curves: Curves) -> Gap | None:
 
 
 def check_curve(curves: Curves, where: str) -> None:
-    """Raise a DataError where a curve and its grid differ in length: it would be drawn at wrong scores.
+    """Raise a DataError if a curve and its grid differ in length: it would be drawn at wrong scores.
 
     >>> check_curve(Curves([0, 1], {"a": [1, 1]}, {"a": [0, 1, 1]}), "at strength 0.5")
     Traceback (most recent call last):
@@ -145,10 +145,10 @@ def thinned(curves: Curves, most: int) -> Curves:
     gap = widest_gap(curves)
     if gap is not None:
         kept.add(list(curves.grid).index(gap.score))
-    chosen = sorted(kept)
+    places = sorted(kept)
 
     def taken(values: Sequence[float]) -> list[float]:
-        return [values[at] for at in chosen]
+        return [values[at] for at in places]
 
     return Curves(
         taken(curves.grid),
@@ -158,7 +158,7 @@ def thinned(curves: Curves, most: int) -> Curves:
 
 
 def short(value: float | None, *, digits: int = 6) -> float | None:
-    """The value with few digits, as the page needs no more; None where it is not a number.
+    """The value with few digits, as the page needs no more; None if it is not a number.
 
     >>> short(0.123456789), short(float("nan"))
     (0.123457, None)
@@ -179,9 +179,9 @@ def score_axis(scores: Iterable[float]) -> Axis:
     1.0
     """
     ends = list(scores)
-    found = axis(ends, least_span=0.0)
-    low, high = (min(ends), max(ends)) if max(ends) > min(ends) else (found.low, found.high)
-    return Axis(low, high, tuple(tick for tick in found.ticks if low <= tick[0] <= high))
+    scale = axis(ends, least_span=0.0)
+    low, high = (min(ends), max(ends)) if max(ends) > min(ends) else (scale.low, scale.high)
+    return Axis(low, high, tuple(tick for tick in scale.ticks if low <= tick[0] <= high))
 
 
 def curves_json(curves: Curves, groups: Sequence[str]) -> dict[str, Any]:
@@ -225,7 +225,7 @@ _BAR = 110
 
 
 class Line(NamedTuple):
-    """A line of a chart, with a band around it and dots on it where asked."""
+    """A line of a chart, optionally with a band around it and dots on it."""
 
     name: str
     color: int
@@ -296,7 +296,7 @@ def _line(line: Line, at: Callable[[float, float], tuple[str, str]]) -> list[Mar
     color, dash = line.color % 7, (line.color % 7 + line.color // 7) % 4
     parts = []
     if line.band:
-        edge = [*((one, low) for one, low, _ in line.band), *((one, high) for one, _, high in reversed(line.band))]
+        edge = [*((x, low) for x, low, _ in line.band), *((x, high) for x, _, high in reversed(line.band))]
         parts.append(element("polygon", class_=f"area c{color}", points=path(edge)))
     name = element("title", line.name)
     if line.points:

@@ -83,10 +83,10 @@ def frontier_section(view: FrontierView, *, most_numbers: int = 110_000) -> Sect
 def widget_script() -> str:
     """The same drawing, slider and style as a module for notebooks; values come from the widget's model."""
     scripts = "".join(resource(name) for name in (*DRAWING, *_SCRIPTS))
-    given = (
+    parts = (
         f"const STYLE = {json.dumps(resource('page.css'))};\nconst BODY = {json.dumps(resource('frontier.html'))};\n"
     )
-    return f"{given}function placeFrontier(page) {{\n{scripts}}}\n{resource('widget.js')}"
+    return f"{parts}function placeFrontier(page) {{\n{scripts}}}\n{resource('widget.js')}"
 
 
 def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str, Json]:
@@ -99,7 +99,7 @@ def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str
     for strength, curves in view.curves.items():
         check_curve(curves, f"at strength {strength!r}")
     at = {row.place: number for number, row in enumerate(view.rows)}
-    # The slider stands on the chosen model at first, else on the first that can be shown.
+    # The slider starts at the chosen model, else at the first that can be shown.
     start = None if view.choice is None else at.get(view.choice.place)
     if start is None:
         start = next((number for number, row in enumerate(view.rows) if row.usable), 0)
@@ -109,12 +109,12 @@ def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str
         "summary": list(summary(view)),
         "highlights": [
             {
-                "heading": found.heading,
-                "sentence": found.sentence,
-                "row": at.get(found.point.place),
-                "figures": _headline(view, found.point),
+                "heading": highlight.heading,
+                "sentence": highlight.sentence,
+                "row": at.get(highlight.point.place),
+                "figures": _headline(view, highlight.point),
             }
-            for found in highlights(view)
+            for highlight in highlights(view)
         ],
         "names": {
             "strength": view.label("strength"),
@@ -170,16 +170,16 @@ def _row(view: FrontierView, row: FrontierRow) -> Json:
 def _parts(view: FrontierView, row: FrontierRow) -> list[tuple[str, RowFigure]]:
     """The unfairness on training, validation and test rows, side by side."""
     names = {"training": "Training rows", "validation": "Validation rows"}
-    known = [(names[name], figure) for name, figure in row.parts.items()]
-    return [*known, ("Test rows", row.figures[view.gap_key])] if known else []
+    figures = [(names[name], figure) for name, figure in row.parts.items()]
+    return [*figures, ("Test rows", row.figures[view.gap_key])] if figures else []
 
 
 def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierRow) -> Json:
-    """One figure of a row beside that of the row it is compared with; better or worse, where its direction is known."""
+    """One figure of a row beside that of the row it is compared with; better or worse, if its direction is known."""
     figure, other = row.figures[key], reference.figures[key]
-    known = view.utility if key == view.key else UTILITIES.get(key)
-    less = key in ("unfairness", "decision_unfairness") or (known is not None and not known.larger_is_better)
-    direction = -1 if less else 1 if known is not None else 0
+    utility = view.utility if key == view.key else UTILITIES.get(key)
+    less = key in ("unfairness", "decision_unfairness") or (utility is not None and not utility.larger_is_better)
+    direction = -1 if less else 1 if utility is not None else 0
     change = None if figure.value is None or other.value is None else figure.value - other.value
     gain = (change or 0.0) * direction
     seeds = f" over {len(row.points) - row.failed} seeds" if figure.bounds_text and figure.over_seeds else ""
@@ -238,20 +238,24 @@ def _table(view: FrontierView) -> Json:
     several = any(len(row.points) > 1 for row in view.rows)
     failures = any(row.failed for row in view.rows)
     parts = view.rows[0].parts
-    # The unfairness of training and validation rows stands beside that of test rows.
-    order = [own for key in view.keys for own in (key, *(parts if key == view.gap_key else ()))]
+    # The unfairness of training and validation rows is shown beside that of test rows.
+    order = [column for key in view.keys for column in (key, *(parts if key == view.gap_key else ()))]
     families = bool(view.parameters)
     names = [
         view.label("strength"),
         *(["Group"] if families else []),
-        *(f"… {own}" if own in parts else view.label(own) for own in order),
+        *(f"… {column}" if column in parts else view.label(column) for column in order),
     ]
     names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]
     cells = [
         [
             _cell(f"{row.text} *" if row_note(row) else row.text, number if families else row.strength),
             *([_cell("needed" if row.needs_group else "", row.needs_group)] if families else []),
-            *(_cell(figure.text, figure.value) for own in order for figure in [{**row.figures, **row.parts}[own]]),
+            *(
+                _cell(figure.text, figure.value)
+                for column in order
+                for figure in [{**row.figures, **row.parts}[column]]
+            ),
             *([_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)] if several else []),
             _cell("yes" if row.on_front else "", row.on_front),
             *([_cell(row.state, row.failed)] if failures else []),
@@ -267,15 +271,15 @@ def _cell(text: str, value: float | None) -> Json:
 
 def _distributions(view: FrontierView, most_numbers: int) -> Json:
     """Curves by row of the table. Most share one grid, so grids are numbered and kept once."""
-    drawn = [view.curves.get(row.place) for row in view.rows]
-    scores = [score for curves in drawn if curves for score in (curves.grid[0], curves.grid[-1])]
+    curves_by_row = [view.curves.get(row.place) for row in view.rows]
+    scores = [score for curves in curves_by_row if curves for score in (curves.grid[0], curves.grid[-1])]
     if not scores:
         return None
-    count = sum(2 * len(view.group_names) for curves in drawn if curves)
+    count = sum(2 * len(view.group_names) for curves in curves_by_row if curves)
     most = max(_FEWEST_SCORES, min(_MOST_SCORES, most_numbers // max(count, 1)))
     grids: dict[tuple[float, ...], int] = {}
     rows: list[Json] = []
-    for curves in drawn:
+    for curves in curves_by_row:
         found = None if curves is None else curves_json(thinned(curves, most), view.group_names)
         rows.append(found and {**found, "grid": grids.setdefault(tuple(found["grid"]), len(grids))})
     several = any(len(row.points) > 1 for row in view.rows)
@@ -307,23 +311,23 @@ def front_line(view: FrontierView, front: Sequence[Point] | None = None) -> tupl
 def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
     """Axes of unfairness, from 0, and of the utility, of which up is better: a loss falls along its axis.
 
-    They hold the constant predictor and all error bars. Where the utility's own error is known its axis is no shorter
+    They include the constant predictor and all error bars. If the utility's own error is known, its axis is no shorter
     than a 95 % interval, so that differences which are noise do not fill it.
 
     >>> x, y = frontier_axes(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]))
     >>> x.low, [text for _, text in y.ticks]
     (0.0, ['0.80', '0.82', '0.84', '0.86', '0.88', '0.90'])
     """
-    drawn = [*view.usable, *(point for point in (view.choice, view.baseline) if point is not None)]
-    if not drawn:
+    points = [*view.usable, *(point for point in (view.choice, view.baseline) if point is not None)]
+    if not points:
         return axis([1.0], from_zero=True, top=1.0), axis([0.0, 1.0], top=1.0)
-    gaps, values = [view.gap(point) for point in drawn], [view.value(point) for point in drawn]
+    gaps, values = [view.gap(point) for point in points], [view.value(point) for point in points]
     for row in view.rows:
         for key, ends in ((view.gap_key, gaps), (view.key, values)):
             bounds = row.figures[key].bounds
             if bounds is not None and row.figures[key].bounds_text:
                 ends += [bounds.low, bounds.high]
-    width = max((4 * point.errors.get(view.key, 0.0) for point in drawn), default=0.0)  # about an interval's
+    width = max((4 * point.errors.get(view.key, 0.0) for point in points), default=0.0)  # about an interval's
     most = view.utility.most if view.utility.larger_is_better else math.inf
     y = axis(values, top=most, least_span=max(0.01, width))
     if not view.utility.larger_is_better:
@@ -347,7 +351,7 @@ def frontier_chart(view: FrontierView) -> LayerChart:
     >>> len(chart.layer)                                           # points and line; no chosen model
     2
     """
-    # Any: altair's own types double the time mypy takes, and what is built here is checked by altair's schema.
+    # Any: altair's own types double the time mypy takes, and altair's schema checks the chart.
     alt: Any = require("altair", extra="report", purpose="a chart")
     if not view.usable:
         raise DataError(
@@ -358,14 +362,14 @@ def frontier_chart(view: FrontierView) -> LayerChart:
     x = alt.X("x:Q", title=view.label(view.gap_key), scale=alt.Scale(domain=[x_axis.low, x_axis.high], nice=False))
     y = alt.Y("y:Q", title=view.label(view.key), scale=alt.Scale(domain=[y_axis.low, y_axis.high], nice=False))
     none = None if view.change is None or view.change.reference == view.choice else view.change.reference
-    drawn: dict[str, list[Point | None]] = {
+    points_by_kind: dict[str, list[Point | None]] = {
         "Model": [one for one in view.usable if not view.mark(one) and one not in (none, view.choice)],
         "No better than a constant": [one for one in view.usable if view.mark(one)],
         "Constant predictor": [view.baseline],
         "Without the penalty": [none],
         "Chosen model": [view.choice],
     }
-    known = {name: [one for one in points if one is not None] for name, points in drawn.items()}
+    known = {name: [point for point in points if point is not None] for name, points in points_by_kind.items()}
     named = [name for name in _LOOKS if known.get(name, name == _FRONT)]
     looks = {
         channel: alt.Scale(domain=named, range=[_LOOKS[name][place] for name in named])
@@ -449,7 +453,7 @@ def save_picture(chart: TopLevelMixin, path: str | os.PathLike[str]) -> Path:
 def _dots(alt: Any, view: FrontierView, points: Sequence[Point], kind: str) -> Any:
     """Chart of points with all their figures as tooltips.
 
-    Fields are numbered, since names that come from users may hold signs that mean something in a field's name.
+    Fields are numbered, since names from users may contain characters with a meaning in field names.
     """
     records = [
         {"x": view.gap(point), "y": view.value(point), "kind": kind}

@@ -19,7 +19,7 @@ from metrifair.wording.provenance import provenance_lines
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
-# In JSON these are legal unescaped; in HTML < and & could end the element that holds it.
+# In JSON these are legal unescaped; in HTML < and & could end the element that contains it.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 DRAWING = ("draw.js", "curves.js", "table.js")
 
@@ -36,8 +36,8 @@ def element(name: str, *inside: str, **attributes: str) -> Markup:
     >>> print(element("p", "a < b, ", element("b", "c"), class_="hint"))
     <p class="hint">a &lt; b, <b>c</b></p>
     """
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"' for key, value in attributes.items())
-    return Markup(f"<{name}{given}>{joined(*inside)}</{name}>")
+    pairs = "".join(f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"' for key, value in attributes.items())
+    return Markup(f"<{name}{pairs}>{joined(*inside)}</{name}>")
 
 
 def joined(*parts: str) -> Markup:
@@ -81,7 +81,7 @@ def fact_list(facts: Iterable[tuple[str, str]]) -> Markup:
 
 
 def summary_head(sentences: Sequence[str], *more: Markup) -> Markup:
-    """The head of a page: a summary, whose first sentence leads, and what follows it."""
+    """The head of a page: a summary, whose first sentence leads, and the content below it."""
     first, *others = sentences
     lead = element("p", first, id="audit-summary", class_="summary lead")
     listed = [item_list(others, class_="sentences")] if others else []
@@ -104,7 +104,7 @@ class Section:
     """A stretch of a page: its markup, the values it shows, and the scripts that place them."""
 
     body: Markup
-    data: str  # id of the JSON block that holds the values
+    data: str  # id of the JSON block with the values
     content: Json
     scripts: tuple[str, ...]
 
@@ -121,16 +121,16 @@ def document(
 ) -> str:
     """A page: a head, sections, a glossary, where it all comes from.
 
-    What comes from the data stands escaped in the markup, or in a JSON block from where a script takes it as text;
+    Text from the data is escaped in the markup, or in a JSON block from which a script reads it as text;
     the page's policy allows no script but its own, no other style and no request.
     """
     origin = [] if provenance is None else provenance_lines(provenance)
-    # Texts of pages' margins stand in the style, every character but letters and digits as its number.
+    # Texts of page margins are in the style, with all characters except letters and digits escaped.
     running = (title, "" if provenance is None else provenance.short_hash)
     left, right = ("".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):06x}" for c in text) for text in running)
     printed = resource("print.css").replace("RUNNING-TITLE", left).replace("RUNNING-HASH", right)
     style = resource("page.css") + printed
-    # Each section's scripts are a block of their own, so that their names cannot clash.
+    # Each section has its own script block, so that names cannot clash.
     script = (
         "const page = document;\n"
         + "".join(resource(name) for name in DRAWING)
@@ -172,7 +172,7 @@ def origin_list(provenance: Provenance, heading: str = "Where this comes from") 
 
 
 def embedded_json(content: Json) -> str:
-    """JSON that may stand inside a script element: no sign in it can end the element or begin markup.
+    """JSON for a script element: no character in it can end the element or begin markup.
 
     >>> print(embedded_json({"name": "</script>"}))
     {"name":"\\u003c/script\\u003e"}
@@ -182,7 +182,7 @@ def embedded_json(content: Json) -> str:
 
 
 def resource(name: str) -> str:
-    """Text of a file that stands beside this one."""
+    """The text of a file in this folder."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
@@ -203,11 +203,11 @@ def framed(page: str, *, height: int, title: str) -> str:
 
 
 def write_html(path: str | os.PathLike[str], text: str) -> Path:
-    """Write a page under this path, in one step, and return the path; a DataError where that is not possible.
+    """Write a page under this path, in one step, and return the path; a DataError if that is not possible.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_html(Path(folder, "report.html"), "<!doctype html>").name
     'report.html'
     """
-    return write_file(path, text.encode(errors="replace"))  # names from a file of another encoding may hold half signs
+    return write_file(path, text.encode(errors="replace"))  # names may contain lone surrogates

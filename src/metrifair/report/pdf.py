@@ -13,7 +13,7 @@ from metrifair.errors import DataError, MissingBrowser
 from metrifair.support.files import write_file
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-"""The programs that can print, in the order in which they are looked for on the path."""
+"""The programs that can print, in the order of the search on the path."""
 
 _SECONDS = 120
 _OPTIONS = (
@@ -38,7 +38,7 @@ def _short_folder() -> str | None:
 
 
 def find_browser() -> str:
-    """The path of the browser that prints; a MissingBrowser error where there is none."""
+    """The path of the browser that prints; a MissingBrowser error if there is none."""
     for name in BROWSERS:
         path = shutil.which(name)
         if path is not None:
@@ -56,8 +56,8 @@ def print_pdf(write_page: Callable[[Path], object], path: str | os.PathLike[str]
         folder = Path(name)
         page, printed = folder / "page.html", folder / "page.pdf"
         write_page(page)
-        own = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # root has no sandbox
-        command = [browser, *_OPTIONS, *own, f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={printed}"]
+        sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # root has no sandbox
+        command = [browser, *_OPTIONS, *sandbox, f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={printed}"]
         places = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), name)
         try:
             subprocess.run(

@@ -1,4 +1,4 @@
-"""A fitted fair booster <-> its record and arrays; which booster's trees they are, its class says.
+"""A fitted fair booster <-> its record and arrays; the class says which booster.
 
 The trees are kept in the booster's own format, but always as written here, from numbers that were checked.
 """
@@ -25,11 +25,11 @@ from metrifair.saving.modelfile import Content
 from metrifair.saving.records import BoosterRecord, classes_of, file_errors, plain, record_of, value_of
 from metrifair.saving.scoring import TREES, lightgbm_booster, outputs_of, safe_trees, trees_text, xgboost_booster
 
-KIND = "booster"  # of the file; which one it is, the record says
+KIND = "booster"  # of the file; the record names the booster
 
-# What a parameter that is text may be: without "=", by which others would begin.
+# Allowed text of a parameter: without "=", which would begin another one.
 _WORD = re.compile(r"[\w.,:;+\-/ ()\[\]{}'\"]{0,1000}")
-_LABELS = ("pos_label", "class_weight")  # hold labels of any text, and are not given to the booster
+_LABELS = ("pos_label", "class_weight")  # contain labels of any text, and are not passed to the booster
 # Parameters by which a booster would read or write files, talk to other machines, or predict something else.
 _FOREIGN = re.compile(
     r".*(file|machine|listen|model_in|model_out|input_|output_model|output_result|snapshot|callback|convert).*"
@@ -41,14 +41,14 @@ _MOST_NUMBER = 2**32
 
 
 def content_of(estimator: Any) -> Content:
-    """What the file of a fitted booster holds."""
+    """The content of a fitted booster's file."""
     kind = type(estimator)
     check_own_class(kind)
     check_is_fitted(estimator)
     shared, best = shared_fields(estimator), None
     if hasattr(estimator, "booster_"):
         objective, text = estimator.objective_, estimator.booster_.model_to_string(num_iteration=-1)
-        best = max(int(estimator.booster_.best_iteration), 0)  # -1 in a deep copy: all trees, as 0 says elsewhere
+        best = max(int(estimator.booster_.best_iteration), 0)  # -1 in a deep copy: all trees, as 0 means elsewhere
     else:
         objective, text = estimator.objective, bytes(estimator.get_booster().save_raw("json")).decode()
     if not getattr(estimator, "_fitted_with_feature_names", False):
@@ -96,12 +96,12 @@ def _is_lightgbm(kind: type) -> bool:
 
 
 def _parameters(given: Mapping[str, Any], outputs: int) -> dict[str, Any]:
-    """Parameters of a booster: values that it can be asked for with, and none that reach beyond the model.
+    """Parameters of a booster: allowed values, and none that affect anything outside the model.
 
     A number of threads above that of the processors here becomes that: a file from a larger machine, or a hostile one.
     """
-    found: dict[str, Any] = {name: value_of(name, json) for name, json in given.items()}
-    for name, value in found.items():
+    parameters: dict[str, Any] = {name: value_of(name, json) for name, json in given.items()}
+    for name, value in parameters.items():
         if not name.isidentifier() or len(name) > 60 or (_FOREIGN.fullmatch(name) and value is not None):
             raise ModelFileError(f"a booster from a file cannot have the parameter {reprlib.repr(name)}")
         if name in ("num_class", "num_classes") and value not in (None, outputs):
@@ -109,19 +109,19 @@ def _parameters(given: Mapping[str, Any], outputs: int) -> dict[str, Any]:
             raise ModelFileError(f"{name} must be {outputs}, got {reprlib.repr(value)}")
         if name not in _LABELS:
             _check_value(name, value)
-    threads = {name: found[name] for name in _THREADS if found.get(name) is not None}
+    threads = {name: parameters[name] for name in _THREADS if parameters.get(name) is not None}
     for name, value in threads.items():
         if not isinstance(value, int):
             raise ModelFileError(f"{name} must be an integer or None, got {reprlib.repr(value)}")
-    return found | {name: min(value, os.cpu_count() or 1) for name, value in threads.items()}
+    return parameters | {name: min(value, os.cpu_count() or 1) for name, value in threads.items()}
 
 
 def _check_value(name: str, value: object) -> None:
     if isinstance(value, dict):
         value = [*value, *value.values()]
     if isinstance(value, (list, tuple)):
-        for one in value:
-            _check_value(name, one)
+        for item in value:
+            _check_value(name, item)
     elif isinstance(value, str):
         if not _WORD.fullmatch(value):
             raise ModelFileError(f"{name} cannot be {reprlib.repr(value)}")
@@ -158,7 +158,7 @@ def _restore_xgboost(estimator: Any, text: str, _: BoosterRecord, classes: NDArr
 
 
 def _try(estimator: Any, features: int) -> None:
-    """Predict once: parameters that no check above knows of reach the booster with every prediction.
+    """Predict once: parameters that were not checked above reach the booster with every prediction.
 
     XGBoost sets some of them for the whole process, before it refuses them: all its other models would fail, too.
     """
@@ -168,13 +168,13 @@ def _try(estimator: Any, features: int) -> None:
         from xgboost import config_context  # noqa: PLC0415  (this module serves LightGBM where XGBoost is absent)
 
         settings = config_context()
-    # Whatever the error is: a file from which nothing can be predicted is not a model.
+    # On any error: a file that cannot predict is not a model.
     with file_errors("the model cannot predict", Exception), settings, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of columns without names
         predicted = [estimator.predict(row)]
         if hasattr(estimator, "predict_proba"):
             predicted.append(estimator.predict_proba(row))
-    if any(len(one) != 1 for one in predicted):
+    if any(len(prediction) != 1 for prediction in predicted):
         raise ModelFileError("the model cannot predict: it gives more than one row for one")
-    if not all(np.isfinite(one).all() for one in predicted if one.dtype.kind == "f"):
+    if not all(np.isfinite(prediction).all() for prediction in predicted if prediction.dtype.kind == "f"):
         raise ModelFileError("the model cannot predict: its outputs are not finite")

@@ -51,7 +51,7 @@ from metrifair.training.models import Model, Moments, Network, StackedModule
 from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, regression
 from metrifair.training.online import Learner
 
-KIND = "estimator"  # of the file; which one it is, the record says
+KIND = "estimator"  # of the file; the record names the estimator
 
 _METHODS = ("fit", "partial_fit", "score")  # those that take metadata
 
@@ -60,7 +60,7 @@ _METHODS = ("fit", "partial_fit", "score")  # those that take metadata
 
 
 def content_of(estimator: BaseEstimator) -> Content:
-    """What the file of a fitted estimator holds; many estimators can share a file, their arrays ``prefixed``.
+    """The content of a fitted estimator's file; many estimators can share a file, their arrays ``prefixed``.
 
     >>> from metrifair.estimators import FairRegressor
     >>> model = FairRegressor(0.0, model="linear", standardize=False).fit([[0.0], [1.0]], [0.0, 1.0])
@@ -82,10 +82,10 @@ def content_of(estimator: BaseEstimator) -> Content:
 
 
 def check_own_class(kind: type) -> None:
-    """Raise a DataError where the class is one that a loader would not find."""
+    """Raise a DataError if the class is one that a loader would not find."""
     if not kind.__module__.startswith("metrifair."):
         raise DataError(
-            f"{kind.__name__} is a class of your own, and a model file holds no code; save its parts yourself"
+            f"{kind.__name__} is a class of your own, and a model file contains no code; save its parts yourself"
         )
 
 
@@ -125,7 +125,7 @@ def _taken_apart(estimator: BaseEstimator) -> Content:
 
 
 def shared_fields(model: Any, besides: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of a ModelRecord; the record of a parameter ``besides`` stands elsewhere."""
+    """The fields of a ModelRecord; the record of a parameter ``besides`` is elsewhere."""
     parameters = model.get_params(deep=False).items()
     names, classes = (getattr(model, name, None) for name in ("feature_names_in_", "classes_"))
     return {
@@ -146,11 +146,14 @@ def _parameter(name: str, value: object) -> Any:
 
 
 def requests_of(estimator: BaseEstimator) -> dict[str, dict[str, bool | str]]:
-    """For each method the metadata that scikit-learn was asked to route to it, or not to; empty where nothing was."""
+    """The metadata routing requests of scikit-learn for each method; empty if there are none."""
     routing = estimator.get_metadata_routing()
-    said = {method: getattr(routing, method).requests for method in _METHODS}
-    given = {method: {name: alias for name, alias in own.items() if alias is not None} for method, own in said.items()}
-    return {method: own for method, own in given.items() if own}
+    requests = {method: getattr(routing, method).requests for method in _METHODS}
+    set_requests = {
+        method: {name: alias for name, alias in by_name.items() if alias is not None}
+        for method, by_name in requests.items()
+    }
+    return {method: by_name for method, by_name in set_requests.items() if by_name}
 
 
 # Reading
@@ -193,10 +196,10 @@ def estimator_of(kind: type[BaseEstimator], content: Content, module: torch.nn.M
 
 def _constructed(kind: type[BaseEstimator], given: Mapping[str, Any], module: torch.nn.Module | None) -> BaseEstimator:
     """An estimator with these parameters; those the file does not have keep their default."""
-    known = kind().get_params(deep=False)
+    defaults = kind().get_params(deep=False)
     values: dict[str, Any] = {}
     for name, json in given.items():
-        check_known("a parameter", name, known)
+        check_known("a parameter", name, defaults)
         if isinstance(json, dict) and "module" in json:
             values["model"] = _given(module, json["module"])
         else:
@@ -205,7 +208,7 @@ def _constructed(kind: type[BaseEstimator], given: Mapping[str, Any], module: to
     estimator._check_parameters()
     criterion_named(estimator.criterion)
     check_known("metric", estimator.metric, METRICS)
-    if "loss" in known:
+    if "loss" in defaults:
         check_known("loss", estimator.loss, REGRESSION_LOSSES)
     if not isinstance(estimator.model, torch.nn.Module):
         check_known("model", estimator.model, ("linear", "mlp"))
@@ -225,8 +228,8 @@ def _given(module: torch.nn.Module | None, name: object) -> torch.nn.Module:
     if module is None:
         called = name if isinstance(name, str) and name.isidentifier() and len(name) < 80 else "..."
         raise ModelFileError(
-            f"the model is your own module {called!r}, of which the file holds the weights, not the code; pass it, as "
-            f"in load(path, module={called}())"
+            f"the model is your own module {called!r}, of which the file contains the weights, not the code; pass it, "
+            f"as in load(path, module={called}())"
         )
     return module
 
@@ -259,24 +262,24 @@ def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: to
 
 
 def restore_requests(estimator: BaseEstimator, requests: Mapping[str, Mapping[str, bool | str]]) -> None:
-    """Ask scikit-learn again for the metadata that ``requests_of`` found."""
+    """Restore the metadata requests of ``requests_of`` in scikit-learn."""
     routing = estimator.get_metadata_routing()
-    for method, said in requests.items():
-        known = getattr(routing, method).requests if method in _METHODS else {}
-        for name, alias in said.items():
-            if name not in known or not (isinstance(alias, bool) or alias.isidentifier()):
+    for method, request in requests.items():
+        accepted = getattr(routing, method).requests if method in _METHODS else {}
+        for name, alias in request.items():
+            if name not in accepted or not (isinstance(alias, bool) or alias.isidentifier()):
                 raise ModelFileError(f"the requests of {in_one_line(method)} cannot be {reprlib.repr({name: alias})}")
-        with sklearn.config_context(enable_metadata_routing=True):  # else nothing may be asked for
-            getattr(estimator, f"set_{method}_request")(**said)
+        with sklearn.config_context(enable_metadata_routing=True):  # else scikit-learn rejects requests
+            getattr(estimator, f"set_{method}_request")(**request)
 
 
 _ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot
-_OBJECTIVE = ("estimate", "combine", "penalize", "slices")  # fields of the objective that the record holds as they are
+_OBJECTIVE = ("estimate", "combine", "penalize", "slices")  # fields of the objective that the record stores unchanged
 _WORDS = 624  # of the generator's state, which lies behind its seed, two positions and a flag
 
 
 def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
-    """All that the next samples of the stream depend on, but for what the estimator holds anyway."""
+    """The state that the next samples of the stream depend on, besides the estimator's attributes."""
     objective, rule = learner.objective, learner.rule
     losses = [name for name, loss in REGRESSION_LOSSES.items() if loss is objective.task.loss]
     record = LearnerRecord(
@@ -343,7 +346,7 @@ def learner_of(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner
     learner.updates, learner.fresh = record.updates, record.fresh
     if record.moments:
         learner.moments = moments_of(arrays, estimator.n_features_in_)
-    dependent = {str(one) for one in scheme.comparisons if isinstance(one, Dependence)}
+    dependent = {str(comparison) for comparison in scheme.comparisons if isinstance(comparison, Dependence)}
     if not set(record.scales) <= dependent:
         raise ModelFileError("the learner's scales are of attributes that are not compared")
     learner.scales = dict(record.scales)
@@ -390,14 +393,14 @@ def _generator(state: Tensor) -> torch.Generator:
 def _waiting(arrays: Arrays, scheme: Scheme, features: int, task: Task) -> Samples:
     cell = tensor_of(arrays, "waiting/cell", (None,), "int64")
     value, attributes = None, scheme.attributes
-    if any(isinstance(one, Dependence) for one in scheme.comparisons):
+    if any(isinstance(comparison, Dependence) for comparison in scheme.comparisons):
         value = tensor_of(arrays, "waiting/value", (len(cell), len(attributes)))
         numbers = torch.tensor([attribute.is_number for attribute in attributes])
         levels = torch.tensor([attribute.codes for attribute in attributes])
         codes = (value == value.round()) & (value >= -1) & (value < levels)
         if not bool((codes | numbers).all()):
             raise ModelFileError("the samples that wait for their batch have groups that do not exist")
-    found = Samples(
+    samples = Samples(
         tensor_of(arrays, "waiting/x", (len(cell), features)),
         tensor_of(arrays, "waiting/y", (len(cell),), "int64" if task.vector else "float64"),
         cell,
@@ -407,7 +410,7 @@ def _waiting(arrays: Arrays, scheme: Scheme, features: int, task: Task) -> Sampl
     cells = 1 if scheme.cells is None else scheme.cells.count
     known = bool(((cell >= 0) & (cell < cells)).all())
     if scheme.classes:
-        known &= bool(((found.y >= 0) & (found.y < len(scheme.classes)) & (found.y == found.y.round())).all())
-    if not known or bool((found.weight <= 0).any()):
+        known &= bool(((samples.y >= 0) & (samples.y < len(scheme.classes)) & (samples.y == samples.y.round())).all())
+    if not known or bool((samples.weight <= 0).any()):
         raise ModelFileError("the samples that wait for their batch have labels, cells or weights that do not exist")
-    return found
+    return samples

@@ -1,7 +1,7 @@
 """LightGBM's model text: read strictly into numbers, checked, and written anew.
 
 LightGBM trusts the text it reads: a child that does not exist is a crash or an endless loop. So it is never given a
-text from a file, only one that is made here, of numbers that hold together, without any parameters.
+text from a file, only one that is made here, of consistent numbers, without any parameters.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OBJECTIVES = (
 class _Field(NamedTuple):
     """A line of numbers in a tree."""
 
-    per: str  # what there is one of for each: "node", "leaf", "tree"
+    per: str  # one value for each "node", "leaf" or "tree"
     kind: type  # int or float
     least: float = -(2.0**31)
     most: float = 2.0**31 - 1
@@ -82,10 +82,10 @@ _NEEDED = ("leaf_value", "split_feature", "threshold", "decision_type", "left_ch
 
 @dataclass(frozen=True)
 class LightGBMTrees:
-    """All that a prediction depends on, and what is known of the training besides."""
+    """The inputs of a prediction, and facts about the training."""
 
     classes: int  # trees in each round
-    objective: str  # "" where there is none: outputs are then predictions
+    objective: str  # "" if there is none: outputs are then predictions
     features: tuple[str, ...]  # names
     ranges: tuple[str, ...]  # of the features: none, two numbers, or categories
     trees: tuple[Mapping[str, Numbers], ...]
@@ -100,14 +100,14 @@ class LightGBMTrees:
         for place, tree in enumerate(self.trees):
             lines.append(f"Tree={place}")
             for name, values in tree.items():
-                shown = (repr(value) for value in values.tolist())  # the shortest text of the very same number
-                lines.append(f"{name}={' '.join(shown)}")
+                texts = (repr(value) for value in values.tolist())  # the shortest text of the very same number
+                lines.append(f"{name}={' '.join(texts)}")
             lines += ["", ""]
         return "\n".join([*lines, "end of trees", "", f"pandas_categorical:{json.dumps(self.categories)}", ""])
 
 
 def lightgbm_trees(text: str, *, features: int, classes: int, probabilities: bool = False) -> LightGBMTrees:
-    """The numbers in a model text of LightGBM, or a ModelFileError where they do not make trees.
+    """The numbers in a model text of LightGBM, or a ModelFileError if they do not make trees.
 
     ``probabilities``: the outputs are those of a classifier.
 
@@ -116,7 +116,7 @@ def lightgbm_trees(text: str, *, features: int, classes: int, probabilities: boo
     metrifair.errors.ModelFileError: the model text of LightGBM does not begin and end as one
     """
     if odd := _UNPRINTED.search(text):
-        raise ModelFileError(f"the model text of LightGBM holds the character {odd[0]!r}")
+        raise ModelFileError(f"the model text of LightGBM contains the character {odd[0]!r}")
     body, end, rest = text.partition("\nend of trees\n")
     tail, lines = _TAIL.fullmatch(rest), iter(body.split("\n"))
     if next(lines) != "tree" or not end or tail is None:
@@ -132,7 +132,7 @@ def lightgbm_trees(text: str, *, features: int, classes: int, probabilities: boo
             raise ModelFileError(f"the model text of LightGBM has {reprlib.repr(line)} where a tree should begin")
         trees.append(_tree(_block(lines, _FIELDS), features))
     if not trees or len(trees) % classes:
-        raise ModelFileError(f"the model text of LightGBM ends early: it holds {len(trees)} trees")
+        raise ModelFileError(f"the model text of LightGBM ends early: it contains {len(trees)} trees")
     return LightGBMTrees(
         classes,
         objective,
@@ -158,23 +158,23 @@ def _check_header(header: Mapping[str, str], features: int, classes: int) -> Non
 
 
 def _block(lines: Iterator[str], known: Mapping[str, Any] | tuple[str, ...]) -> dict[str, str]:
-    """The lines name=value up to an empty one: each name is known, and stands once."""
-    found: dict[str, str] = {}
+    """The lines name=value up to an empty one: each name is known, and occurs once."""
+    lines_by_name: dict[str, str] = {}
     for line in lines:
         if not line:
             break
         name, sign, value = line.partition("=")
-        if not sign or name not in known or name in found:
+        if not sign or name not in known or name in lines_by_name:
             raise ModelFileError(f"the model text of LightGBM has {reprlib.repr(line)} twice, or at a wrong place")
-        found[name] = value
-    return found
+        lines_by_name[name] = value
+    return lines_by_name
 
 
 def _is_range(word: str) -> bool:
-    found = _RANGE.fullmatch(word)
-    if found is None or found["low"] is None:
-        return found is not None
-    return all(_NUMBER.fullmatch(found[side]) and np.isfinite(float(found[side])) for side in ("low", "high"))
+    match = _RANGE.fullmatch(word)
+    if match is None or match["low"] is None:
+        return match is not None
+    return all(_NUMBER.fullmatch(match[side]) and np.isfinite(float(match[side])) for side in ("low", "high"))
 
 
 def _check_objective(objective: str, classes: int) -> None:
@@ -182,8 +182,8 @@ def _check_objective(objective: str, classes: int) -> None:
     pattern = rf"(binary( {_SLOPE})?|({'|'.join(_OBJECTIVES)})( sqrt)?)?"
     if classes > 1:
         pattern = rf"multiclass num_class:{classes}|multiclassova num_class:{classes} {_SLOPE}"
-    found = re.fullmatch(pattern, objective, re.ASCII)
-    if found is None or not 1e-6 < float(found["slope"] or 1) < 1e6:
+    match = re.fullmatch(pattern, objective, re.ASCII)
+    if match is None or not 1e-6 < float(match["slope"] or 1) < 1e6:
         raise ModelFileError(f"a model of {classes} outputs cannot have the objective {reprlib.repr(objective)}")
 
 
@@ -215,10 +215,10 @@ def _parsed(lines: Mapping[str, str], name: str) -> Numbers:
         raise ModelFileError(f"a tree of LightGBM lacks {name}")
     line = (_INTEGERS if field.kind is int else _NUMBERS).fullmatch(lines[name])
     if line is None or (field.per == "tree" and not line[0]):
-        raise ModelFileError(f"{name} of a tree does not hold numbers: {reprlib.repr(lines[name])}")
+        raise ModelFileError(f"{name} of a tree does not contain numbers: {reprlib.repr(lines[name])}")
     values = np.array([field.kind(word) for word in line[0].split()], np.int64 if field.kind is int else np.float64)
     if not ((values >= field.least) & (values <= field.most)).all():
-        raise ModelFileError(f"{name} of a tree holds numbers that are out of range: {reprlib.repr(lines[name])}")
+        raise ModelFileError(f"{name} of a tree contains numbers that are out of range: {reprlib.repr(lines[name])}")
     return values
 
 
@@ -254,9 +254,9 @@ def _check_categories(tree: Mapping[str, Numbers], splits: int) -> None:
 
 def _categories(text: str | None, features: int) -> list[list[str | int | float | bool]] | None:
     try:
-        found = msgspec.json.decode(text or "null", type=list[list[str | int | float | bool]] | None)
+        named = msgspec.json.decode(text or "null", type=list[list[str | int | float | bool]] | None)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise ModelFileError("the categories of pandas in a model of LightGBM cannot be read") from error
-    if found is not None and (len(found) > features or any(len(set(levels)) < len(levels) for levels in found)):
-        raise ModelFileError("the categories of pandas in a model of LightGBM stand twice, or are too many")
-    return found
+    if named is not None and (len(named) > features or any(len(set(levels)) < len(levels) for levels in named)):
+        raise ModelFileError("the categories of pandas in a model of LightGBM are repeated, or too many")
+    return named

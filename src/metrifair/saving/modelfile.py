@@ -42,13 +42,13 @@ DTYPES = {
 }  # as safetensors names them
 
 _ENTRY = "metrifair"
-_MARK = rb"{\"sha256\":\""  # as it stands in the header, a JSON text inside a JSON string
+_MARK = rb"{\"sha256\":\""  # as in the header, a JSON text inside a JSON string
 _BLANK = b"0" * 64
 _VERSIONS_OF = ("metrifair", "numpy", "scikit-learn", "torch")
 
 
 class Content(NamedTuple):
-    """What a file holds; ``kind`` says what to make of it."""
+    """The content of a file; ``kind`` is the type of object to make from it."""
 
     kind: str
     meta: dict[str, Json]
@@ -82,7 +82,7 @@ def to_bytes(content: Content) -> bytes:
 
 
 def fingerprint(content: Content) -> str:
-    """The hash of what a file holds. It is the same whichever versions of libraries write the file.
+    """The hash of a file's content. It does not depend on the versions of libraries that write the file.
 
     >>> fingerprint(Content("example", {"name": "three"}, {"values": np.arange(3.0)}))[:8]
     'a6f37c82'
@@ -115,7 +115,7 @@ def write(path: PathLike, content: Content) -> None:
 
 
 def read(path: PathLike) -> Content:
-    """What the file holds; files over 1 GiB are not read.
+    """The content of the file; files over 1 GiB are not read.
 
     >>> read("no_such_file.model")
     Traceback (most recent call last):
@@ -129,7 +129,7 @@ def read(path: PathLike) -> Content:
 
 
 def prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays under longer names, so that one file can hold several models.
+    """The arrays under longer names, so that one file can contain several models.
 
     >>> prefixed("a/", {"x": np.zeros(1)})
     {'a/x': array([0.])}
@@ -148,13 +148,13 @@ def under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[
 
 def _digest(data: bytes, at: int) -> bytes:
     """Hash of the file, the digits at this place taken as zeros."""
-    found = sha256(memoryview(data)[:at])
-    found.update(_BLANK)
-    found.update(memoryview(data)[at + len(_BLANK) :])
-    return found.hexdigest().encode()
+    digest = sha256(memoryview(data)[:at])
+    digest.update(_BLANK)
+    digest.update(memoryview(data)[at + len(_BLANK) :])
+    return digest.hexdigest().encode()
 
 
-@cache  # it is looked up on the disk, and a sweep writes many models
+@cache  # it is read from the disk, and a sweep writes many models
 def version_of(name: str) -> str:
     """The version of a distribution that is installed."""
     import importlib.metadata  # noqa: PLC0415 (only a file that is written names versions)
@@ -166,7 +166,7 @@ def version_of(name: str) -> str:
 
 
 def _safetensors(arrays: Mapping[str, NDArray[Any]], metadata: dict[str, str]) -> bytes:
-    """The arrays, those of long numbers first, behind a header that says where each one is."""
+    """The arrays, those of long numbers first, behind a header with their positions."""
     header: dict[str, Any] = {"__metadata__": metadata}
     parts, end = [], 0
     for name, array in sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
@@ -195,7 +195,7 @@ def _envelope(entries: Json) -> tuple[str, dict[str, Json]]:
     text = metadata.get(_ENTRY) if isinstance(metadata, dict) else None
     envelope = _parsed(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else None
     if not isinstance(envelope, dict):
-        raise ModelFileError("the header of the file holds no description of a model; save the model again")
+        raise ModelFileError("the header of the file contains no description of a model; save the model again")
     _check_format(envelope)
     kind, meta = envelope.get("kind"), envelope.get("meta")
     if not isinstance(kind, str) or not isinstance(meta, dict):
@@ -216,11 +216,11 @@ def _check_format(envelope: dict[str, Json]) -> None:
 
 
 def _parsed(text: bytes) -> Json:
-    """JSON of bounded size, without repeated keys, and without numbers or text that other programs could not hold."""
+    """JSON of bounded size, without repeated keys, and without numbers or text that other programs cannot read."""
     if sum(text.count(sign) for sign in (b",", b"[", b"{")) > MOST_VALUES:
-        raise ModelFileError(f"the header holds more than {MOST_VALUES} values")
+        raise ModelFileError(f"the header contains more than {MOST_VALUES} values")
     try:
-        found: Json = json.loads(
+        parsed: Json = json.loads(
             text,
             parse_int=_in_64_bits,
             parse_float=_finite,
@@ -228,16 +228,16 @@ def _parsed(text: bytes) -> Json:
             object_pairs_hook=without_repeats,
         )
         if b"\\ud" in text.lower():
-            json.dumps(found, ensure_ascii=False).encode()  # half of a character is a UnicodeEncodeError
+            json.dumps(parsed, ensure_ascii=False).encode()  # half of a character is a UnicodeEncodeError
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"the header is not JSON as metrifair writes it ({str(error)[:120]!r})") from error
-    level = [found]
+    level = [parsed]
     for _ in range(DEEPEST):
         inside = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, (dict, list))]
         level = [node for nodes in inside for node in nodes]
     if level:
         raise ModelFileError(f"the header nests its values more than {DEEPEST} levels deep")
-    return found
+    return parsed
 
 
 def _in_64_bits(text: str) -> int:
@@ -255,11 +255,11 @@ def _finite(text: str) -> float:
 
 
 def without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """A JSON object; a ValueError where a key stands twice: a reader would see the first, and programs the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
-    return found
+    """A JSON object; a ValueError for a repeated key: a reader would see the first, and programs the last."""
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return unique
 
 
 class _ArrayPlace(msgspec.Struct, forbid_unknown_fields=True):
@@ -276,7 +276,7 @@ def _arrays(entries: Json, body: memoryview) -> dict[str, NDArray[Any]]:
         {name: entry for name, entry in entries.items() if name != "__metadata__"} if isinstance(entries, dict) else {}
     )
     if len(named) > MOST_ARRAYS:
-        raise ModelFileError(f"the file holds {len(named)} arrays, more than the {MOST_ARRAYS} that are read")
+        raise ModelFileError(f"the file contains {len(named)} arrays, more than the {MOST_ARRAYS} that are read")
     try:
         arrays = dict(_read_arrays(msgspec.convert(named, dict[str, _ArrayPlace]), body))
     except (msgspec.ValidationError, ValueError, OverflowError) as error:
@@ -285,7 +285,7 @@ def _arrays(entries: Json, body: memoryview) -> dict[str, NDArray[Any]]:
         raise ModelFileError(f"the arrays of the file cannot be read ({str(error)[:120]!r})") from error
     for name, array in arrays.items():
         if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
-            raise ModelFileError(f"array {reprlib.repr(name)} of booleans holds something else")
+            raise ModelFileError(f"array {reprlib.repr(name)} of booleans contains other values")
     return arrays
 
 
@@ -294,7 +294,7 @@ def _read_arrays(entries: Mapping[str, _ArrayPlace], body: memoryview) -> Iterat
     for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
         if entry.dtype not in types:
             raise ModelFileError(
-                f"array {reprlib.repr(name)} has type {reprlib.repr(entry.dtype)}, which no model file holds"
+                f"array {reprlib.repr(name)} has type {reprlib.repr(entry.dtype)}, which no model file contains"
             )
         dtype, count, start = types[entry.dtype].newbyteorder("<"), math.prod(entry.shape), end
         end += count * dtype.itemsize
@@ -307,10 +307,10 @@ def _read_arrays(entries: Mapping[str, _ArrayPlace], body: memoryview) -> Iterat
 
 
 def _bytes_of(path: Path) -> bytes:
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise ModelFileError("it is not a file")
-    if found.st_size > LARGEST_FILE:
-        raise ModelFileError(f"it has {found.st_size} bytes, more than the {LARGEST_FILE} that are read")
+    if status.st_size > LARGEST_FILE:
+        raise ModelFileError(f"it has {status.st_size} bytes, more than the {LARGEST_FILE} that are read")
     with path.open("rb") as file:
-        return file.read(found.st_size)  # a larger number would take as much memory at once
+        return file.read(status.st_size)  # a larger number would take as much memory at once

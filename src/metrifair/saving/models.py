@@ -1,4 +1,4 @@
-"""A fitted model of any kind <-> what its file holds; classes are found by name, since they stand above this room."""
+"""A fitted model of any kind <-> its file content; classes are looked up by name, since their rooms are above."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ _MODULES = {  # of the classes that a file may name; the boosters' libraries are
     "BarycenterPostprocessor": "metrifair.postprocessing.barycenter",
     "ThresholdPostprocessor": "metrifair.postprocessing.threshold",
 }
-PIPELINE, POSTPROCESSOR, STACK = "pipeline", "postprocessor", "stack"  # kinds of files; which one, the record says
+PIPELINE, POSTPROCESSOR, STACK = "pipeline", "postprocessor", "stack"  # kinds of files; the record names the class
 KINDS = (estimators.KIND, boosters.KIND, POSTPROCESSOR, PIPELINE, STACK)
 
 
 def class_named(name: object) -> Any:
-    """The class of ours that a file may name; None of others."""
+    """The metrifair class that a file may name; None for others."""
     if not isinstance(name, str) or name not in _MODULES:
         return None
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def content_of(model: Any) -> Content:
-    """What the file of a fitted model holds: a fair estimator or booster, a post-processor or a pipeline of them."""
+    """The content of a fitted model's file: a fair estimator or booster, a post-processor or a pipeline of them."""
     if isinstance(model, Pipeline):
         return _pipeline_content(model)
     room = _room(type(model))
@@ -79,14 +79,14 @@ def model_of(content: Content, module: torch.nn.Module | None = None) -> Any:
 
     >>> model_of(Content("estimator", {"kind": "Oracle"}, {}))
     Traceback (most recent call last):
-    metrifair.errors.ModelFileError: it holds a model of the kind 'Oracle', which this metrifair does not know
+    metrifair.errors.ModelFileError: it contains a model of the kind 'Oracle', which this version cannot read
     """
     if content.kind == PIPELINE:
         return _pipeline_of(content, module)
     name = content.meta.get("kind")
     kind = class_named(name)
     if kind is None:
-        raise ModelFileError(f"it holds a model of the kind {reprlib.repr(name)}, which this metrifair does not know")
+        raise ModelFileError(f"it contains a model of the kind {reprlib.repr(name)}, which this version cannot read")
     room = _room(kind)
     if room == "postprocessing":
         return _postprocessor_of(kind, content, module)
@@ -97,12 +97,12 @@ def model_of(content: Content, module: torch.nn.Module | None = None) -> Any:
 
 def _wrapped(content: Content, module: torch.nn.Module | None) -> Any:
     """The model within a post-processor, which is not one itself: no file is to be nested without end."""
-    found = content
+    wrapped = content
     if content.kind == PIPELINE:
         last = record_of(PipelineRecord, content.meta, "a pipeline").model
-        found = Content(last.kind, last.meta, {})
-    kind = class_named(found.meta.get("kind"))
-    if found.kind not in (estimators.KIND, boosters.KIND, STACK) or (
+        wrapped = Content(last.kind, last.meta, {})
+    kind = class_named(wrapped.meta.get("kind"))
+    if wrapped.kind not in (estimators.KIND, boosters.KIND, STACK) or (
         kind is not None and _room(kind) == "postprocessing"
     ):
         raise ModelFileError("a post-processor wraps no other")
@@ -110,29 +110,29 @@ def _wrapped(content: Content, module: torch.nn.Module | None) -> Any:
 
 
 def _room(kind: type) -> str:
-    """The room of ours that a class comes from."""
+    """The subpackage of a metrifair class."""
     ours = [base.__module__.split(".")[1] for base in kind.__mro__ if base.__module__.startswith("metrifair.")]
     return next((room for room in ours if room in ("boosting", "postprocessing", "stacking")), "estimators")
 
 
 def _pipeline_content(pipeline: Pipeline) -> Content:
-    """What the file of a fitted pipeline holds."""
+    """The content of a fitted pipeline's file."""
     if type(pipeline) is not Pipeline:  # a plain one would be read again, which may do something else
         raise DataError(
             f"a {type(pipeline).__name__} is a pipeline of another class than scikit-learn's own, which a model file "
-            "cannot hold; put its steps into a sklearn.pipeline.Pipeline, or save its parts yourself"
+            "cannot contain; put its steps into a sklearn.pipeline.Pipeline, or save its parts yourself"
         )
     *before, (last, model) = pipeline.steps
     for name, step in before:
         if step not in (None, "passthrough") and type(step) is not TableEncoder:
             raise DataError(
-                f"step {name!r} of the pipeline is a {type(step).__name__}, which a model file cannot hold: before the "
-                "model it holds TableEncoder only, which also scales; save the other steps yourself"
+                f"step {name!r} of the pipeline is a {type(step).__name__}, which a model file cannot contain: before "
+                "the model it contains TableEncoder only, which also scales; save the other steps yourself"
             )
     if class_named(type(model).__name__) is not type(model):
         raise DataError(
-            f"step {last!r} of the pipeline is a {type(model).__name__}, which a model file cannot hold; end with a "
-            "model of ours, such as FairClassifier(0) or FairLGBMClassifier(0)"
+            f"step {last!r} of the pipeline is a {type(model).__name__}, which a model file cannot contain; end with a "
+            "metrifair model, such as FairClassifier(0) or FairLGBMClassifier(0)"
         )
     inner = content_of(model)
     record = PipelineRecord(
@@ -160,14 +160,14 @@ def _pipeline_of(content: Content, module: torch.nn.Module | None) -> Pipeline:
         if made != taken:
             raise ModelFileError(f"the encoder makes {made} columns, and the next step takes {taken}")
     steps = list(zip(record.steps, [*encoders, model], strict=True))
-    found = Pipeline(steps, verbose=record.verbose, transform_input=record.transform_input)
+    pipeline = Pipeline(steps, verbose=record.verbose, transform_input=record.transform_input)
     with file_errors("the file does not describe a pipeline", ValueError, TypeError):
-        found._validate_steps()  # unique names, which are no parameters
-    return found
+        pipeline._validate_steps()  # unique names, which are no parameters
+    return pipeline
 
 
 def encoder_record(encoder: TableEncoder) -> EncoderRecord:
-    """What a file holds of an encoder.
+    """The content of an encoder in a file.
 
     >>> record = encoder_record(TableEncoder().fit({"age": [20, 40]}))
     >>> record.coders["age"]
@@ -188,7 +188,7 @@ def encoder_record(encoder: TableEncoder) -> EncoderRecord:
 
 
 def encoder_of(record: EncoderRecord) -> TableEncoder:
-    """The encoder, or a ModelFileError where the record does not describe one."""
+    """The encoder, or a ModelFileError if the record does not describe one."""
     coders = coders_of(record)
     encoder = TableEncoder(min_frequency=record.parameters.min_frequency, max_levels=record.parameters.max_levels)
     encoder.n_features_in_, encoder.dropped_, encoder.coders_ = record.count, record.dropped, coders
@@ -202,9 +202,9 @@ _WRAPPED: tuple[Literal["estimator", "group_model"], ...] = ("estimator", "group
 
 
 def _postprocessor_content(model: Any) -> Content:
-    """What the file of a fitted post-processor holds; the models that it wraps are kept as their own files would be.
+    """The content of a fitted post-processor's file; the models that it wraps are kept as their own files would be.
 
-    What its maps and thresholds hold, its class says (``_state``) and checks (``_restore``).
+    Its class writes (``_state``) and checks (``_restore``) its maps and thresholds.
     """
     check_own_class(type(model))
     check_is_fitted(model, "base_")
@@ -223,11 +223,11 @@ def _postprocessor_content(model: Any) -> Content:
 
 
 def _inner_content(model: Any, part: Any) -> Content:
-    """What the file of a model within this one would hold."""
+    """The file content of a model within this one."""
     if not (type(part).__module__.startswith("metrifair.") or isinstance(part, Pipeline)):
         raise DataError(
-            f"{type(model).__name__} wraps a {type(part).__name__}, which a model file cannot hold; wrap one of ours, "
-            "such as FairClassifier(0) or FairLGBMClassifier(0), or save its parts yourself"
+            f"{type(model).__name__} wraps a {type(part).__name__}, which a model file cannot contain; wrap "
+            "a metrifair model, such as FairClassifier(0) or FairLGBMClassifier(0), or save its parts yourself"
         )
     return content_of(part)
 
@@ -243,7 +243,7 @@ def _postprocessor_of(kind: type, content: Content, module: torch.nn.Module | No
     if set(record.inner) not in ({"base"}, {"base", "guess"}):
         raise ModelFileError("the file does not describe a model: a post-processor wraps a base, and at most a guess")
     if sum(len(under(f"{name}/", content.arrays)) for name in (*record.inner, "state")) < len(content.arrays):
-        raise ModelFileError("the file holds arrays that belong to no part of the model")
+        raise ModelFileError("the file contains arrays that belong to no part of the model")
     inner = {
         name: _wrapped(Content(own.kind, own.meta, under(f"{name}/", content.arrays)), module)
         for name, own in record.inner.items()
@@ -264,8 +264,8 @@ def _put_together(model: Any, record: PostprocessorRecord, inner: Mapping[str, A
         raise ModelFileError("classes are of classifiers, and only of them")
     if classes is not None and (len(classes) != 2 or list(base.classes_) != list(classes)):
         raise ModelFileError("the classes are not the two of the model that is wrapped")
-    count = record.features.count  # a pipeline whose first step passes on what it gets does not say its own
-    if any(getattr(one, "n_features_in_", count) != count for one in inner.values()):
+    count = record.features.count  # a pipeline whose first step is "passthrough" has no count of its own
+    if any(getattr(part, "n_features_in_", count) != count for part in inner.values()):
         raise ModelFileError("a model that is wrapped takes another number of features")
     scheme = scheme_of(record.scheme, classes)
     model.base_, model.positive_ = base, scheme.positive
@@ -279,9 +279,9 @@ def _put_together(model: Any, record: PostprocessorRecord, inner: Mapping[str, A
 
 def _constructed(kind: type, record: PostprocessorRecord, inner: Mapping[str, Any]) -> Any:
     """With its parameters; an estimator that was given is one like the model that is wrapped, not fitted."""
-    known = {name for name in kind().get_params(deep=False) if name not in _WRAPPED}
+    names = {name for name in kind().get_params(deep=False) if name not in _WRAPPED}
     for name in record.parameters:
-        check_known("a parameter", name, known)
+        check_known("a parameter", name, names)
     values = {name: value_of(name, json) for name, json in record.parameters.items()}
     model = kind(**values)
     wrapped = {"estimator": inner["base"], "group_model": inner.get("guess")}
@@ -302,7 +302,7 @@ _OF_LAST = ("classes_", "target_scaling_", "scheme_", "left_out_", "moments_", "
 
 
 def _stack_content(model: Any) -> Content:
-    """What the file of a fitted stack holds: its last model, an estimator like any other, and those before it."""
+    """The content of a fitted stack's file: its last model, an estimator like any other, and those before it."""
     check_own_class(type(model))
     check_is_fitted(model, "predictor_")
     predictor, last = model.predictor_, class_named("FairRegressor" if is_regressor(model) else "FairClassifier")()
@@ -313,7 +313,7 @@ def _stack_content(model: Any) -> Content:
     arrays: dict[str, NDArray[Any]] = {}
     for name, blend in {"outcome": predictor.outcome, "group": predictor.group}.items():
         if blend is not None:
-            parts |= {f"{name}{place}": _inner_content(model, one) for place, one in enumerate(blend.models)}
+            parts |= {f"{name}{place}": _inner_content(model, part) for place, part in enumerate(blend.models)}
         if blend is not None and blend.correction is not None:
             slope, bias = blend.correction
             arrays |= {f"state/{name}_slope": np.array([slope]), f"state/{name}_bias": bias}
@@ -346,7 +346,7 @@ def _stack_of(kind: type, content: Content, module: torch.nn.Module | None) -> A
             taken += len(arrays)
             inner[name].append(model_of(Content(own.kind, own.meta, arrays), module if name == "last" else None))
     if taken < len(content.arrays):
-        raise ModelFileError("the file holds arrays that belong to no part of the model")
+        raise ModelFileError("the file contains arrays that belong to no part of the model")
     # From the checks of a user's own arguments.
     with file_errors("the file does not describe a model", DataError, TypeError, ValueError, OverflowError):
         return _stacked(kind, record, inner, Arrays(under("state/", content.arrays)))
@@ -359,7 +359,7 @@ def _stacked(kind: type, record: StackRecord, inner: Mapping[str, list[Any]], st
     if type(last) is not class_named("FairRegressor" if numeric else "FairClassifier"):
         raise ModelFileError(f"a {record.kind} does not end with a {type(last).__name__}")
     if any(is_regressor(one) != (numeric and name == "outcome") for name, own in models.items() for one in own):
-        raise ModelFileError("the models of a stack do not predict what it takes")
+        raise ModelFileError("the models of a stack do not predict the inputs of its last model")
     count = record.features.count
     if any(one.n_features_in_ != count for own in models.values() for one in own):
         raise ModelFileError("a model of the stack takes another number of features")

@@ -37,7 +37,7 @@ class Graph:
         self._constants: list[Any] = []
 
     def add(self, operator: str, *inputs: str | NDArray[Any] | float, made: str = "", **attributes: Any) -> str:
-        """A step, and the name of what it makes; ``made`` names an output of the graph."""
+        """Add a step, and return the name of its output; ``made`` names an output of the graph."""
         names = [one if isinstance(one, str) else self._constant(np.asarray(one)) for one in inputs]
         domain = "ai.onnx.ml" if operator in ("TreeEnsemble", "LabelEncoder") else ""
         made = made or self._fresh(f"step {len(self._nodes)}")
@@ -54,8 +54,8 @@ class Graph:
 
     def number(self, kind: str) -> int:
         """The number of a type in ONNX."""
-        found: int = self.onnx.TensorProto.DataType.Value(kind)
-        return found
+        code: int = self.onnx.TensorProto.DataType.Value(kind)
+        return code
 
     def input(self, name: str, kind: str, width: int) -> str:
         """An input of so many columns."""
@@ -134,33 +134,33 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
         coded = [part for name, coder in encoder.coders_.items() for part in _encoded(graph, name, coder)]
         x = graph.add("Concat", *coded, axis=1)
     classes: Any = getattr(estimator, "classes_", None)
-    found = _scored(graph, x, estimator)
-    if isinstance(found, str):
-        graph.output("prediction", "Reshape", found, np.array([-1]), kind="DOUBLE")
+    scored = _scored(graph, x, estimator)
+    if isinstance(scored, str):
+        graph.output("prediction", "Reshape", scored, np.array([-1]), kind="DOUBLE")
     else:
-        chosen = found.chosen
+        chosen = scored.chosen
         if getattr(model, "threshold", None) is not None:
             yes = model.positive
-            score = graph.add("Gather", found.probabilities, np.array(yes), axis=1)
+            score = graph.add("Gather", scored.probabilities, np.array(yes), axis=1)
             # A threshold is often a score itself, and who has that score is accepted.
-            accepted = graph.add("GreaterOrEqual", score, np.float64(model.threshold) - found.rounding)
+            accepted = graph.add("GreaterOrEqual", score, np.float64(model.threshold) - scored.rounding)
             chosen = graph.add("Where", accepted, np.array(yes), np.array(1 - yes))
         labels = np.asarray(classes.tolist())
         if labels.dtype.kind not in _TYPES or labels.tolist() != classes.tolist():
             raise DataError(f"classes such as {classes[-1]!r} cannot be written as ONNX; fit with integers or strings")
         graph.output("label", "Gather", labels, chosen, kind=_TYPES[labels.dtype.kind])
-        graph.output("probabilities", "Identity", found.probabilities, kind="DOUBLE", width=len(labels))
+        graph.output("probabilities", "Identity", scored.probabilities, kind="DOUBLE", width=len(labels))
     names = getattr(estimator if encoder is None else encoder, "feature_names_in_", None)
     if not getattr(estimator, "_fitted_with_feature_names", True) and encoder is None:
         names = None  # LightGBM's own: Column_0 and so on
-    said = {"metrifair": version_of("metrifair"), "model": type(estimator).__name__}
-    said |= {} if classes is None else {"classes": json.dumps(labels.tolist(), ensure_ascii=False)}
-    said |= {} if names is None else {"features": json.dumps([str(name) for name in names], ensure_ascii=False)}
-    return graph.serialized(said | dict(about))
+    metadata = {"metrifair": version_of("metrifair"), "model": type(estimator).__name__}
+    metadata |= {} if classes is None else {"classes": json.dumps(labels.tolist(), ensure_ascii=False)}
+    metadata |= {} if names is None else {"features": json.dumps([str(name) for name in names], ensure_ascii=False)}
+    return graph.serialized(metadata | dict(about))
 
 
 def _is_exported(estimator: Any) -> bool:
-    """Whether it is a fitted estimator or booster of ours."""
+    """Whether it is a fitted estimator or booster of metrifair."""
     return hasattr(estimator, "predictor_") or hasattr(estimator, "left_out_")
 
 
@@ -171,14 +171,14 @@ def _scored(graph: Graph, x: str, estimator: Any) -> str | _Decided:
 
 
 def _encoded(graph: Graph, name: str, coder: Coder) -> list[str]:
-    """The columns (rows, ...) that a column of a table becomes, as ``coder.encoded`` says."""
+    """The columns (rows, ...) that a column of a table becomes, as in ``coder.encoded``."""
     if not name:
         raise DataError("a column of the table has no name, which ONNX requires; name it, and fit again")
     if isinstance(coder, Numbers):
         if coder.kind == "date":
             raise DataError(
-                f"column {name!r} holds dates, which ONNX does not know; make a number of it before fitting, such as "
-                "the days since 1970, or leave it out"
+                f"column {name!r} contains dates, which ONNX does not support; make a number of it before fitting, "
+                "such as the days since 1970, or leave it out"
             )
         x = graph.input(name, "DOUBLE", 1)
         missing = graph.add("IsNaN", x)
@@ -214,13 +214,13 @@ def _levels(graph: Graph, name: str, coder: Levels) -> str:
 
 
 def _network(graph: Graph, x: str, estimator: Any, classes: int) -> str | _Decided:
-    """A linear model or a network with its scaling, as ``predict`` and ``predict_proba`` say."""
+    """A linear model or a network with its scaling, as in ``predict`` and ``predict_proba``."""
     predictor: Predictor = estimator.predictor_
     if hasattr(predictor, "last"):
         x, predictor = _stacked(graph, x, predictor), predictor.last
     if not isinstance(predictor.model, Network):
         raise DataError(
-            "the model is a module of your own, whose code metrifair does not know; export it with "
+            "the model is a module of your own, whose code metrifair cannot export; export it with "
             "torch.onnx.export(model.module(), ...)"
         )
     mean, scale = (part.numpy() for part in predictor.scaling)
@@ -239,7 +239,7 @@ def _network(graph: Graph, x: str, estimator: Any, classes: int) -> str | _Decid
 
 
 def _stacked(graph: Graph, x: str, predictor: Any) -> str:
-    """What the last model of a stack takes: the blended predictions of the others, and the features if it asks."""
+    """The inputs of a stack's last model: the blended predictions of the others, and the features if it uses them."""
     parts = [_blended(graph, x, blend) for blend in (predictor.outcome, predictor.group) if blend is not None]
     parts += [x] if predictor.passthrough else []
     return graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
@@ -263,20 +263,20 @@ def _prediction(graph: Graph, x: str, model: Any, classes: int) -> str:
     """Numbers (rows, 1), or probabilities (rows, classes) of classes from 0 on."""
     if not _is_exported(model):
         raise DataError(
-            f"the stack holds a {type(model).__name__}, which cannot be written as ONNX; fit it with models of ours, "
+            f"the stack contains a {type(model).__name__}, which cannot be written as ONNX; use metrifair models, "
             "such as FairClassifier(0) and FairLGBMClassifier(0)"
         )
-    found = _scored(graph, x, model)
-    if isinstance(found, str):
-        return graph.add("Reshape", found, np.array([-1, 1]))
+    scored = _scored(graph, x, model)
+    if isinstance(scored, str):
+        return graph.add("Reshape", scored, np.array([-1, 1]))
     known = np.asarray(model.classes_).astype(int)
     if len(known) == classes:
-        return found.probabilities
-    return graph.add("MatMul", found.probabilities, np.eye(classes)[known])
+        return scored.probabilities
+    return graph.add("MatMul", scored.probabilities, np.eye(classes)[known])
 
 
 def _boosted(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decided:
-    """The trees of a booster and what it makes of their sum, as its ``predict`` and ``predict_proba`` say."""
+    """The trees of a booster and the link of their sum, as in ``predict`` and ``predict_proba``."""
     forest = forest_of(booster, classes if classes > 2 else 1)
     x = _with_missing(graph, x, forest, int(booster.n_features_in_))
     output = graph.add("TreeEnsemble", x, **forest.attributes())
@@ -345,7 +345,7 @@ class _FlatTree(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """What a booster's output is made of."""
+    """The parts of a booster's output."""
 
     trees: Sequence[_FlatTree]
     target: Sequence[int]  # the output that each tree adds to
@@ -406,23 +406,23 @@ def forest_of(booster: Any, outputs: int) -> Forest:
 
 def _of_lightgbm(booster: Any, outputs: int) -> Forest:
     text = booster.booster_.model_to_string(num_iteration=-1)
-    found = lightgbm_trees(text, features=int(booster.n_features_in_), classes=outputs)
+    parsed = lightgbm_trees(text, features=int(booster.n_features_in_), classes=outputs)
     best = int(booster.booster_.best_iteration)
-    kept = found.trees[: best * outputs] if best > 0 else found.trees
+    kept = parsed.trees[: best * outputs] if best > 0 else parsed.trees
     trees, none = [], np.zeros(0, dtype=np.int64)
     kinds = np.zeros((booster.n_features_in_, 3), dtype=np.bool_)  # of missing values, by feature
-    for one in kept:
-        feature, decision = (one.get(name, none) for name in ("split_feature", "decision_type"))
+    for tree in kept:
+        feature, decision = (tree.get(name, none) for name in ("split_feature", "decision_type"))
         if (decision & 1).any():
             raise _categorical(booster, feature[decision & 1 == 1])
-        kind, split = decision >> 2, one.get("threshold", np.zeros(0))
+        kind, split = decision >> 2, tree.get("threshold", np.zeros(0))
         split = np.where(split == -ZERO, np.nextafter(-ZERO, -1.0), split)  # that number is 0 to it, and not below
         kinds[feature, kind] = True
-        left, right = (one.get(name, feature) for name in ("left_child", "right_child"))
+        left, right = (tree.get(name, feature) for name in ("left_child", "right_child"))
         # Where nothing was missing in training, a missing value is taken for 0.
         default = np.where(kind == 0, split >= 0, decision & 2 == 2)
-        trees.append(_FlatTree(feature, split, default, left, right, one["leaf_value"]))
-    name, *details = found.objective.split(" ")
+        trees.append(_FlatTree(feature, split, default, left, right, tree["leaf_value"]))
+    name, *details = parsed.objective.split(" ")
     link = _link(_LIGHTGBM_LINKS, name, booster)
     slopes = [float(detail.removeprefix("sigmoid:")) for detail in details if detail.startswith("sigmoid:")]
     zeros = np.flatnonzero(kinds[:, _ZERO])
@@ -446,7 +446,7 @@ def _of_xgboost(booster: Any, outputs: int) -> Forest:
     best, count = learner["attributes"].get("best_iteration"), len(forest["trees"])
     count = count if best is None else forest["iteration_indptr"][int(best) + 1]
     weights = gradient.get("weight_drop", np.ones(count))
-    trees = [_of_json(one, weight, booster) for one, weight in zip(forest["trees"][:count], weights, strict=False)]
+    trees = [_of_json(tree, weight, booster) for tree, weight in zip(forest["trees"][:count], weights, strict=False)]
     link = _link(_XGBOOST_LINKS, learner["objective"]["name"], booster)
     base = np.array(json.loads(f"[{learner['learner_model_param']['base_score'].strip('[]')}]"), dtype=np.float64)
     start = {"Sigmoid": lambda: np.log(base / (1 - base)), "Exp": lambda: np.log(base)}.get(link, lambda: base)()

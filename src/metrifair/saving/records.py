@@ -1,6 +1,6 @@
-"""The records that model files hold: one type for each, which both reads and writes it.
+"""The records in model files: one type for each, which both reads and writes it.
 
-What a type cannot say (names that must be unique, numbers that must fit together) is checked where the record becomes
+Constraints beyond types (unique names, consistent numbers) are checked where the record becomes
 an object.
 """
 
@@ -36,15 +36,15 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defa
 
     def as_json(self) -> dict[str, Json]:
         """The record as JSON values."""
-        found: dict[str, Json] = msgspec.to_builtins(self, enc_hook=np.generic.item)  # NumPy's numbers are not floats
-        return found
+        json: dict[str, Json] = msgspec.to_builtins(self, enc_hook=np.generic.item)  # NumPy's numbers are not floats
+        return json
 
 
 R = TypeVar("R")
 
 
 def record_of(kind: type[R], json: object, what: str = "a model") -> R:
-    """The record that this JSON is, or a ModelFileError that says where it is not; ``what`` it describes.
+    """The record in this JSON, or a ModelFileError at the place of the mismatch; ``what`` it describes.
 
     >>> record_of(Features, {"count": -1, "names": None})
     Traceback (most recent call last):
@@ -94,18 +94,18 @@ class Arrays:
         array = self._left.pop(name, None)
         if array is None:
             raise ModelFileError(f"array {name!r} is missing")
-        wanted = tuple(shape)
-        fits = array.ndim == len(wanted) and all(b in (None, a) for a, b in zip(array.shape, wanted, strict=True))
+        expected = tuple(shape)
+        fits = array.ndim == len(expected) and all(b in (None, a) for a, b in zip(array.shape, expected, strict=True))
         if array.dtype.name != dtype or not fits:
             raise ModelFileError(
-                f"array {name!r} must be {dtype} of shape {wanted}, got {array.dtype} of shape {array.shape}"
+                f"array {name!r} must be {dtype} of shape {expected}, got {array.dtype} of shape {array.shape}"
             )
         if finite and not np.isfinite(array).all():
-            raise ModelFileError(f"array {name!r} holds numbers that are not finite")
+            raise ModelFileError(f"array {name!r} contains numbers that are not finite")
         return np.array(array, order="C")
 
     def check_all_taken(self) -> None:
-        """Raise a ModelFileError if the file holds more than the model."""
+        """Raise a ModelFileError if the file contains more than the model."""
         if self._left:
             raise ModelFileError(f"the model has no use for the arrays {reprlib.repr(sorted(self._left))}")
 
@@ -165,7 +165,7 @@ class NetworkRecord(Record):
 
 
 class ModuleRecord(Record):
-    """A module of the user's own, of which the file holds weights, never code."""
+    """A module of the user's own, of which the file contains weights, never code."""
 
     module: str
     names: list[str]
@@ -190,18 +190,18 @@ class LearnerRecord(Record):
     fresh: bool
     estimate: Estimate
     combine: Combine
-    scales: dict[str, Amount] = {}  # of the dependences on attributes, by what they are called
+    scales: dict[str, Amount] = {}  # of the dependences on attributes, by name
     class_weight: list[Amount] = []
 
 
 class ModelRecord(Record, kw_only=True):
-    """What the records of all fitted models hold."""
+    """The common fields of the records of all fitted models."""
 
     kind: str
     parameters: dict[str, Any]
     features: Features
     classes: Classes | None
-    requests: dict[str, dict[str, bool | str]] = {}  # what metadata scikit-learn is asked to route
+    requests: dict[str, dict[str, bool | str]] = {}  # metadata requests of scikit-learn
 
 
 class EstimatorRecord(ModelRecord):
@@ -225,7 +225,7 @@ class BoosterRecord(ModelRecord):
 
 
 class InnerRecord(Record):
-    """A model within another file, as its own file would hold it."""
+    """A model within another file, as in its own file."""
 
     kind: Literal["estimator", "booster", "stack", "postprocessor", "pipeline"]
     meta: dict[str, Any]
@@ -240,7 +240,7 @@ class PostprocessorRecord(ModelRecord):
 
 
 class StackRecord(ModelRecord):
-    """A stack: its last model as its own file would hold it, and the models whose predictions that takes."""
+    """A stack: its last model as in its own file, and the models whose predictions are its input."""
 
     last: InnerRecord
     outcome: Annotated[list[InnerRecord], Meta(min_length=1)]
@@ -263,11 +263,11 @@ class EncoderRecord(Record):
     names: list[str] | None
     coders: dict[str, dict[str, Any]]  # Numbers or Levels
     dropped: dict[str, str]
-    output: Literal["default", "pandas", "polars"] | None = None  # what set_output asked for
+    output: Literal["default", "pandas", "polars"] | None = None  # the argument of set_output
 
 
 class PipelineRecord(Record):
-    """A pipeline of scikit-learn: encoders (None: a step that passes on what it gets), and a model."""
+    """A pipeline of scikit-learn: encoders (None: a step without effect), and a model."""
 
     steps: list[str]  # names
     encoders: list[EncoderRecord | None]
@@ -301,13 +301,13 @@ class CriterionRecord(Record):
 
 
 def plain(name: str, value: object) -> Json:
-    """JSON from which ``value_of`` makes an equal value; ``name`` is for the message where there is none.
+    """JSON from which ``value_of`` makes an equal value; ``name`` is for the message if there is none.
 
     >>> plain("hidden", (16, np.int64(8)))
     {'tuple': [16, 8]}
     >>> plain("metric", len)
     Traceback (most recent call last):
-    metrifair.errors.DataError: metric is a function (len); a model file holds no code; fit with a named one to save
+    metrifair.errors.DataError: metric is a function (len); a model file contains no code; fit with a named one to save
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -322,11 +322,11 @@ def plain(name: str, value: object) -> Json:
         return items if isinstance(value, list) else {"tuple": items}
     if isinstance(value, Criterion):
         parts = {part: getattr(value, part) for part in CriterionRecord.__struct_fields__}
-        return {"criterion": {part: plain(f"{name}.{part}", own) for part, own in parts.items()}}
+        return {"criterion": {part: plain(f"{name}.{part}", value_of_part) for part, value_of_part in parts.items()}}
     if callable(value):
         called = getattr(value, "__qualname__", type(value).__name__)
-        raise DataError(f"{name} is a function ({called}); a model file holds no code; fit with a named one to save")
-    raise DataError(f"{name} holds a {type(value).__name__}, which no model file can; use numbers, strings or booleans")
+        raise DataError(f"{name} is a function ({called}); a model file contains no code; fit with a named one to save")
+    raise DataError(f"{name} contains a {type(value).__name__}, which no model file can; use numbers, text or booleans")
 
 
 def value_of(where: str, json: Json) -> object:
@@ -351,8 +351,8 @@ def value_of(where: str, json: Json) -> object:
     ):
         return {scalar_of(where, pair[0]): value_of(where, pair[1]) for pair in content if isinstance(pair, list)}
     if tag == "criterion" and isinstance(content, dict):
-        return _criterion(where, {part: value_of(where, own) for part, own in content.items()})
-    raise ModelFileError(f"{where} holds {reprlib.repr(json)}, which does not stand for a value")
+        return _criterion(where, {part: value_of(where, json_of_part) for part, json_of_part in content.items()})
+    raise ModelFileError(f"{where} contains {reprlib.repr(json)}, which does not stand for a value")
 
 
 def scalar_of(where: str, json: Json) -> Scalar:
@@ -365,10 +365,10 @@ def scalar_of(where: str, json: Json) -> Scalar:
 
 def _criterion(where: str, values: dict[str, object]) -> Criterion:
     with file_errors(f"{where} is not a criterion", msgspec.ValidationError):
-        found = msgspec.convert(values, CriterionRecord)
-    if found.bins is not None and any(math.isnan(cut) for cut in found.bins):
+        record = msgspec.convert(values, CriterionRecord)
+    if record.bins is not None and any(math.isnan(cut) for cut in record.bins):
         raise ModelFileError(f"{where} is not a criterion: a bin is not a number")
-    return Criterion(**{name: getattr(found, name) for name in found.__struct_fields__})
+    return Criterion(**{name: getattr(record, name) for name in record.__struct_fields__})
 
 
 _MOST_CHARACTERS = 2**22  # of all class labels together
@@ -419,19 +419,19 @@ def scheme_record(scheme: Scheme) -> SchemeRecord:
         else:
             strata = StrataRecord(
                 columns=[name for name, _ in conditions[0]],
-                values=[[plain(name, value) for name, value in one] for one in conditions],
+                values=[[plain(name, value) for name, value in pairs] for pairs in conditions],
             )
     return SchemeRecord(
         criterion=plain("criterion", scheme.criterion),
         attributes=[
             AttributeRecord(
-                name=one.name,
-                groups=[plain(one.name, group) for group in one.groups],
-                is_number=one.is_number,
-                columns=list(one.columns),
-                parts=[[plain(one.name, value) for value in part] for part in one.parts],
+                name=attribute.name,
+                groups=[plain(attribute.name, group) for group in attribute.groups],
+                is_number=attribute.is_number,
+                columns=list(attribute.columns),
+                parts=[[plain(attribute.name, value) for value in part] for part in attribute.parts],
             )
-            for one in scheme.attributes
+            for attribute in scheme.attributes
         ],
         intersectional=bool(scheme.intersectional),
         strata=strata,
@@ -457,9 +457,9 @@ def scheme_of(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
     elif attributes:
         raise ModelFileError("the scheme has attributes that are not compared")
     meaning = criterion, labels, record.positive, attributes, record.intersectional, strata, record.contrast
-    found = Scheme(*meaning, outcome=record.outcome)
-    _ = found.cells  # compiled now, so that what cannot be is refused
-    return found
+    scheme = Scheme(*meaning, outcome=record.outcome)
+    _ = scheme.cells  # compiled now, so that what cannot be is refused
+    return scheme
 
 
 def _attribute(record: AttributeRecord) -> Attribute:

@@ -1,7 +1,7 @@
-"""What every model of ours can do when it is fitted: leave.
+"""Saving and exporting, for every fitted model.
 
-Reading and writing files takes several times as long to import as fitting does: what is needed is imported here when
-it is asked for.
+Reading and writing files takes several times as long to import as fitting does: modules are imported here when
+it is requested.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class Saved:
-    """How every fitted model leaves: to a file of ours, or to ONNX."""
+    """Saving of fitted models: to a metrifair file, or to ONNX."""
 
     def save(self, path: PathLike) -> None:
         """Write the fitted model to one file, which ``metrifair.load`` reads without running any code.
 
-        The file holds parameters, weights or trees, names of classes, groups and features, what metadata scikit-learn
-        is asked to route, the state of ``partial_fit``, and the models that a post-processor wraps, which must be ours
-        too. It cannot hold functions (a metric, score, callback or sets of your own: a DataError), and of a
-        ``torch.nn.Module`` holds the weights only. A ``random_state`` that is a generator is saved as None. A crash
-        leaves the old file.
+        The file contains parameters, weights or trees, names of classes, groups and features, metadata requests of
+        scikit-learn, the state of ``partial_fit``, and the models that a post-processor wraps, which must be ours too.
+        It cannot contain functions (a metric, score, callback or sets of your own: a DataError), and of a
+        ``torch.nn.Module`` it contains the weights only. A ``random_state`` that is a generator is saved as None. A
+        crash leaves the old file.
 
         Parameters
         ----------
@@ -42,10 +42,10 @@ class Saved:
         """Write the fitted model as an ONNX graph, which runs without Python and without metrifair.
 
         Inputs: ``X`` of doubles (n, n_features); of a model that takes tables one input (n, 1) for each column by its
-        name: doubles for numbers and booleans (1, 0), NaN where one is missing, and strings for text, empty where one
+        name: doubles for numbers and booleans (1, 0), NaN where one is missing, and strings for text, empty if one
         is missing. Levels that were not seen at ``fit`` count as in Python. Outputs: ``label`` (n,) and
         ``probabilities`` (n, n_classes), or ``prediction`` (n,). A positive label and a threshold that were chosen
-        decide here too. docs/deploy.md says how close the numbers are, and what ONNX cannot refuse.
+        decide here too. docs/deploy.md states how close the numbers are, and which checks ONNX lacks.
 
         Parameters
         ----------
@@ -55,10 +55,10 @@ class Saved:
         Raises
         ------
         DataError
-            For what ONNX cannot say: dates, categories that a booster splits by, post-processors, a module of your own.
-            The message names it, and what to do.
+            If ONNX does not support a part of the model: dates, categories that a booster splits by, post-processors, a
+            module of your own. The message names it and a remedy.
         MissingExtra
-            Where onnx is not installed.
+            If onnx is not installed.
 
         Examples
         --------
@@ -80,11 +80,11 @@ class Saved:
         from metrifair.saving.onnx import onnx_model  # noqa: PLC0415
 
         about = {}
-        with contextlib.suppress(DataError):  # a model that no file can hold has no hash
+        with contextlib.suppress(DataError):  # a model that cannot be saved has no hash
             about["sha256"] = sha256(to_bytes(self._content())).hexdigest()
         try:
             graph = onnx_model(self, about)
-        except UnicodeEncodeError as error:  # half of a character, as some files hold
+        except UnicodeEncodeError as error:  # a lone surrogate, as in some files
             raise DataError(
                 f"the text {error.object!r} cannot be written as ONNX; correct it, and fit again"
             ) from error

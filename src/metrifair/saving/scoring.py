@@ -60,7 +60,7 @@ class TableScorer:
 
     @property
     def classes(self) -> NDArray[Any] | None:
-        """The classes, or None where a number is predicted."""
+        """The classes, or None if a number is predicted."""
         return getattr(self.estimator, "classes_", None)
 
     @property
@@ -105,7 +105,7 @@ class TableScorer:
         Raises
         ------
         DataError
-            Where the model predicts a number.
+            If the model predicts a number.
         """
         if self.classes is None:
             raise DataError(f"the model predicts the number {self.target!r}, which has no probability; use predict")
@@ -129,17 +129,17 @@ class TableScorer:
         """The groups as an argument, if the estimator needs them, spelled as they were at its fit."""
         if not self.needs_group:
             return {}
-        given = columns("table", table)
-        if missing := [name for name in self.sensitive if name not in given]:
+        table_columns = columns("table", table)
+        if missing := [name for name in self.sensitive if name not in table_columns]:
             raise DataError(f"the table has no column {missing[0]!r}, whose groups this model needs to predict")
-        found: dict[str, Any] = {}
+        groups: dict[str, Any] = {}
         for attribute, name in zip(self.estimator.crossed_.scheme.attributes, self.sensitive, strict=True):
-            found[name] = spelled_as(attribute.groups, given[name])
-        return {"sensitive_features": found}
+            groups[name] = spelled_as(attribute.groups, table_columns[name])
+        return {"sensitive_features": groups}
 
 
 def table_scorer(content: Content) -> TableScorer | None:
-    """The model of tables in a file; None where another kind of model, or its state, takes PyTorch to read."""
+    """The model of tables in a file; None if another kind of model, or its state, takes PyTorch to read."""
     if content.kind != TABLE_MODEL:
         return None
     record = table_model_record(content)
@@ -163,13 +163,13 @@ def table_scorer(content: Content) -> TableScorer | None:
 def table_model_record(content: Content) -> TableModelRecord:
     """The record of a table model, whose arrays are all its estimator's."""
     if len(under("estimator/", content.arrays)) < len(content.arrays):
-        raise ModelFileError("the file holds arrays that belong to no part of the model")
+        raise ModelFileError("the file contains arrays that belong to no part of the model")
     return record_of(TableModelRecord, content.meta)
 
 
 @dataclass(frozen=True)
 class FittedEncoder:
-    """What a fitted TableEncoder does with the named columns of a table."""
+    """The transformation of a fitted TableEncoder, on the named columns of a table."""
 
     coders_: Mapping[str, Coder]
 
@@ -179,8 +179,8 @@ class FittedEncoder:
 
 
 def coders_of(record: EncoderRecord) -> dict[str, Coder]:
-    """How each column becomes numbers; a ModelFileError where the record does not describe it."""
-    # Before any list of so many names is made: the number is whatever the file says.
+    """How each column becomes numbers; a ModelFileError if the record does not describe it."""
+    # Before a list of so many names is made: the number comes from the file.
     if record.count != len(record.coders) + len(record.dropped):
         raise ModelFileError(f"the encoder has {record.count} columns, and describes others")
     names = [f"x{place}" for place in range(record.count)] if record.names is None else record.names
@@ -218,12 +218,12 @@ class FittedNetwork:
     def output(self, x: Floats) -> Floats:
         """Outputs (n,), or (n, outputs), before any link."""
         mean, scale = self.scaling
-        found = (x - mean) / scale
+        outputs = (x - mean) / scale
         for place, (weight, bias) in enumerate(self.layers):
-            found = (np.maximum(found, 0.0) if place else found) @ weight.T + bias
-        found = found[:, 0] if found.shape[1] == 1 else found
-        check_outputs(found)
-        return found
+            outputs = (np.maximum(outputs, 0.0) if place else outputs) @ weight.T + bias
+        outputs = outputs[:, 0] if outputs.shape[1] == 1 else outputs
+        check_outputs(outputs)
+        return outputs
 
     def predict_proba(self, x: Floats) -> Floats:
         """Probabilities of the classes, (n, classes)."""
@@ -277,7 +277,7 @@ def scaling_arrays(arrays: Arrays, features: int) -> tuple[Floats, Floats]:
 def network_arrays(record: EstimatorRecord, arrays: Arrays, outputs: int) -> dict[str, Floats]:
     """Weights (1, 1, units, inputs) and biases (1, 1, units, 1) by name, with finite outputs near the mean."""
     widths = (record.features.count, *record_of(NetworkRecord, record.model).hidden, outputs)
-    found: dict[str, Floats] = {}
+    by_name: dict[str, Floats] = {}
     largest = np.ones((widths[0], 1))  # output at one standard deviation from the mean
     with np.errstate(over="ignore", invalid="ignore"):
         for layer, (before, after) in enumerate(pairwise(widths)):
@@ -285,11 +285,11 @@ def network_arrays(record: EstimatorRecord, arrays: Arrays, outputs: int) -> dic
             own = {name: arrays.take(f"parameters/{name}", shape) for name, shape in shapes.items()}
             weight, bias = (np.abs(part[0, 0]) for part in own.values())
             largest = weight @ largest + bias
-            found |= own
+            by_name |= own
         center, spread = record.target_scaling or (0.0, 1.0)
         if not np.isfinite(largest * spread + abs(center)).all():
             raise ModelFileError("the parameters are so large that the model has no finite output")
-    return found
+    return by_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,8 +303,8 @@ class FittedTrees:
 
     def predict_proba(self, x: Floats) -> NDArray[Any]:
         """Probabilities of the classes, (n, classes)."""
-        found = self.scores(x)
-        return np.stack([1 - found, found], axis=1) if found.ndim == 1 else found
+        scores = self.scores(x)
+        return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
 
     def predict(self, x: Floats) -> NDArray[Any]:
         """The most probable class, or the number."""

@@ -1,6 +1,6 @@
-"""XGBoost's JSON model: read into typed records, checked, and written anew from what was checked.
+"""XGBoost's JSON model: read into typed records, checked, and written anew from the checked records.
 
-XGBoost trusts much of what it reads: a parent that does not exist is a crash. So it is never given the JSON of a file,
+XGBoost does not validate its input: a parent that does not exist is a crash. So it is never given the JSON of a file,
 only one that is made here; the parents are computed from the children.
 """
 
@@ -146,7 +146,7 @@ _PROBABILITIES = ("binary:logistic", "binary:hinge", "reg:logistic", "multi:soft
 
 
 def xgboost_trees(text: str, *, features: int, classes: int, probabilities: bool = False) -> str:
-    """The JSON of a model whose trees hold together, written anew; ``classes`` is 1 where there is one output.
+    """The JSON of a model whose trees are consistent, written anew; ``classes`` is 1 if there is one output.
 
     ``probabilities``: the output is that of a classifier.
 
@@ -175,19 +175,19 @@ def xgboost_trees(text: str, *, features: int, classes: int, probabilities: bool
 
 
 def _check_learner(learner: _Learner, rounds: int, features: int, classes: int) -> None:
-    """What stands beside the trees; attributes that no prediction needs are left out."""
+    """The parts besides the trees; attributes that no prediction needs are left out."""
     param = learner.learner_model_param
     _check(int(param.num_feature) == features, "num_feature")
     _check(classes <= _MOST_CLASSES and int(param.num_class) == (classes if classes > 1 else 0), "num_class")
     name = str(learner.objective.get("name"))
     _check(name in _OBJECTIVES and name.startswith("multi:") == (classes > 1), "objective")
-    wanted = {"name": name}
+    expected = {"name": name}
     for group, only in _OBJECTIVES[name].items():
-        given = learner.objective.get(group)
-        value = given.get(only, "") if isinstance(given, dict) and len(given) == 1 else ""
+        objective = learner.objective.get(group)
+        value = objective.get(only, "") if isinstance(objective, dict) and len(objective) == 1 else ""
         _check(bool(_REAL.fullmatch(value)) and (only != "num_class" or value == str(classes)), f"objective: {only}")
-        wanted[group] = {only: value}  # type: ignore[assignment]
-    _check(learner.objective == wanted, "objective")
+        expected[group] = {only: value}  # type: ignore[assignment]
+    _check(learner.objective == expected, "objective")
     _check_base_score(param, name, classes)
     for names in (learner.feature_names, learner.feature_types):
         _check(len(names) in (0, features), "the names of the features")
@@ -221,7 +221,7 @@ def _check_forest(forest: _Forest, features: int, classes: int) -> None:
     for place, tree in enumerate(forest.trees):
         _check(tree.id == place, "the numbers of the trees")
         _check_tree(tree, features)
-    # XGBoost makes a bit of every number up to a split's largest category: a small file could ask for much memory.
+    # XGBoost makes a bit of every number up to a split's largest category: a small file could require much memory.
     bits = sum(
         max(tree.categories[start : start + size], default=0)
         for tree in forest.trees
@@ -237,16 +237,16 @@ def _check_categories(cats: _Categories, features: int) -> None:
     segments = cats.feature_segments
     _check(len(segments) == features + 1 and segments[0] == 0 and segments == sorted(segments), "feature_segments")
     _check(len(cats.enc) == features and len(cats.sorted_idx) == segments[-1], "the number of categories")
-    for place, one in enumerate(cats.enc):
+    for place, names in enumerate(cats.enc):
         order = cats.sorted_idx[segments[place] : segments[place + 1]]
         _check(sorted(order) == list(range(len(order))), "the order of categories")
-        if one.offsets is None:
-            _check(len(one.values) == len(order) and _finite(one.values), "the values of categories")
+        if names.offsets is None:
+            _check(len(names.values) == len(order) and _finite(names.values), "the values of categories")
         else:
-            ends = one.offsets or [0]
+            ends = names.offsets or [0]
             _check(len(ends) == len(order) + 1 and ends == sorted(ends), "the names of categories")
-            _check(ends[0] == 0 and ends[-1] == len(one.values), "the names of categories")
-            _check(all(type(value) is int and -128 <= value < 256 for value in one.values), "the names of categories")
+            _check(ends[0] == 0 and ends[-1] == len(names.values), "the names of categories")
+            _check(all(type(value) is int and -128 <= value < 256 for value in names.values), "the names of categories")
 
 
 def _check_tree(tree: _TreeRecord, features: int) -> None:
@@ -261,7 +261,7 @@ def _check_tree(tree: _TreeRecord, features: int) -> None:
     there, inner = np.array(parents) >= -1, left >= 0
     _check(bool((columns[there] < features).all()), "a split's feature")
     _check(_finite([tree.split_conditions[node] for node in np.flatnonzero(there & ~inner)]), "the value of a leaf")
-    # A node that was pruned away is not reached, and says so by a feature that cannot be.
+    # A node that was pruned away is not reached, and is marked by an impossible feature.
     gone = np.flatnonzero(~there)
     _check(bool((columns[gone] == _NONE).all() and not inner[gone].any()), "a node that nothing leads to")
     _check(len(gone) == int(param.num_deleted), "num_deleted")
@@ -296,10 +296,10 @@ def _parents(tree: _TreeRecord, nodes: int) -> list[int]:
 
 def _finite(values: list[Any]) -> bool:
     with np.errstate(over="ignore"):
-        found: NDArray[np.float32] = np.asarray(values, dtype=np.float64).astype(np.float32)
-    return bool(np.isfinite(found).all())
+        single: NDArray[np.float32] = np.asarray(values, dtype=np.float64).astype(np.float32)
+    return bool(np.isfinite(single).all())
 
 
 def _check(holds: bool, what: str) -> None:
     if not holds:
-        raise ModelFileError(f"the JSON of XGBoost does not hold together: {reprlib.repr(what)[1:-1]}")
+        raise ModelFileError(f"the JSON of XGBoost is inconsistent: {reprlib.repr(what)[1:-1]}")

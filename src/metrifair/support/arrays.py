@@ -1,4 +1,4 @@
-"""Types of arrays, by what they hold."""
+"""Types of arrays, by their elements."""
 
 from __future__ import annotations
 

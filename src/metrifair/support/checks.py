@@ -1,4 +1,4 @@
-"""Checks of what a user typed: a name among those that exist, a switch that is on or off, an extra that is there."""
+"""Checks of user input: a known name, a switch that is on or off, an installed extra."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _OTHER_NAMES = {  # of other libraries and textbooks, by ours
 
 
 def shortlist(texts: Sequence[str], most: int) -> str:
-    """The first texts between commas, and an ellipsis where there are more.
+    """The first texts between commas, and an ellipsis if there are more.
 
     >>> shortlist(["a", "b", "c"], 2)
     'a, b, ...'
@@ -55,7 +55,7 @@ def shortlist(texts: Sequence[str], most: int) -> str:
 
 
 def _did_you_mean(value: object, known: Sequence[str]) -> str | None:
-    """A question that names the nearest known name; None where none is near.
+    """A question that names the nearest known name; None if none is near.
 
     >>> _did_you_mean("KS", ["energy", "kolmogorov"])
     "did you mean 'kolmogorov'?"
@@ -71,7 +71,7 @@ def _did_you_mean(value: object, known: Sequence[str]) -> str | None:
 def check_names(given: Iterable[str], known: Collection[str], library: str, *, all_known: bool = True) -> None:
     """Raise a DataError at a parameter that is none of a library's, which it would leave unused.
 
-    Where not all that it takes is known, only at a name that is one of them but for a letter or two.
+    If not all that it takes is known, only at a name that is one of them except for a letter or two.
 
     >>> check_names(["learning_rat"], ["learning_rate", "max_depth"], "LightGBM")
     Traceback (most recent call last):
@@ -98,7 +98,7 @@ def check_switches(**switches: object) -> None:
 
 
 def names_of(argument: str, given: object) -> tuple[str, ...]:
-    """The names that were given: one, or several in whatever holds them, such as an array; or a DataError.
+    """The given names: one, or several in any collection, such as an array; or a DataError.
 
     >>> names_of("group", "sex"), names_of("group", ["sex", "race"])
     (('sex',), ('sex', 'race'))
@@ -163,7 +163,7 @@ def check_number(name: str, value: object, *, low: float = -inf, high: float = i
 
 
 def share_hint(value: object) -> str | None:
-    """How a percentage is written as a share; None where the value is not one.
+    """How a percentage is written as a share; None if the value is not one.
 
     >>> share_hint(95), share_hint("2.5"), share_hint(1.5), share_hint("many")
     ('95 percent is 0.95', '2.5 percent is 0.025', None, None)
@@ -224,7 +224,7 @@ def argument_if_asked(method: Callable[..., Any], name: str, value: Any) -> dict
         step, model = model.steps[-1]
         method, prefix = getattr(model, method.__name__), prefix + (f"{step}__" if method.__name__ == "fit" else "")
     if prefix:
-        from sklearn import get_config  # noqa: PLC0415 (whoever has a pipeline has imported it)
+        from sklearn import get_config  # noqa: PLC0415 (already imported by the owner of a pipeline)
 
         prefix = "" if get_config()["enable_metadata_routing"] else prefix  # the pipeline then passes it on by itself
     return {f"{prefix}{name}": value} if name in inspect.signature(method).parameters else {}

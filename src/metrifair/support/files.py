@@ -1,4 +1,4 @@
-"""A finished file takes its name at once: whoever reads the path sees the old content or the new, never half."""
+"""Atomic writes: a reader of the path sees the old content or the new, never half."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ except ImportError:  # Windows
 FORMULA = r"^[=+\-@\t\r]"
 """How a cell of a table begins that a spreadsheet would run."""
 
-_ABANDONED = 86_400.0  # seconds after which a draft is nobody's, where there are no locks
+_ABANDONED = 86_400.0  # seconds after which a draft counts as abandoned, if there are no locks
 
 
 def replace_file(target: Path, data: bytes) -> None:
@@ -88,7 +88,7 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
 
 
 def _locked(file: BinaryIO) -> bool:
-    """Whether we have the lock of this file now; always where there are no locks."""
+    """Whether we have the lock of this file now; always if there are no locks."""
     if fcntl is None:
         return True
     try:
@@ -125,20 +125,20 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> Path:
         raise DataError(f"path must be the path of a file, got {os.fspath(path)!r}; add a name such as report.html")
     try:
         target = target.expanduser()
-        replace_file(target.resolve(), content)  # what a link names, not the link
+        replace_file(target.resolve(), content)  # the target of a link, not the link
     except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, no such user
         if isinstance(error, FileNotFoundError) and not target.parent.is_dir():
             raise DataError(
                 f"cannot write {target}: the folder {target.parent} does not exist; create it, or name another path"
             ) from error
-        # Some folders are there and take no file, such as /proc; the system then says "no such file".
+        # Some folders are there and take no file, such as /proc; the error is then "no such file".
         why = "this folder takes no files" if isinstance(error, FileNotFoundError) else reason_of(error)
         raise DataError(f"cannot write {target}: {why}; name a path that can be written") from error
     return target
 
 
 def reason_of(error: Exception) -> str:
-    """What the system says, without the path."""
+    """The system's error message, without the path."""
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
@@ -157,7 +157,7 @@ def csv_bytes(columns: Mapping[str, Sequence[object]]) -> bytes:
 
 
 def write_json(content: Mapping[str, object], path: str | os.PathLike[str] | None = None) -> str:
-    """The content as strict JSON text, without NaN; written as well where a path is given."""
+    """The content as strict JSON text, without NaN; written as well if a path is given."""
     text = json.dumps(content, allow_nan=False, indent=1)
     if path is not None:
         write_file(path, text.encode())

@@ -17,7 +17,7 @@ _EXTRAS = {
 
 
 def missing_extra(error: ModuleNotFoundError, purpose: str, extra: str | None = None) -> MissingExtra | None:
-    """The error that names the extra of the missing module; None where the module is of no extra.
+    """The error that names the extra of the missing module; None if the module is of no extra.
 
     >>> print(missing_extra(ModuleNotFoundError(name="torch.nn"), "metrifair.frontier"))
     metrifair.frontier needs torch: pip install "metrifair[train]"

@@ -37,7 +37,7 @@ def spread(
     """``work(item)`` of every item, in order or as they are finished, wherever joblib is set up to work.
 
     That is ``n_jobs`` processes of this machine (None: as joblib is set up; 1: this one, and nothing is done before its
-    result is asked for), each on so many ``threads``, unless another backend is active (Dask, Ray), which then decides
+    result is requested), each on so many ``threads``, unless another backend is active (Dask, Ray), which then decides
     how many. ``work``, with all that it holds, travels once to each process. A process that is lost costs what it was
     at. ``options`` are joblib's.
 
@@ -68,7 +68,7 @@ def is_elsewhere() -> bool:
 def _results(
     pool: Callable[[], Any], work: Callable[[Any], Any], left: dict[int, Any], workers: int, backend: Any
 ) -> Iterator[Any]:
-    """All results; ``workers`` is 0 where they are threads of this process."""
+    """All results; ``workers`` is 0 if they are threads of this process."""
     shared, parent, lost = (_sent(work, backend) if workers else ("", work)), os.getpid(), 0
     while left:
         fresh = pool()  # one whose processes were lost would mix up what they left
@@ -101,7 +101,7 @@ def _sent(work: Callable[[Any], Any], backend: Any) -> tuple[str, Any]:
 
 
 def _done(name: str, shared: Any, place: int, item: Any, parent: int) -> tuple[int, Any]:
-    if os.getppid() == parent:  # a worker of another kind, on another machine perhaps, is nobody's child here
+    if os.getppid() == parent:  # a worker of another kind, on another machine perhaps, has no parent here
         _end_with(parent)
     return place, (_unpacked(name, shared) if name else shared)(item)
 
@@ -111,19 +111,19 @@ _unpacked_here: dict[str, Any] = {}
 
 def _unpacked(name: str, content: Any) -> Any:
     """The work, unpacked once in each process, which keeps the last one only."""
-    found = _unpacked_here.get(name)
-    if found is None:
+    work = _unpacked_here.get(name)
+    if work is None:
         if type(content).__module__.split(".")[0] == "ray":
             content = importlib.import_module("ray").get(content)
-        found = pickle.loads(content)  # what this very program has packed
+        work = pickle.loads(content)  # packed by this program itself
         _unpacked_here.clear()
-        _unpacked_here[name] = found
-    return found
+        _unpacked_here[name] = work
+    return work
 
 
 @cache  # one watch for each process
 def _end_with(parent: int) -> None:
-    """Joblib's workers would finish their task for nobody, and wait for ever for the next one."""
+    """Exit when the parent has ended; joblib's workers would finish their task, and wait for ever for the next one."""
 
     def watch() -> None:
         while os.getppid() == parent:

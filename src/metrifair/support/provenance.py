@@ -1,6 +1,6 @@
 """Where results come from: files with their hashes, columns, the call, the seed, versions and the time.
 
-It stands beside what was found, and has no say in whether two results are equal. Folders, passwords and rows are never
+It accompanies results, and does not affect whether two results are equal. Folders, passwords and rows are never
 part of it; names of files and columns are.
 """
 
@@ -36,9 +36,9 @@ _ROWS = (
     "X",
     "y",
 )
-_BESIDE = ("self", "title", "about", "random_state")  # told in their own places
+_BESIDE = ("self", "title", "about", "random_state")  # recorded elsewhere
 _LONGEST = 200  # characters of one argument
-_LARGEST_ORIGIN = 2**20  # bytes of a file that says where scores come from
+_LARGEST_ORIGIN = 2**20  # bytes of a file with the origin of scores
 _PLACES = ("path", "ledger", "before", "after")  # named without their folders
 
 
@@ -63,7 +63,7 @@ class ScoreOrigin:
     """
 
     file: str  # sha256 of the file with the scores
-    columns: Sequence[str]  # that hold scores or decisions of the model
+    columns: Sequence[str]  # with scores or decisions of the model
     model: str  # fingerprint
     rows: ScoredRows
     sources: Sequence[SourceFile] = ()  # the files with the rows
@@ -75,13 +75,13 @@ class Provenance:
     """What an auditor writes on top of a table, and must be able to repeat it."""
 
     title: str = ""
-    about: Mapping[str, str] = field(default_factory=dict)  # what the user says of the data
-    source: str = ""  # what was read, where it is not files
+    about: Mapping[str, str] = field(default_factory=dict)  # the user's statements about the data
+    source: str = ""  # the input, if it is not files
     files: Sequence[SourceFile] = ()
     rows_read: int | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)  # rows, by a code of ``wording.provenance``
-    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by what they are
-    reading: Mapping[str, Any] = field(default_factory=dict)  # how the files were read, where not by default
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by role
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how the files were read, if not by default
     call: str = ""
     seed: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Provenance:
 
 
 def said_of(title: str | None, about: Mapping[str, str] | None) -> dict[str, Any]:
-    """What a user says of a report and of the data, as fields of a Provenance; a DataError unless it is text.
+    """The user's title and statements about the data, as fields of a Provenance; a DataError unless it is text.
 
     >>> said_of("Hiring", {"date of the data": "2026-09"})
     {'title': 'Hiring', 'about': {'date of the data': '2026-09'}}
@@ -118,17 +118,17 @@ def said_of(title: str | None, about: Mapping[str, str] | None) -> dict[str, Any
 
 
 def source_files(paths: Iterable[str | os.PathLike[str]], name: str | None = None) -> list[SourceFile]:
-    """Files with their sizes and hashes; ``name`` is what a copy of something else is called."""
-    found = []
+    """Files with their sizes and hashes; ``name`` is the original name of a copy."""
+    hashed = []
     for path in map(Path, paths):
         with path.open("rb") as file:
             digest = file_digest(file, "sha256").hexdigest()
-            found.append(SourceFile(name or path.name, os.fstat(file.fileno()).st_size, digest))
-    return found
+            hashed.append(SourceFile(name or path.name, os.fstat(file.fileno()).st_size, digest))
+    return hashed
 
 
 def origin_path(path: str | os.PathLike[str]) -> Path:
-    """The file beside a file of predictions that holds its ``ScoreOrigin``."""
+    """The path of the file with the ``ScoreOrigin`` of a file of predictions."""
     return Path(f"{os.fspath(path)}.origin.json")
 
 
@@ -140,7 +140,7 @@ def write_score_origin(path: str | os.PathLike[str], **facts: Any) -> None:
 
 
 def read_score_origin(path: str | os.PathLike[str], files: Sequence[SourceFile]) -> ScoreOrigin | None:
-    """The origin of the scores in a file; None where nothing is known, or the file was changed since."""
+    """The origin of the scores in a file; None if nothing is known, or the file was changed since."""
     beside = origin_path(path)
     if len(files) != 1 or not beside.is_file() or beside.stat().st_size > _LARGEST_ORIGIN:
         return None
@@ -152,16 +152,16 @@ def read_score_origin(path: str | os.PathLike[str], files: Sequence[SourceFile])
 
 
 def with_files(origins: Iterable[Provenance], paths: Iterable[str]) -> list[Provenance]:
-    """Where audits come from, with the files of counts, which know of none; JSON has its own."""
+    """The provenance of audits, with the files of counts, which record none; JSON has its own."""
     return [
-        one if one.files or path.endswith(".json") else replace(one, files=source_files([path]))
-        for one, path in zip(origins, paths, strict=True)
+        origin if origin.files or path.endswith(".json") else replace(origin, files=source_files([path]))
+        for origin, path in zip(origins, paths, strict=True)
     ]
 
 
 def files_of(origins: Iterable[Provenance]) -> list[SourceFile]:
     """All files that were read, each once."""
-    return list(dict.fromkeys(file for one in origins for file in one.files))
+    return list(dict.fromkeys(file for origin in origins for file in origin.files))
 
 
 def names_of_files(paths: Iterable[str | os.PathLike[str]], taken: Iterable[str] = ()) -> list[str]:
@@ -171,13 +171,13 @@ def names_of_files(paths: Iterable[str | os.PathLike[str]], taken: Iterable[str]
     ['all', 'all 2', 'july']
     """
     stems = [Path(path).stem for path in paths]
-    found, kept = [], {*taken}
+    names, kept = [], {*taken}
     for stem in stems:
         numbered = (f"{stem} {number}" for number in count(2))
-        name = stem if stem not in kept else next(one for one in numbered if one not in kept and one not in stems)
-        found.append(name)
+        name = stem if stem not in kept else next(free for free in numbered if free not in kept and free not in stems)
+        names.append(name)
         kept.add(name)
-    return found
+    return names
 
 
 def made_now() -> dict[str, Any]:

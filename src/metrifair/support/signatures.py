@@ -1,4 +1,4 @@
-"""Parameters that stand in one place, and are shown wherever they are taken: by ``help``, in notebooks, on the site."""
+"""Parameters documented once, and shown everywhere they are accepted: by ``help``, in notebooks, on the site."""
 
 from __future__ import annotations
 
@@ -76,15 +76,23 @@ def _entries(source: Callable[..., Any]) -> dict[str, str]:
 
 def _signature(function: Callable[..., Any], sources: tuple[Callable[..., Any], ...]) -> inspect.Signature:
     """That of the function, with all that its docstring names in place of ``**options``."""
-    own = inspect.signature(function)
-    options = [one for one in own.parameters.values() if one.kind is one.VAR_KEYWORD and one.name == "options"]
+    signature = inspect.signature(function)
+    options = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is parameter.VAR_KEYWORD and parameter.name == "options"
+    ]
     if not options:
-        return own
-    known = {name: one for source in reversed(sources) for name, one in inspect.signature(source).parameters.items()}
-    named = [name for name in _entries(function) if name not in own.parameters]
-    taken = [known[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in named]
+        return signature
+    documented = {
+        name: parameter
+        for source in reversed(sources)
+        for name, parameter in inspect.signature(source).parameters.items()
+    }
+    named = [name for name in _entries(function) if name not in signature.parameters]
+    keywords = [documented[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in named]
     order = {name: place for place, name in enumerate(_entries(function))}
-    ours = [one for one in own.parameters.values() if one not in options]
+    ours = [parameter for parameter in signature.parameters.values() if parameter not in options]
     first = [one for one in ours if one.kind is not one.KEYWORD_ONLY]
-    rest = sorted([*(one for one in ours if one not in first), *taken], key=lambda one: order[one.name])
-    return own.replace(parameters=[*first, *rest])
+    rest = sorted([*(one for one in ours if one not in first), *keywords], key=lambda one: order[one.name])
+    return signature.replace(parameters=[*first, *rest])

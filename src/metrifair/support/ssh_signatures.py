@@ -16,7 +16,7 @@ _SECONDS = 60
 
 
 def sign(content: bytes, key: str | os.PathLike[str]) -> bytes:
-    """The signature of the content by a private key, or by the agent that holds the key of a .pub file."""
+    """The signature of the content by a private key, or by the agent with the key of a .pub file."""
     with tempfile.TemporaryDirectory(prefix="metrifair-") as name:
         file = Path(name, "content")
         file.write_bytes(content)

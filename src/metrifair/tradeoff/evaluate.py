@@ -1,4 +1,4 @@
-"""A fitted model on held-out data: its point, the groups' score distributions, and the unfairness that chance shows."""
+"""A fitted model on held-out data: its point, the groups' score distributions, and unfairness expected by chance."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WIDTH = normal_quantile((1 + CONFIDENCE) / 2)
 
 
 def predictions(model: Any, part: HeldOut) -> Predictions:
-    """Scores and decisions of a model; models that ask for groups receive them."""
+    """Scores and decisions of a model; models that need groups receive them."""
 
     def call(method: Any) -> NDArray[Any]:
         return np.asarray(method(part.X, **groups_if_asked(method, part.sensitive_features)))
@@ -47,7 +47,7 @@ def predictions(model: Any, part: HeldOut) -> Predictions:
         values = call(model.predict).astype(np.float64)
         return Predictions(values, values, "number")
     scheme, classes = part.problem.scheme, getattr(model, "classes_", None)
-    decision = codes("what the model predicts", call(model.predict), scheme.classes)
+    decision = codes("the model's prediction", call(model.predict), scheme.classes)
     if hasattr(model, "predict_proba"):
         return Predictions(class_scores(call(model.predict_proba), scheme, classes=classes), decision, "probability")
     if hasattr(model, "decision_function"):
@@ -82,7 +82,7 @@ def worth_of(found: Predictions, part: HeldOut, against: Iterable[Rival]) -> Wor
         worth.values[utility.key] = measured.value
         if (error := measured.error(problem.weight)) is not None:
             worth.errors[utility.key] = error
-        # Neither Wilson's nor what is proven holds for weighted samples.
+        # Neither Wilson's interval nor certificates are valid for weighted samples.
         if problem.weight is None and (interval := utility.interval(measured, problem)) is not None:
             worth.intervals[utility.key] = interval
         if mark := constant_mark(found, problem, utility=utility, constant=constant, X=part.X):
@@ -114,7 +114,7 @@ def point_of(
 
 
 def _compared(found: Predictions, part: HeldOut) -> Tensor:
-    """What the criterion compares of a model's scores: (n,), or (classes, n)."""
+    """The scores that the criterion compares: (n,), or (classes, n)."""
     criterion, values = part.problem.scheme.criterion, torch.as_tensor(found.score)
     if criterion.score != "prediction" and found.kind == "output":
         task = BINARY if values.ndim == 1 else MULTICLASS
@@ -126,7 +126,7 @@ def _compared(found: Predictions, part: HeldOut) -> Tensor:
 
 
 def _decided(found: Predictions, part: HeldOut) -> Tensor:
-    """What the criterion compares of a model's decisions: (n,), or (classes, n)."""
+    """The decisions that the criterion compares: (n,), or (classes, n)."""
     wrong = found.decision != part.labels
     compared = wrong if part.problem.scheme.criterion.score == "loss" else _indicators(found.decision, part).T
     return torch.as_tensor(compared).double()
@@ -148,9 +148,9 @@ def _certified(distances: Tensor, part: HeldOut) -> Interval:
 
 
 def _four_fifths(found: Predictions, part: HeldOut) -> float | None:
-    """The smallest share of positive decisions of a group over the largest; None where there is no positive class.
+    """The smallest share of positive decisions of a group over the largest; None if there is no positive class.
 
-    It is about all rows of a group, whatever the criterion compares.
+    It uses all rows of a group, for every criterion.
     """
     scheme, weight = part.problem.scheme, part.problem.weight
     if len(scheme.classes) != 2:
@@ -230,7 +230,7 @@ def is_overfit(trained: Predictions, training: HeldOut, found: Predictions, part
     """Whether scores lie closer together on the rows that a model was trained on, by more than chance.
 
     Rows of either part change places at random within each cell, 200 times with a fixed seed: where the model treats
-    both parts alike, that changes nothing but by chance. True where the unfairness here exceeds that on training rows
+    both parts alike, that changes nothing but by chance. True if the unfairness here exceeds that on training rows
     by more than ``least`` (the unfairness that chance alone would show) and by more than in 99 % of the exchanges.
     """
     own, other = _compared(trained, training), _compared(found, part)
@@ -287,7 +287,7 @@ class GroupPerformance:
     attribute: str
     group: str
     rows: int
-    figures: Mapping[str, float | None]  # by name; None where so few rows do not determine it
+    figures: Mapping[str, float | None]  # by name; None if so few rows do not determine it
 
 
 @dataclass(frozen=True)
@@ -300,7 +300,7 @@ class Evaluation:
     with_small: Mapping[str, float] | None  # unfairness and chance with small groups; None: none was left out
     comparisons: int  # behind the unfairness
     constant: Point  # the best constant predictor, on the held-out rows
-    constant_value: Any  # what it predicts
+    constant_value: Any  # its prediction
     groups: tuple[GroupPerformance, ...]
 
 
@@ -355,7 +355,7 @@ class Evaluator:
     held_out: HeldOut  # the validation rows, then the test rows; with test folds, all rows
     shown_seed: int = 0  # the seed whose score distributions are kept
     utility: Utility | None = None  # one more figure
-    # With folds: predictions for the validation rows by models of the other folds; None where training failed.
+    # With folds: predictions for the validation rows by models of the other folds; None if training failed.
     cross_predictions: dict[Job, Predictions | None] | None = None
     test_fold: Integers | None = None  # of each row: then the same predictions serve as those for the test rows
     nested: bool = False  # one test fold: outcomes have validation figures, and predictions in place of the model
@@ -367,7 +367,7 @@ class Evaluator:
 
     @cached_property
     def chance(self) -> float:
-        """The unfairness of scores that chance alone would show on the held-out rows."""
+        """The unfairness of scores expected by chance alone on the held-out rows."""
         return unfairness_by_chance(self.held_out)
 
     def rivals_with(self, *more: Utility) -> tuple[Rival, ...]:
@@ -437,7 +437,7 @@ class Evaluator:
         return Outcome(job, validation, test, curves, model, training)
 
     def constant(self, utility: Utility) -> tuple[Point, Any]:
-        """The best constant predictor by this utility: its point on the test rows, and what it predicts."""
+        """The best constant predictor by this utility: its point on the test rows, and its prediction."""
         known = next((rival for rival in self.rivals if rival.utility is utility), None)
         rival = known or self.rivals_with(utility)[-1]
         against = self.rivals if known else (*self.rivals, rival)

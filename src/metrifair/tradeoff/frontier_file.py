@@ -42,7 +42,7 @@ class UtilityRecord(Record):
 
 
 class FrontierRecord(Record):
-    """All that a file holds of a frontier, but for its models' arrays."""
+    """All that a file holds of a frontier, except for its models' arrays."""
 
     unfairness_of: Literal["scores", "decisions"]
     accuracy_name: Literal["accuracy", "R2"]

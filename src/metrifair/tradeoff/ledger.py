@@ -39,14 +39,14 @@ CREATE TABLE IF NOT EXISTS finished (
 
 
 class Entry(NamedTuple):
-    """One finished job: its record, and a model file's bytes where there is one."""
+    """One finished job: its record, and a model file's bytes if there is one."""
 
     record: dict[str, Any]
     content: bytes | None = None
 
 
 class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one model reaches: a sweep's record in a ledger, and part of a frontier's file.
+    """The figures of one model: a sweep's record in a ledger, and part of a frontier's file.
 
     >>> point = Point(0.5, 0, 0.9, 0.4)
     >>> Figures.of(Figures(point, point).as_json()).test == point
@@ -71,7 +71,7 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         density, cumulative = self.curves.density, self.curves.cumulative
         lengths = {len(one) for by_group in (density, cumulative) for one in by_group.values()}
         if not density.keys() <= cumulative.keys() or not lengths <= {len(self.curves.grid)}:
-            raise ValueError("its curves do not stand on their grid")
+            raise ValueError("its curves do not match their grid")
 
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
@@ -230,7 +230,7 @@ def _code_text(code: CodeType) -> str:
 
 
 def entry_of(outcome: Outcome) -> Entry:
-    """What a ledger keeps of an outcome: its figures, and its model where that can be written."""
+    """The ledger's record of an outcome: its figures, and its model if that can be written."""
     content = None
     if type(last_step(outcome.model)).__module__.startswith("metrifair."):
         with suppress(DataError):  # a model with functions of the user's in it: its figures are kept all the same

@@ -1,4 +1,4 @@
-"""What each model of a trade-off reaches, and which of them no other beats."""
+"""The figures of each model of a trade-off, and the Pareto front of these models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROUNDING = 1e-6
 
 
 class FrontierNote(NamedTuple):
-    """Something to know about a frontier; ``metrifair.wording.frontier`` holds one template for each kind."""
+    """A note on a frontier; ``metrifair.wording.frontier`` has one template for each kind."""
 
     kind: str
     facts: Mapping[str, Any] = {}
@@ -24,7 +24,7 @@ class FrontierNote(NamedTuple):
 
 @dataclass(frozen=True)
 class Point:
-    """What one model reaches on one part of the data.
+    """The figures of one model on one part of the data.
 
     ``accuracy`` is the share of right decisions, or R2; ``unfairness`` the Kolmogorov distance of the scores, and
     ``decision_unfairness`` that of the decisions (None for regression), each the worst over all comparisons.
@@ -46,11 +46,11 @@ class Point:
 
     @property
     def place(self) -> float | tuple[str, float]:
-        """What models of all seeds share: the strength and, where there are several families, theirs."""
+        """What models of all seeds share: the strength and, if there are several families, theirs."""
         return (self.family, self.strength) if self.family else self.strength
 
     def figure(self, name: str) -> float | None:
-        """A figure by its name; None where there is none. Accuracy and R2 are one figure.
+        """A figure by its name; None if there is none. Accuracy and R2 are one figure.
 
         >>> Point(0, 0, 0.9, 0.4, more={"auc": 0.95}).figure("auc")
         0.95
@@ -65,7 +65,7 @@ class Point:
         return value if value is not None and isfinite(value) else None
 
     def check(self) -> None:
-        """Raise a ValueError where a figure lies outside of its range, as only a damaged file has it."""
+        """Raise a ValueError if a figure lies outside of its range, as only a damaged file has it."""
         distances = self.unfairness, self.decision_unfairness or 0.0
         if not self.failed and not (
             all(0 <= one <= 1 + _ROUNDING for one in distances) and self.accuracy <= 1 + _ROUNDING
@@ -98,13 +98,13 @@ class Job(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What a ledger calls it; each family is a run of its own there."""
+        """Its key in a ledger; each family is its own run there."""
         return f"{self.value!r} seed {self.seed}"
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """One trained model and its figures; ``model`` is None where training failed or a ledger kept the figures only."""
+    """One trained model and its figures; ``model`` is None if training failed or a ledger kept the figures only."""
 
     job: Job
     validation: Point
@@ -142,7 +142,7 @@ def area(
 ) -> float:
     """Share of the unit box that the points dominate: the integral of the best accuracy at unfairness at most t.
 
-    An exact step integral, 0 where no point qualifies; a negative R2 counts as 0.
+    An exact step integral, 0 if no point qualifies; a negative R2 counts as 0.
 
     >>> area([Point(0, 0, 0.9, 0.5), Point(1, 0, 0.5, 0.0)])      # 0.5 x 0.5 + 0.5 x 0.9
     0.7
@@ -158,7 +158,7 @@ def mean_worth(
 ) -> float:
     """The mean, over all limits of unfairness from 0 to ``top``, of the best worth within the limit.
 
-    ``otherwise`` is what counts where no point is within the limit.
+    ``otherwise`` is the value if no point is within the limit.
 
     >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.5, 0.1)]
     >>> round(mean_worth(some, unfairness_of="scores", worth=_accuracy, top=0.8, otherwise=0.5), 3)  # half reach 0.9

@@ -41,12 +41,12 @@ class Portfolio:
 
     @property
     def budget(self) -> float:
-        """Seconds after which no family is started, where nobody says."""
+        """Seconds after which no family is started, by default."""
         return _BUDGET if self.rows <= _MANY_ROWS else _LONG_BUDGET
 
     @property
     def criterion(self) -> Criterion:
-        """What is compared."""
+        """The comparisons."""
         return criterion_named(self.aim.get("criterion", "statistical_parity"))
 
     def families(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Portfolio:
 
     @property
     def _can_stack(self) -> bool:
-        """Whether the theory of a stack holds, and a file can hold it if it must."""
+        """Whether the theory of a stack applies, and a file can store it if required."""
         groups = not self.numeric_groups and self.aim.get("contrast") != "independence"
         saved = has_lightgbm() or not self.saved
         return groups and saved and self.criterion.score == "prediction"

@@ -80,7 +80,7 @@ class SweepContext:
     def refitted(self, job: Job) -> Any:
         """The job's estimator at its value and seed, trained on all rows."""
         if not self.families or self.table is None:
-            raise DataError("fitted models were handed over, and nothing is known of how to train them")
+            raise DataError("the models were passed fitted, so they cannot be trained again")
         family = next(one for one in self.families if one.name == job.family)
         return fitted_at(family.estimator, family.parameter, job, self.table)
 
@@ -143,7 +143,7 @@ class TradeOff:
 
     @property
     def _is_clustered(self) -> bool:
-        """Whether rows belong to clusters: a frontier in memory knows it by its rows, a saved one by its notes."""
+        """Whether rows belong to clusters: by the rows of a frontier in memory, by the notes of a saved one."""
         in_memory = self.source is not None and self.source.evaluator.test.problem.clusters is not None
         return in_memory or any(note.kind == "clusters" for note in self.notes)
 
@@ -164,7 +164,7 @@ class TradeOff:
 
     @property
     def models(self) -> tuple[Any, ...]:
-        """The fitted models; None where training failed."""
+        """The fitted models; None if training failed."""
         return tuple(outcome.model for outcome in self.outcomes)
 
     @property
@@ -278,7 +278,7 @@ class TradeOff:
         return bests
 
     def _change(self, job: Job, utility: Utility) -> Change | None:
-        """The chosen point less that of the same family and seed without the penalty; None where there is none."""
+        """The chosen point less that of the same family and seed without the penalty; None if there is none."""
         none = {"strength": 0.0, "tolerance": 1.0}.get(self.parameters.get(job.family, self.parameter))
         same = [] if none is None else [one for one in self.outcomes if one.job == job._replace(value=none)]
         reference = next(iter(same), None)
@@ -332,7 +332,7 @@ class TradeOff:
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked of a model: exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``."""
+    """The requirement on a model: exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``."""
 
     max_unfairness: float | None
     min_accuracy: float | None
@@ -369,7 +369,7 @@ class Wish:
 
 
 def suitable(front: TradeOff, candidates: Sequence[Outcome], wish: Wish, utility: Utility) -> list[Outcome]:
-    """The candidates that keep to the wish on validation data; where there are none, an error says what there is."""
+    """The candidates that satisfy the wish on validation data; if there are none, an error lists possible values."""
     points, hint, low, high = [one.validation for one in candidates], "", -inf, inf
     if wish.max_unfairness is not None:
         high = wish.max_unfairness
@@ -417,7 +417,7 @@ def without_chance(gap: float, chance: float) -> tuple[float, float]:
 
 
 def likely_bound(gap: float, chance: float | None, confidence: float) -> float:
-    """What the unfairness in the population does not exceed, with this confidence, approximately."""
+    """An approximate upper bound of the unfairness in the population, with this confidence."""
     if chance is None:
         raise DataError("needs a frontier that metrifair.frontier made", argument="confidence")
     value, error = without_chance(gap, chance)
@@ -488,7 +488,7 @@ def _worth(outcome: Outcome, utility: Utility) -> float:
 
 
 def bound(point: Point, *, unfairness_of: str, cdfs: int, models: int) -> float:
-    """Upper bound of the unfairness that holds for so many models at once, so also for the one that is chosen."""
+    """Upper bound of the unfairness, valid for so many models at once, so also for the chosen one."""
     name = "unfairness" if unfairness_of == "scores" or point.decision_unfairness is None else "decision_unfairness"
     if name not in point.intervals:
         raise DataError(

@@ -52,7 +52,7 @@ class HeldOut:
 
     @property
     def regression(self) -> bool:
-        """True where the outcome is a number."""
+        """True if the outcome is a number."""
         return not self.problem.scheme.classes
 
     @property
@@ -99,7 +99,7 @@ class HeldOut:
 
     @cached_property
     def compared(self) -> dict[Comparison, Sides]:
-        """Those with enough rows, or if none has, with any: models are judged by them, ``small_groups`` says why."""
+        """Those with enough rows, or if none has, with any: models are evaluated on them; see ``small_groups``."""
         most = {True: self.least - 1, False: len(self.problem)}  # few elsewhere are few here
         rows = {one: min(*side.counts, most[one in self.apart]) for one, side in self.everyone.items()}
         return {one: self.everyone[one] for one in enough_rows(rows, self.least)}
@@ -149,7 +149,7 @@ class DataSet:
         return Split(self.rows[own], self.rows[chosen], self.rows[judged])
 
     def divided(self, rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
-        """Two parts of these positions, the second with this share, alike in kinds unless these are too many."""
+        """Two parts of these positions, the second with this share; both have the same mix of kinds if possible."""
         kinds = self.kinds[rows]
         if self.problem.clusters is not None:
             clusters = self.problem.clusters[rows]
@@ -200,7 +200,7 @@ def data_set(
     clusters: Table | None = None,
     held_out: Sequence[float] = (0.25,),
 ) -> DataSet:
-    """The data with everything that judging a model asks for; numbers in bands of about equal weight.
+    """The data for evaluating a model; numbers in bands of about equal weight.
 
     Models are judged on shares of the rows that are ``held_out``: bands have enough of these, of those with the labels
     among which the fewest are compared.
@@ -230,7 +230,7 @@ def data_set(
 def split_rows(
     data: DataSet, validation: float, test: float, seed: int, *, folds: int | None, train: bool = True
 ) -> tuple[Split, tuple[Rows, ...]]:
-    """Training, validation and test rows, and the folds where cross-validation is asked for."""
+    """Training, validation and test rows, and the folds where cross-validation is requested."""
     if folds is None:
         return data.split(validation, test, seed, train=train), ()
     return in_folds(data, folds, test, seed, fitted=not train)
@@ -288,7 +288,7 @@ def outer_splits(
 def dealt(data: DataSet, rows: Rows, count: int, seed: int, argument: str) -> list[Rows]:
     """These positions in ``count`` folds with the same mix of cells and labels; a TooFewSamples where there are fewer.
 
-    ``argument`` is the option that asked for them.
+    ``argument`` is the option that requested them.
     """
     problem = data.problem
     labels = np.zeros_like(rows) if problem.labels is None or not problem.scheme.classes else problem.labels[rows]

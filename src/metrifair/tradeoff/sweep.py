@@ -1,6 +1,6 @@
 """Families of models, values of their parameter x seeds -> trained models with their figures.
 
-With a ledger, what is finished is never done again.
+With a ledger, finished jobs are not repeated.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Family(NamedTuple):
 
 
 def needs_group(model: Any) -> bool:
-    """Whether a model, fitted or not, asks for the group when it predicts.
+    """Whether a model, fitted or not, needs the group to predict.
 
     >>> from metrifair import BarycenterPostprocessor, FairClassifier
     >>> needs_group(FairClassifier()), needs_group(BarycenterPostprocessor())
@@ -90,7 +90,7 @@ def needs_group(model: Any) -> bool:
 
 
 def families_of(given: Any, parameter: str | None) -> tuple[Family, ...] | None:
-    """The families to train; None where fitted models were handed over, to be judged as they are.
+    """The families to train; None if fitted models were passed, which are only evaluated.
 
     >>> from metrifair import BarycenterPostprocessor, FairClassifier
     >>> for family in families_of([FairClassifier(model="linear"), BarycenterPostprocessor()], None):
@@ -120,7 +120,7 @@ def families_of(given: Any, parameter: str | None) -> tuple[Family, ...] | None:
 
 
 def _named(given: Sequence[Any], parameter: str | None) -> dict[str, Any] | None:
-    """Estimators by names of their own; None where none of them is waiting to be fitted at values of its parameter."""
+    """Estimators by name; None if none of them is to be fitted at values of its parameter."""
     if not given:
         raise DataError("the list of models is empty; pass at least one, fitted or to be trained")
     others = [one for one in given if not _is_to_be_swept(one, parameter)]
@@ -174,12 +174,12 @@ def _name_of(estimator: Any) -> str:
 
 
 Evaluate: TypeAlias = Callable[[Any, Job], Outcome]
-"""Figures of a model; the model is None where training failed."""
+"""Figures of a model; the model is None if training failed."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowsToTrain:
-    """What a sweep trains on: a table, its outcomes and groups, and the rows that may be used."""
+    """The data of a sweep: a table, its outcomes and groups, and the rows that may be used."""
 
     X: Table
     y: Table
@@ -257,7 +257,7 @@ def _evaluated(evaluate: Evaluate, whole: Callable[[Any], Pipeline], model: Any,
 
 
 def _last_of(pipeline: Pipeline, data: RowsToTrain) -> tuple[RowsToTrain, Callable[[Any], Pipeline]]:
-    """What the last step of a pipeline is trained on, and what makes a pipeline of a model that takes its place."""
+    """The training input of a pipeline's last step, and a function that puts a model in its place."""
     fresh, given = clone(pipeline), data.arguments()
     if len(fresh.steps) > 1:
         given["X"] = fresh[:-1].fit_transform(given["X"], given["y"])
@@ -334,7 +334,7 @@ def _fitted(
     seeds: Sequence[int],
     devices: Sequence[str] | None,
 ) -> dict[Job, Any]:
-    """One stack, or one on each device with every so many-th strength: they have nothing to say to each other."""
+    """One stack, or one on each device with every n-th strength, which are independent."""
     chosen: list[str | None] = [None] if devices is None else list(devices)
     parts = [values[k :: len(chosen)] for k in range(len(chosen))]
 
@@ -367,7 +367,7 @@ def _paths(estimator: Any, data: RowsToTrain, jobs: Sequence[Job], evaluate: Eva
 
 
 def _arguments(estimator: Any, data: RowsToTrain) -> dict[str, Any]:
-    """What ``fit`` is called with, which it must take; it needs clusters only where it splits rows itself."""
+    """The arguments of ``fit``, which it must accept; it needs clusters only if it splits rows itself."""
     arguments, taken = data.arguments(), inspect.signature(estimator.fit).parameters
     if "clusters" not in taken:
         arguments.pop("clusters", None)

@@ -7,7 +7,7 @@ registers from the features to the slopes:
    at once, and from the hidden units (kept for the way back) makes the outputs and the slope of the loss by each.
 2. ``_compare``, once for each comparison, has one program per model: it sorts the scores, counts on both sides of each
    how many are below, and adds strength times the slope of the energy distance. A score and its row are sorted as one
-   64-bit word. Counts are integers; equal scores count half, whatever their order, as they do on the CPU: a scan from
+   64-bit word. Counts are integers; equal scores count half, in any order, as they do on the CPU: a scan from
    the left finds where a run of equal scores begins, one from the right where it ends.
 3. ``_backward`` forms the slopes of hidden units from those of outputs and multiplies them with the same rows. Tiles
    are many more than models if rows are split, and each part writes gradients of its own: sums have one order, and a
@@ -15,7 +15,7 @@ registers from the features to the slopes:
 4. ``_adam`` adds up the parts and moves the parameters.
 
 Products are taken three times in TF32 (the leading bits, and both mixed terms), which errs as single precision does.
-What is not asked for most stays with ``Stack.step``: other metrics and losses, sides of several cells, deeper networks,
+Less frequent cases use ``Stack.step``: other metrics and losses, sides of several cells, deeper networks,
 double precision; ``fused_step`` returns None there, and where Triton is missing, which comes with torch's CUDA builds.
 """
 
@@ -61,7 +61,7 @@ def _kernel(function: Any) -> Any:
 
 @_kernel
 def _split(value):
-    """A number as the sum of two that TF32 holds, the second one but for its last bits."""
+    """A number as the sum of two TF32 numbers, the second one except for its last bits."""
     high = ((value.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
     return high, value - high
 
@@ -257,7 +257,7 @@ def _adam(
 
 
 def fused_step(stack: Stack, size: int) -> Step | None:
-    """The step on batches of so many rows, or None where it is not one of those written here."""
+    """The step on batches of so many rows, or None if it is not one of those written here."""
     if triton is None or not _is_written_here(stack, size):
         return None
     adam, objective, (mean, scale) = stack.adam, stack.objective, stack.scaling

@@ -27,7 +27,7 @@ Parameters: TypeAlias = Mapping[str, Tensor]
 
 _ROWS_AT_ONCE = 8_192  # so that no second copy of the features is made
 _ROWS_TO_PREDICT = 65_536  # at once, so that memory stays bounded
-_CLOSE = 0.1  # of the weights of a last layer that is to say little yet
+_CLOSE = 0.1  # scale of the initial weights of a last layer
 _ROUNDING = 1e-13  # a spread that is this part of the mean, or less, is none
 
 
@@ -75,7 +75,7 @@ def scaling_of(data: Samples, rows: Sequence[Tensor] | None) -> Scaling:
 
 
 def weighted_moments(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of each column; 1 instead of a deviation that is 0 but for rounding.
+    """Mean and standard deviation of each column; 1 instead of a deviation that is 0 except for rounding.
 
     >>> weighted_moments(torch.tensor([[1e9, 5.0], [1e9 + 2, 5.0]]).double(), torch.ones(2))
     (tensor([1.0000e+09, 5.0000e+00], dtype=torch.float64), tensor([1., 1.], dtype=torch.float64))
@@ -111,7 +111,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def of_samples(cls, samples: Samples) -> Moments:
-        """Those of samples that were trained on; a constant feature has no spread, whatever it is scaled by."""
+        """Those of samples that were trained on; a constant feature has no spread at any scale."""
         total = float(samples.weight.double().sum())
         mean, deviation = mean_and_deviation(samples.x, samples.weight)
         return cls(total, mean.numpy(), deviation.square().numpy() * total)
@@ -250,7 +250,7 @@ class StackedModule:
                 )
 
     def initial(self, seed: int) -> dict[str, Tensor]:
-        """The module's parameters, drawn anew where its layers know how."""
+        """The module's parameters, reset in all layers that support it."""
         fresh = copy.deepcopy(self.module)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -292,7 +292,7 @@ def stacked(starts: Sequence[Parameters], copies: int) -> dict[str, Tensor]:
 
 
 def member(parameters: Parameters, seed: int, strength: int) -> dict[str, Tensor]:
-    """One network of a stack, as a stack of its own."""
+    """One network of a stack, as its own stack."""
     return {name: value[seed : seed + 1, strength : strength + 1].clone() for name, value in parameters.items()}
 
 
@@ -370,7 +370,7 @@ class Predictor:
 
 
 def _linear(weight: Tensor, bias: Tensor) -> torch.nn.Linear:
-    """A layer with these numbers, of whatever leading axes."""
+    """A layer with these numbers, with any leading axes."""
     made = torch.nn.Linear(weight.shape[-1], weight.shape[-2], dtype=torch.float64)
     with torch.no_grad():
         made.weight.copy_(weight.reshape(made.weight.shape))

@@ -52,7 +52,7 @@ class Objective:
     metric : str or callable, default="energy"
         How distributions are compared.
     estimate : {"rows", "population", "batch"}, default="rows"
-        What a batch estimates: the distance of the training rows, or that of the population, both without bias, where
+        The estimand of a batch: the distance of the training rows, or that of the population, both without bias, where
         the metric has such an estimate; or its own.
     combine : {"mean", "sum"}, default="mean"
         Average over pairs of groups and control strata, and sum over sets of labels and attributes; or sum everything.
@@ -65,7 +65,7 @@ class Objective:
     generator : torch.Generator
         Where projections are drawn from.
     class_weight : tuple of float, default=()
-        What the loss of each class counts; the unfairness is not touched by it. Empty: all alike.
+        Weight of each class in the loss; it does not affect the unfairness. Empty: equal weights.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Objective:
 
     @cached_property
     def weights(self) -> tuple[float, ...]:
-        """What each comparison counts."""
+        """The weight of each comparison."""
         return penalty_weights(self.comparisons, self.combine)
 
     @cached_property
@@ -116,7 +116,7 @@ class Objective:
         return Terms(risk, self.unfairness(output, batch))
 
     def loss_weight(self, samples: Samples) -> Tensor:
-        """What the loss of each sample counts: its weight, times that of its class.
+        """The weight of each sample in the loss: its own weight, times that of its class.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class Objective:
         Parameters
         ----------
         output : ndarray of shape (n,)
-            What the model says of the samples of the batch.
+            The model's outputs for the samples of the batch.
         batch : Batch
             The samples, and the sides of each comparison.
         strength : float
@@ -172,7 +172,7 @@ class Objective:
         Returns
         -------
         ndarray of shape (n,) or None
-            For what is asked for most, the energy distance of predictions or outputs that have no weights; else None.
+            For the most frequent case, the energy distance of predictions or outputs without weights; else None.
         """
         if not self.is_counted(batch.sides):
             return None
@@ -201,7 +201,7 @@ class Objective:
         return total
 
     def unfairness(self, output: Tensor, batch: Batch) -> Tensor:
-        """The metric combined over the comparisons; 0 where there are none.
+        """The metric combined over the comparisons; 0 if there are none.
 
         Parameters
         ----------
@@ -224,9 +224,9 @@ class Objective:
     def unfairness_of_scores(
         self, score: Tensor, sides: Sequence[Sides], values: Tensor | None, *, vector: bool
     ) -> Tensor:
-        """The same for what the criterion compares.
+        """The same for the scores that the criterion compares.
 
-        Where scores are vectors and the metric takes numbers only, the sum is over coordinates too.
+        If scores are vectors and the metric takes numbers only, the sum is over coordinates too.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class Task:
 
     name: str
     loss: Callable[[Tensor, Tensor], Tensor]  # (output, y) -> loss per sample (..., n), never averaged
-    prediction: Callable[[Tensor], Tensor]  # output -> what a person receives
+    prediction: Callable[[Tensor], Tensor]  # output -> prediction for a person
     log_prediction: Callable[[Tensor], Tensor]
     output: Callable[[Tensor], Tensor]  # prediction -> output
     vector: bool = False  # outputs and predictions are (..., n, classes)
@@ -331,7 +331,7 @@ def regression(loss: str = "squared_error") -> Task:
 
 
 def constant_output(task: Task, y: Tensor, weight: Tensor, outputs: int, *, added: float = 0.5) -> Tensor:
-    """The output that a model which knows nothing else gives for these samples, (outputs,): base rates, or the mean.
+    """The best constant output for these samples, (outputs,): base rates, or the mean.
 
     Half a sample of every class is added, or another part of one, so that no class is certain or impossible.
 
@@ -347,14 +347,14 @@ def constant_output(task: Task, y: Tensor, weight: Tensor, outputs: int, *, adde
 
 
 def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, penalize: Penalize = "prediction") -> Tensor:
-    """What the criterion compares, from what the model returns: (..., n), or (..., n, classes)."""
+    """The scores that the criterion compares, from the model's outputs: (..., n), or (..., n, classes)."""
     check_known("penalize", penalize, ("prediction", "output"))
     if not callable(criterion.score):
         check_known("score", criterion.score, SCORES)
     if criterion.score != "prediction" and penalize != "prediction":
         raise DataError(
             f"penalize={penalize!r} applies where the score is the prediction; {criterion.name} compares "
-            f"{criterion.score if isinstance(criterion.score, str) else 'a score of its own'}: leave penalize as it is"
+            f"{criterion.score if isinstance(criterion.score, str) else 'a custom score'}: leave penalize as it is"
         )
     if callable(criterion.score):
         found: Tensor = criterion.score(task.prediction(output), y)

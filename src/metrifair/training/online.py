@@ -64,7 +64,7 @@ class Learner:
         self.waiting: Samples | None = None
         self.updates = 0  # steps so far
         self.fresh = start is None  # until the first of them
-        self.scales: dict[str, float] = {}  # of the dependences, by what they are called; see Dependence.scale
+        self.scales: dict[str, float] = {}  # of the dependences, by name; see Dependence.scale
 
     def learn(self, chunk: Samples) -> int:
         """Take in samples; how many steps were taken.

@@ -231,7 +231,7 @@ class _Problem:
         return [self.model.outputs * self.model.features, self.model.outputs]
 
     def output(self, vector: Floats) -> Tensor:
-        """What the model says of every row."""
+        """The model's output for every row."""
         weight, bias = torch.from_numpy(vector).split(self.sizes)
         if self.model.outputs == 1:
             found = torch.mv(self.x, weight).add_(bias)
@@ -240,7 +240,7 @@ class _Problem:
         return found if len(self.x) == len(self.place) else found[self.place]
 
     def score(self, output: Tensor) -> Tensor:
-        """What is compared."""
+        """The comparisons."""
         objective = self.objective
         return scores(objective.criterion, objective.task, output, self.rows.samples.y, penalize=objective.penalize)
 
@@ -282,7 +282,7 @@ class _Problem:
         """
         moments = self.moments(self.count / self.count.sum())
         if not np.isfinite(moments).all():
-            raise DataError("X holds numbers so large that their squares are infinite; rescale it")
+            raise DataError("X contains numbers so large that their squares are infinite; rescale it")
         if moments.ndim == 1:
             spread = moments > _NO_SPREAD * moments.max()
             return np.where(spread, 1 / np.sqrt(np.where(spread, moments, 1.0)), 0.0)
@@ -336,7 +336,7 @@ class _Problem:
 
 
 def _shares(side: Sides) -> list[Floats]:
-    """What each row weighs of its side, those of the left and those of the right; of a dependence, of all."""
+    """The weight of each row in its side, those of the left and those of the right; of a dependence, of all."""
     counts = side.counts
     weight = np.ones(sum(counts)) if side.weights is None else side.weights.double().numpy()
     return [part / part.sum() for part in np.split(weight, np.cumsum(counts)[:-1])]
@@ -463,7 +463,7 @@ def minimum(
 
 
 class _Step(NamedTuple):
-    """How far to go, and what is found there; length 0: nowhere, and the gradient is one from close by."""
+    """The step length and the function there; length 0: no step, and the gradient is one from close by."""
 
     length: float
     value: float
@@ -525,7 +525,7 @@ def _shortest_mixture(sides: Floats, preconditioner: Preconditioner) -> Floats:
 
 
 class _Memory:
-    """The last steps and what the gradient did along them."""
+    """The last steps and the changes of the gradient along them."""
 
     def __init__(self, preconditioner: Preconditioner) -> None:
         self.preconditioner = preconditioner

@@ -59,7 +59,7 @@ def sent(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 Outputs: TypeAlias = Callable[[], Tensor]
-"""What the models, as they are now, return for all rows of the data: (seeds, strengths, n)."""
+"""The outputs of the current models for all rows of the data: (seeds, strengths, n)."""
 
 
 class EpochSource(NamedTuple):
@@ -142,7 +142,7 @@ Step: TypeAlias = Callable[[Tensor, Tensor], None]
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast to train; docs/results/defaults.md says why estimators begin and end as they do."""
+    """How long and how fast to train; see docs/results/defaults.md for the choice of start and end."""
 
     batch_size: int
     epochs: int
@@ -232,7 +232,7 @@ class Stack:
 
     @torch.no_grad()
     def outputs(self) -> Tensor:
-        """What the models, as they are now, return for all rows of the data."""
+        """The outputs of the current models for all rows of the data."""
         return self.model(self.adam.parameters, self.scaling.apply(self.x.expand(len(self.failed), *self.x.shape)))
 
     @torch.no_grad()

@@ -57,7 +57,7 @@ def figure_name(metric: str) -> str:
 
 
 def topic_name(criterion: str) -> str:
-    """The name of a criterion, or of what a comparison states in place of one."""
+    """The name of a criterion, or of its placeholder."""
     return _TOPICS.get(criterion) or criterion_name(criterion)
 
 
@@ -76,10 +76,10 @@ def difference_sentences(record: DifferenceRecord) -> list[str]:
     """A comparison, the most important first."""
     sentences = []
     for model in record.names[1:]:
-        differences = [one for one in record.differences if one.model == model]
+        differences = [difference for difference in record.differences if difference.model == model]
         sentences.append(_verdicts(model, record.names[0], differences))
         for verdict in ("better", "worse"):
-            changed = [one for one in differences if one.verdict == verdict]
+            changed = [difference for difference in differences if difference.verdict == verdict]
             if changed:
                 sentences.append(_most_significant(changed))
     sentences.append(_pairing(record))
@@ -89,7 +89,7 @@ def difference_sentences(record: DifferenceRecord) -> list[str]:
 
 
 def _verdicts(model: str, baseline: str, differences: Sequence[Difference]) -> str:
-    count = Counter(one.verdict for one in differences)
+    count = Counter(difference.verdict for difference in differences)
     tested = len(differences) - count["not_tested"]
     few = "have no interval or too few rows and are not tested"
     untested = f" {count['not_tested']} figures {few}." if count["not_tested"] else ""
@@ -104,12 +104,12 @@ def _verdicts(model: str, baseline: str, differences: Sequence[Difference]) -> s
 
 
 def _most_significant(differences: Sequence[Difference]) -> str:
-    one = min(differences, key=lambda one: (one.p_value, -abs(one.difference)))
-    interval = "" if one.joint_interval is None else f", {interval_text(one.joint_interval)}"
+    most = min(differences, key=lambda difference: (difference.p_value, -abs(difference.difference)))
+    interval = "" if most.joint_interval is None else f", {interval_text(most.joint_interval)}"
     return (
-        f"Most significantly {one.verdict}: {figure_name(one.metric)} of {place_text(one)}, from "
-        f"{number_text(one.before)} to {number_text(one.after)} "
-        f"({figure_text(one.difference, signed=True)}{interval})."
+        f"Most significantly {most.verdict}: {figure_name(most.metric)} of {place_text(most)}, from "
+        f"{number_text(most.before)} to {number_text(most.after)} "
+        f"({figure_text(most.difference, signed=True)}{interval})."
     )
 
 
@@ -131,9 +131,9 @@ def _pairing(record: DifferenceRecord) -> str:
 
 def series_sentences(record: SeriesRecord) -> list[str]:
     """A series of audits, the most important first."""
-    alarms = [one for one in record.series if one.alarm in ("worse", "better")]
-    sentences = [_changed([one for one in alarms if one.alarm == kind]) for kind in ("worse", "better")]
-    if all(one.level is None for one in record.series):
+    alarms = [row for row in record.series if row.alarm in ("worse", "better")]
+    sentences = [_changed([alarm for alarm in alarms if alarm.alarm == kind]) for kind in ("worse", "better")]
+    if all(row.level is None for row in record.series):
         least = f"{record.min_group_size:,} rows"
         sentences = [f"No distance was tested: no group has a baseline and a later look of {least}."]
     elif not alarms:
@@ -148,7 +148,7 @@ def series_sentences(record: SeriesRecord) -> list[str]:
 def _changed(looks: Sequence[Look]) -> str:
     if not looks:
         return ""
-    most = min(looks, key=lambda one: one.p_value or 0.0)
+    most = min(looks, key=lambda look: look.p_value or 0.0)
     distances, at = len({one.baseline for one in looks}), len({one.look for one in looks})
     counts = f"{count_text(distances, 'distance')}, at {count_text(at, 'look')}"
     return (
@@ -161,13 +161,13 @@ def _changed(looks: Sequence[Look]) -> str:
 def _baselines(record: SeriesRecord) -> list[str]:
     """Caveats about baselines: pooled, begun later, too small, and looks that are not tested."""
     size = f"the minimum group size of {record.min_group_size:,} rows"
-    pooled = [one for one in record.baselines if one.enough and len(one.looks) > 1]
-    late = [one for one in record.baselines if one.looks[0] != record.looks[0]]
-    small = [one for one in record.baselines if not one.enough]
-    untested = {name: None for one in record.baselines for name in one.untested}
+    pooled = [baseline for baseline in record.baselines if baseline.enough and len(baseline.looks) > 1]
+    late = [baseline for baseline in record.baselines if baseline.looks[0] != record.looks[0]]
+    small = [baseline for baseline in record.baselines if not baseline.enough]
+    untested = {name: None for baseline in record.baselines for name in baseline.untested}
     sentences = []
     if pooled:
-        most = max(pooled, key=lambda one: len(one.looks))
+        most = max(pooled, key=lambda baseline: len(baseline.looks))
         sentences.append(
             f"The baseline of {count_text(len(pooled), 'distance')} pools several looks, until both groups reach "
             f"{size}: {len(most.looks)} looks for {place_text(most)}."
@@ -185,5 +185,5 @@ def _baselines(record: SeriesRecord) -> list[str]:
 
 
 def _groups(baselines: Sequence[Baseline]) -> str:
-    places = {f"{' and '.join(map(quoted, one.groups))} of {one.attribute}": one.looks[0] for one in baselines}
+    places = {f"{' and '.join(map(quoted, row.groups))} of {row.attribute}": row.looks[0] for row in baselines}
     return listed([f"{place} (from {quoted(look)})" for place, look in places.items()])

@@ -1,4 +1,4 @@
-"""A finding in sentences: where the gap is largest, and what the number means."""
+"""A finding in sentences: where the gap is largest, and the meaning of the number."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Description(NamedTuple):
 
 
 def describe(finding: Finding) -> Description:
-    """The sentence and the meaning of a finding; each is empty where its facts are missing."""
+    """The sentence and the meaning of a finding; each is empty if its facts are missing."""
     return Description(finding_sentence(finding), f"{finding_meaning(finding)} {detectable_text(finding)}".strip())
 
 
 def detectable_text(finding: Finding) -> str:
-    """The gap that could have been found where none was; empty where it is not known.
+    """The gap that could have been found where none was; empty if it is not known.
 
     >>> names = ("sex", "statistical_parity", "everyone", ("f", "m"))
     >>> detectable_text(Finding(*names, (90, 90), "kolmogorov", 0.1, detectable=0.24))
@@ -145,7 +145,7 @@ def _cut_meaning(finding: Finding) -> str:
 
 
 def significance_text(finding: Finding) -> str:
-    """Whether a finding is statistically significant, in a few words; empty where no test was made.
+    """Whether a finding is statistically significant, in a few words; empty if no test was made.
 
     >>> found = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (9, 90), "energy", 0.3, enough=False)
     >>> significance_text(found)

@@ -31,7 +31,7 @@ _SAME, _THRESHOLD = "the same for everyone", "metrifair train --choose-threshold
 
 
 def note_text(note: FrontierNote) -> str:
-    """The sentences of a note; empty where its facts need no words.
+    """The sentences of a note; empty if its facts need no words.
 
     >>> note_text(FrontierNote("split", {"training": 1000, "validation": 500, "test": 500, "folds": 0}))
     '1,000 training rows, 500 validation rows, 500 test rows.'
@@ -100,10 +100,10 @@ def _shares(repeated: int, rows: int) -> str:
 
 def _small_groups(groups: Sequence[Mapping[str, Any]], left_out: bool) -> str:
     small = []
-    for one in groups:
-        within = "" if one["within"] == "everyone" else f", {one['within']}"
-        size = f"{one['rows']} in {_PARTS[one['part']]}{within}"
-        small.append(f"{quoted(one['group'])} of {one['attribute']} ({size})")
+    for group in groups:
+        within = "" if group["within"] == "everyone" else f", {group['within']}"
+        size = f"{group['rows']} in {_PARTS[group['part']]}{within}"
+        small.append(f"{quoted(group['group'])} of {group['attribute']} ({size})")
     consequence = (
         f"Unfairness excludes them, and the four-fifths ratio excludes groups with fewer than {FEW} rows in all. "
         "Tables by group show them."
@@ -235,7 +235,7 @@ def choice_warning(validation: Point, test: Point, utility: Utility) -> str:
 
 
 def constant_text(value: object) -> str:
-    """What the constant predictor predicts.
+    """The prediction of the constant predictor.
 
     >>> constant_text("yes"), constant_text(3.14159)
     ('“yes” for everyone', '3.142 for everyone')
@@ -257,7 +257,7 @@ class Highlight:
 
 
 def highlights(view: FrontierView) -> tuple[Highlight, ...]:
-    """The most accurate model, the chosen one where there is one, and the least unfair; none if all failed.
+    """The most accurate model, the chosen one if there is one, and the least unfair; none if all failed.
 
     Models that are no better than deciding the same for everyone are not shown as the least unfair, and named as such.
 
@@ -271,30 +271,30 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
         return ()
     top, count = view.front[-1], len(view.usable)
     best = f"The best of {count} models in {noun(view.label(view.key))}." if count > 1 else "The only model."
-    found = [Highlight(_capital(_best(view).removeprefix("the ")), top, best)]
+    entries = [Highlight(_capital(_best(view).removeprefix("the ")), top, best)]
     if view.choice is not None:
-        found.append(Highlight("Chosen", view.choice, _against(view, view.choice, top)))
-    # A constant is fair to nobody's use: the least unfair is one that does better.
+        entries.append(Highlight("Chosen", view.choice, _against(view, view.choice, top)))
+    # A constant predictor is useless: choose the least unfair model that is better than it.
     fairest = next((point for point in view.front if not view.mark(point)), None)
     if fairest is not None:
         lower = sum(view.gap(point) < view.gap(fairest) for point in view.usable if view.mark(point))
         more = f" {count_text(lower, 'model')} with less unfairness {_are(lower)} {MARKS[NO_BETTER]}." if lower else ""
-        found.append(Highlight("Least unfair", fairest, _against(view, fairest, top) + more))
-    # A model that stands out in several ways is shown once, under all its headings.
+        entries.append(Highlight("Least unfair", fairest, _against(view, fairest, top) + more))
+    # A model with several highlights is shown once, under all its headings.
     merged: list[Highlight] = []
-    for one in found:
-        first = next(other for other in found if other.point == one.point)
-        if one is first:
-            alike = [other.heading for other in found if other.point == one.point]
+    for entry in entries:
+        first = next(other for other in entries if other.point == entry.point)
+        if entry is first:
+            alike = [other.heading for other in entries if other.point == entry.point]
             heading = ", ".join([alike[0], *map(noun, alike[1:])])
-            mark = one.point.marks.get(view.key)
+            mark = entry.point.marks.get(view.key)
             warning = f"{_capital(mark_text(mark))}. " if mark else ""
-            merged.append(Highlight(heading, one.point, warning + one.sentence))
+            merged.append(Highlight(heading, entry.point, warning + entry.sentence))
     return tuple(merged)
 
 
 def headline(view: FrontierView) -> tuple[str, ...]:
-    """Two sentences: what the chosen model reaches and what it changes, and whether it keeps the limit.
+    """Two sentences: figures and changes of the chosen model, and whether it keeps the limit.
 
     >>> none, chosen = Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)
     >>> change = Change(none, -0.1, -0.3, {"unfairness": Interval(-0.35, -0.25)})
@@ -322,7 +322,7 @@ unfairness 0.300 lower (0.250 to 0.350).
 
 
 def story(view: FrontierView) -> tuple[str, ...]:
-    """Three lines: without the penalty, with it, and what it costs, with 95 % intervals; none where one is missing.
+    """Three lines: without the penalty, with it, and its cost, with 95 % intervals; none if one is missing.
 
     >>> none, chosen = Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)
     >>> for line in story(FrontierView([none, chosen], chosen=chosen, limit=0.2, change=Change(none, -0.1, -0.3))):
@@ -335,8 +335,8 @@ def story(view: FrontierView) -> tuple[str, ...]:
     if point is None or change is None:
         return ()
     before, after = (
-        ", ".join(_with_interval(view, one, key) for key in (view.key, view.gap_key))
-        for one in (change.reference, point)
+        ", ".join(_with_interval(view, model_point, key) for key in (view.key, view.gap_key))
+        for model_point in (change.reference, point)
     )
     limit = ""
     if view.limit is not None:
@@ -372,7 +372,7 @@ def _changes(view: FrontierView, verb: str) -> str:
 
 
 def _verdict(view: FrontierView, point: Point) -> str:
-    """Whether the chosen model keeps the limit on test rows; without a limit, what it is compared with, if anything."""
+    """Whether the chosen model keeps the limit on test rows; without a limit, its reference model, if any."""
     if view.limit is None:
         return f"Of {len(view.usable)} models it suits best on validation rows." if len(view.points) > 1 else ""
     gap, value = noun(view.label(view.gap_key)), view.gap(point)
@@ -383,8 +383,8 @@ def _verdict(view: FrontierView, point: Point) -> str:
     verb, remedy = "keeps", ""
     if value > view.limit:
         verb, remedy = "misses", ": choose with a confidence of 0.9, or a lower limit, to keep it more surely"
-    found = f" ({'; '.join(figures)})" if figures else ""
-    return f"It {verb} the {gap} limit of {view.limit:g} on test rows{found}{remedy}."
+    details = f" ({'; '.join(figures)})" if figures else ""
+    return f"It {verb} the {gap} limit of {view.limit:g} on test rows{details}{remedy}."
 
 
 def summary(view: FrontierView) -> tuple[str, ...]:
@@ -406,8 +406,8 @@ def remarks(view: FrontierView) -> tuple[str, ...]:
         sentences.append(f"{mark_warning(view.utility, mark)}.")
     if view.choice is not None and view.limit is not None:
         rows = "in cross-validation" if view.fold_choices else "on validation rows"
-        asked = f"with an {noun(view.label(view.gap_key))} of at most {view.limit:g} {rows}"
-        sentences.append(f"The chosen model is {_best(view)}, up to noise, {asked}.")
+        condition = f"with an {noun(view.label(view.gap_key))} of at most {view.limit:g} {rows}"
+        sentences.append(f"The chosen model is {_best(view)}, up to noise, {condition}.")
     if view.fold_choices:
         chosen = listed(strength_texts(view.fold_choices))
         sentences.append(
@@ -444,7 +444,7 @@ def constant_sentence(view: FrontierView) -> str:
 
 
 def area_sentence(view: FrontierView) -> str:
-    """How much of what can be had the models cover; empty if it is not known.
+    """The covered share of the possible area; empty if it is unknown.
 
     >>> area_sentence(FrontierView([Point(0, 0, 0.9, 0.4)], areas=(0.54, 0.78), constant=Point(0, 0, 0.6, 0.0)))
     'Area below the Pareto front: 0.540, with the constant predictor 0.780.'
@@ -466,7 +466,7 @@ def overfit_sentence(view: FrontierView, row: FrontierRow) -> str:
 
 
 def families_sentence(view: FrontierView) -> str:
-    """Which families need the group at prediction, and which do not; empty where there is one family.
+    """Which families need the group at prediction, and which do not; empty if there is one family.
 
     >>> points = [Point(0, 0, 0.9, 0.4, family="linear"), Point(0, 0, 0.9, 0.1, family="moved", needs_group=True)]
     >>> families_sentence(FrontierView(points, parameters={"linear": "strength", "moved": "tolerance"}))
@@ -474,9 +474,9 @@ def families_sentence(view: FrontierView) -> str:
     """
     parts = []
     for family in view.parameters:
-        own = [point for point in view.points if point.family == family]
-        needs = "; needs the group of each row at prediction" if any(point.needs_group for point in own) else ""
-        parts.append(f"{family} ({count_text(len(own), 'model')}{needs})")
+        points = [point for point in view.points if point.family == family]
+        needs = "; needs the group of each row at prediction" if any(point.needs_group for point in points) else ""
+        parts.append(f"{family} ({count_text(len(points), 'model')}{needs})")
     return f"Families: {', '.join(parts)}." if parts else ""
 
 
@@ -488,12 +488,14 @@ def row_note(row: FrontierRow) -> str:
 
 def row_notes(view: FrontierView, rows: Sequence[FrontierRow]) -> tuple[str, ...]:
     """Each note of these rows once, after the rows that it belongs to, which a star marks."""
-    found: dict[str, list[str]] = {}
+    by_text: dict[str, list[str]] = {}
     for row in rows:
         if note := row_note(row):
-            found.setdefault(note, []).append(row.text)
+            by_text.setdefault(note, []).append(row.text)
     name = "" if view.parameters else f"{noun(view.label('strength'))} "
-    return tuple(f"* {name}{('; ' if view.parameters else ', ').join(texts)}: {note}." for note, texts in found.items())
+    return tuple(
+        f"* {name}{('; ' if view.parameters else ', ').join(texts)}: {note}." for note, texts in by_text.items()
+    )
 
 
 def shown_note(view: FrontierView, shown: int) -> str:
@@ -511,7 +513,7 @@ difference between the groups' shares below any score."
 
 
 def interval_note(view: FrontierView, point: Point) -> str:
-    """What the unfairness of one model is, and what its intervals are worth."""
+    """Definitions of the unfairness of one model and of its intervals."""
     meaning = f"Unfairness is {_KOLMOGOROV}."
     if "unfairness" not in point.intervals:
         return f"{meaning} {_weighted()}"
@@ -547,7 +549,7 @@ def _reaches(view: FrontierView, point: Point) -> str:
 
 
 def _against(view: FrontierView, point: Point, top: Point) -> str:
-    """What a model costs and gains against the best one."""
+    """Costs and gains of a model against the best one."""
     cost, gain = view.value(top) - view.value(point), view.gap(top) - view.gap(point)
     if cost == 0 and gain == 0:
         return f"As good as {_best(view)} in both."
@@ -559,7 +561,7 @@ def _against(view: FrontierView, point: Point, top: Point) -> str:
 
 
 def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
-    """The words of the report and what they mean.
+    """The terms of the report with their definitions.
 
     >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
     ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Share below', 'Density']

@@ -1,4 +1,4 @@
-"""A frontier as numbers and texts: rows by strength, names of figures, and what each point is called."""
+"""A frontier as numbers and texts: rows by strength, names of figures and points."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class FrontierView:
     limit_confidence
         Approximate confidence that the chosen model keeps the limit in the population.
     utility
-        What makes a model good: the figure that is drawn against unfairness.
+        The utility: the figure that is drawn against unfairness.
     constant, constant_value
-        Figures of the best constant predictor, and what it predicts.
+        Figures of the best constant predictor, and its prediction.
     training, validation
         Figures on training and validation rows, in the order of ``points``.
     areas
@@ -83,7 +83,7 @@ class FrontierView:
     parameters
         The parameter that was varied, by family, where there are several; then ``curves`` are by family and strength.
     provenance
-        Where it all comes from.
+        Source of the data and settings.
     change
         The chosen model's figures less those without the penalty.
     fold_choices
@@ -123,13 +123,13 @@ class FrontierView:
 
     def __post_init__(self) -> None:
         if not self.points:
-            raise DataError("points must hold at least one Point, got none; train at least one model first")
+            raise DataError("points must contain at least one Point, got none; train at least one model first")
         check_known("accuracy_name", self.accuracy_name, ("accuracy", "R2"))
         check_known("unfairness_of", self.unfairness_of, ("scores", "decisions"))
 
     @property
     def gap_key(self) -> str:
-        """Key of the unfairness that is drawn: decisions only where there are any."""
+        """Key of the unfairness that is drawn: decisions only if there are any."""
         decided = any(point.decision_unfairness is not None for point in self.points)
         return "decision_unfairness" if self.unfairness_of == "decisions" and decided else "unfairness"
 
@@ -140,8 +140,8 @@ class FrontierView:
 
     def value(self, point: Point) -> float:
         """The utility of a point that can be drawn."""
-        found = point.figure(self.key)
-        return math.nan if found is None else found
+        figure = point.figure(self.key)
+        return math.nan if figure is None else figure
 
     def gap(self, point: Point) -> float:
         """The unfairness of a point that is drawn."""
@@ -169,15 +169,15 @@ class FrontierView:
         least = self.worth(best)
         if interval is not None:
             least = min(self.utility.worth(end) for end in (interval.low, interval.high))
-        found = [point for point in usable if self.worth(point) >= least and self.gap(point) < self.gap(best)]
-        return best, tuple(sorted(found, key=self.gap))
+        candidates = [point for point in usable if self.worth(point) >= least and self.gap(point) < self.gap(best)]
+        return best, tuple(sorted(candidates, key=self.gap))
 
     def mark(self, point: Point) -> str:
         """How a point that a constant predictor could replace is called; empty for others."""
         return MARKS.get(point.marks.get(self.key, ""), "")
 
     def label(self, key: str) -> str:
-        """What a figure is called."""
+        """The name of a figure."""
         if key in self.labels:
             return self.labels[key]
         if key == "strength" and self.parameters:
@@ -186,14 +186,14 @@ class FrontierView:
 
     def strength_text(self, point: Point) -> str:
         """The strength of a point, as its row shows it."""
-        shown = (row.text for row in self.rows if row.place == point.place)
-        return next(shown, strength_texts([point.strength])[0])
+        texts = (row.text for row in self.rows if row.place == point.place)
+        return next(texts, strength_texts([point.strength])[0])
 
     @cached_property
     def group_names(self) -> tuple[str, ...]:
         """The groups that have curves or were named, each once, in the order of their colors."""
-        drawn = (name for curves in self.curves.values() for name in curves.cumulative)
-        return tuple(dict.fromkeys([*self.groups, *drawn]))
+        names = (name for curves in self.curves.values() for name in curves.cumulative)
+        return tuple(dict.fromkeys([*self.groups, *names]))
 
     @cached_property
     def usable(self) -> tuple[Point, ...]:
@@ -222,7 +222,9 @@ class FrontierView:
     def front_without_groups(self) -> tuple[Point, ...]:
         """The same among the models that need no group at prediction."""
         return pareto(
-            [one for one in self.usable if not one.needs_group], unfairness_of=self.unfairness_of, worth=self.worth
+            [point for point in self.usable if not point.needs_group],
+            unfairness_of=self.unfairness_of,
+            worth=self.worth,
         )
 
     @cached_property
@@ -236,24 +238,26 @@ class FrontierView:
     @cached_property
     def rows(self) -> tuple[FrontierRow, ...]:
         """One row per distinct strength, ascending; family by family where there are several."""
-        found: list[FrontierRow] = []
+        rows: list[FrontierRow] = []
         for family in self.parameters or ("",):
             strengths = sorted({point.strength for point in self.points if point.family == family})
             texts = strength_texts(strengths)
             label = f"{family}, {self.parameters[family]} " if self.parameters else ""
-            found += (
+            rows += (
                 self._row(family, strength, f"{label}{text}") for strength, text in zip(strengths, texts, strict=True)
             )
-        return tuple(found)
+        return tuple(rows)
 
     def _row(self, family: str, strength: float, text: str) -> FrontierRow:
-        own = [at for at, point in enumerate(self.points) if point.strength == strength and point.family == family]
-        points = tuple(self.points[at] for at in own)
+        places = [at for at, point in enumerate(self.points) if point.strength == strength and point.family == family]
+        points = tuple(self.points[at] for at in places)
         usable = tuple(point for point in points if self._drawable(point))
         figures = {key: _summary_of(key, usable) for key in self.keys}
         best = any(point in self.front for point in usable)
         parts = {
-            name: _summary_of(self.gap_key, (seen for at in own if (seen := part[at]) is not None and not seen.failed))
+            name: _summary_of(
+                self.gap_key, (figure for at in places if (figure := part[at]) is not None and not figure.failed)
+            )
             for name, part in (("training", self.training), ("validation", self.validation))
             if part
         }
@@ -280,7 +284,7 @@ class RowFigure:
 
     @property
     def bounds_text(self) -> str:
-        """The bounds as shown; empty where there are none.
+        """The bounds as shown; empty if there are none.
 
         >>> RowFigure(0.5, Interval(0.4, 0.6)).bounds_text
         '0.400 to 0.600'
@@ -350,12 +354,12 @@ def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:
     >>> figure_texts(FrontierView([point]), point)
     {'accuracy': '0.900 (0.850 to 0.950)', 'unfairness': '0.400'}
     """
-    found = {}
+    texts = {}
     for key in view.keys:
         text, bounds = figure_text(point.figure(key)), point.intervals.get(key)
         between = "" if bounds is None or text == MISSING else RowFigure(None, bounds).bounds_text
-        found[key] = f"{text} ({between})" if between else text
-    return found
+        texts[key] = f"{text} ({between})" if between else text
+    return texts
 
 
 def _summary_of(key: str, points: Iterable[Point]) -> RowFigure:

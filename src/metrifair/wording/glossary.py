@@ -42,7 +42,7 @@ CURVES = (
 
 @dataclass(frozen=True)
 class AuditHighlight:
-    """A figure that stands out, and the finding or decisions behind it."""
+    """A headline figure, and the finding or decisions behind it."""
 
     heading: str
     figures: tuple[tuple[str, str], ...]
@@ -68,14 +68,14 @@ def overview(record: AuditRecord) -> tuple[tuple[str, str], ...]:
 
 
 def highlights(record: AuditRecord) -> tuple[AuditHighlight, ...]:
-    """The largest gap, the certified bound and the smallest impact ratio, where they exist.
+    """The largest gap, the certified bound and the smallest impact ratio, if they exist.
 
     >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "kolmogorov", 0.3)
     >>> [(found.heading, found.figures[0][1]) for found in highlights(AuditRecord(180, 0, (0, 1), 0.95, [finding]))]
     [('No established gap', '0.300')]
     """
-    found = [_largest(record), _certified(record), _four_fifths(record)]
-    return tuple(highlight for highlight in found if highlight is not None)
+    headlines = [_largest(record), _certified(record), _four_fifths(record)]
+    return tuple(highlight for highlight in headlines if highlight is not None)
 
 
 def _largest(record: AuditRecord) -> AuditHighlight | None:
@@ -174,7 +174,8 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
         *(
             (word, meaning)
             for word, meaning in (DECISION_WORDS.items() if record.decisions else ())
-            if word != "Four-fifths ratio" or any(STANDARDS[one.standard].four_fifths for one in record.decisions)
+            if word != "Four-fifths ratio"
+            or any(STANDARDS[decision.standard].four_fifths for decision in record.decisions)
         ),
     )
 
@@ -204,7 +205,7 @@ _EVIDENCE = {
     "bracket": "Proven bounds of the value for this file, which was too large for memory.",
     "certified": "With CONFIDENCE confidence, the distance in the population is at most this, for any distributions "
     "(Dvoretzky-Kiefer-Wolfowitz inequality). For a difference of shares, a bound of 1 rules nothing out.",
-    "certified_jointly": "The same bound, held simultaneously by all findings of this audit.",
+    "certified_jointly": "The same bound, valid simultaneously for all findings of this audit.",
     "paper_bound": "An upper bound by the VC dimension, as in the paper “Metrizing Fairness”.",
     "p_value": "The probability of a difference at least this large between two groups with equal distributions. It is "
     "not adjusted for the number of comparisons.",

@@ -65,7 +65,7 @@ def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, .
     ('missing', 'Excluded rows', ('Excluded: 2 rows with a missing value that the audit needs, such as the score.',))
     """
     texts = {topic: tuple(note_text(note) for note in notes if note_topic(note) == topic) for topic in TOPICS}
-    return [(topic, TOPICS[topic], own) for topic, own in texts.items() if own]
+    return [(topic, TOPICS[topic], notes_of_topic) for topic, notes_of_topic in texts.items() if notes_of_topic]
 
 
 def rate_notes(notes: Sequence[Note]) -> list[Note]:

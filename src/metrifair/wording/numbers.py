@@ -17,7 +17,7 @@ _LISTED = 5
 
 
 def figure_text(value: float | None, *, digits: int = 3, signed: bool = False) -> str:
-    """The value with this many decimals; an en dash where there is none.
+    """The value with this many decimals; an en dash if there is none.
 
     >>> figure_text(0.8419), figure_text(-0.5), figure_text(float("nan")), figure_text(0.02, signed=True)
     ('0.842', '−0.500', '–', '+0.020')
@@ -35,7 +35,7 @@ def figure_text(value: float | None, *, digits: int = 3, signed: bool = False) -
 
 
 def number_text(value: float | None) -> str:
-    """A number of any size, in three decimals or four digits where that will do; an en dash where there is none.
+    """A number of any size, in three decimals or four digits if that is enough; an en dash if there is none.
 
     >>> number_text(0.8419), number_text(21.456), number_text(48123.4), number_text(0.0), number_text(None)
     ('0.842', '21.46', '48123', '0.000', '–')
@@ -55,7 +55,7 @@ def number_text(value: float | None) -> str:
 
 
 def interval_text(interval: Interval | None, show: Callable[[float], str] = number_text) -> str:
-    """Both ends, each as ``show`` has it; an en dash where there is none.
+    """Both ends, each as ``show`` has it; an en dash if there is none.
 
     >>> interval_text(Interval(0.1, 0.25)), interval_text(Interval(0.1, 0.25), percent_text), interval_text(None)
     ('0.100 to 0.250', '10.0 to 25.0%', '–')
@@ -74,7 +74,7 @@ def shown_number(value: float | None) -> float | None:
 
 
 def percent_text(share: float | None) -> str:
-    """A share in percent; an en dash where there is none.
+    """A share in percent; an en dash if there is none.
 
     >>> percent_text(0.8419), percent_text(None)
     ('84.2%', '–')
@@ -178,7 +178,7 @@ def quoted(name: str) -> str:
 
 
 def positive_text(labels: Sequence[object], positive: int) -> str:
-    """Which of two labels is positive by default; empty where their words show it.
+    """Which of two labels is positive by default; empty if their words show it.
 
     >>> positive_text(["approved", "denied"], 1)
     "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it."

@@ -36,7 +36,7 @@ def score_origin_text(origin: ScoreOrigin) -> str:
     >>> score_origin_text(ScoreOrigin("ab12", ["probability"], "cd34", "held_out"))
     'held-out rows, scored by the model with fingerprint cd34'
     """
-    files = ", ".join(f"{one.name} (sha256 {one.sha256[:16]})" for one in origin.sources[:_MOST_FILES])
+    files = ", ".join(f"{source.name} (sha256 {source.sha256[:16]})" for source in origin.sources[:_MOST_FILES])
     named = f" of {files}" if origin.rows in ("held_out", "file") and files else f": {files}" if files else ""
     return f"{_SCORED_ROWS[origin.rows]}{named}, scored by the model with fingerprint {origin.model[:16]}"
 
@@ -48,7 +48,7 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
     >>> provenance_lines(Provenance(seed=3, files=[SourceFile("scores.csv", 1200, "ab12")]))
     [('File', 'scores.csv, 1,200 bytes, sha256 ab12'), ('Seed', '3')]
     """
-    files = [f"{one.name}, {one.size:,} bytes, sha256 {one.sha256}" for one in provenance.files]
+    files = [f"{file.name}, {file.size:,} bytes, sha256 {file.sha256}" for file in provenance.files]
     more = [f"{len(files) - _MOST_FILES:,} more files are in the JSON"] if len(files) > _MOST_FILES else []
     excluded = [
         f"{count:,} excluded ({EXCLUDED_ROWS.get(why, why)})" for why, count in provenance.left_out.items() if count

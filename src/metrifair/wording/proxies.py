@@ -22,7 +22,7 @@ _FIGURES = {"selection_rate": "Selection rate", "selection_ratio": "Impact ratio
 
 
 def assumption_sentence(proxy: ProxyRecord) -> str:
-    """What the figures of the audit assume.
+    """The assumptions of the audit's figures.
 
     >>> assumption_sentence(ProxyRecord("P(race)", "scores", source="BISG"))[:69]
     'The figures weight each row by P(race) (BISG). They are valid for the'
@@ -42,7 +42,7 @@ def assumption_sentence(proxy: ProxyRecord) -> str:
 
 
 def checked_sentence(proxy: ProxyRecord) -> str:
-    """The smallest impact ratio, corrected and bounded; "" where neither is known.
+    """The smallest impact ratio, corrected and bounded; "" if neither is known.
 
     >>> from metrifair.figures.intervals import Interval
     >>> bounds = {"bounds": Interval(0.2, 0.9), "bounds_interval": Interval(0.1, 0.95)}
@@ -51,7 +51,7 @@ def checked_sentence(proxy: ProxyRecord) -> str:
     Without the assumption, the impact ratio of “b” to “w” is between 0.200 and 0.900 (0.100 to 0.950 with
     sampling error).
     """
-    ratios = [one for one in proxy.estimates if one.figure == "selection_ratio"]
+    ratios = [estimate for estimate in proxy.estimates if estimate.figure == "selection_ratio"]
     if not ratios:
         return ""
     worst = min(ratios, key=lambda one: one.weighted.value)
@@ -68,8 +68,8 @@ def checked_sentence(proxy: ProxyRecord) -> str:
         parts[-1] += f" ({interval_text(worst.bounds_interval)} with sampling error)"
     if not parts:
         return ""
-    whose = f"the impact ratio of {quoted(worst.groups[0])} to {quoted(worst.groups[1])}"
-    text = "; ".join(part % subject for part, subject in zip(parts, (whose, "it"), strict=False))
+    figure = f"the impact ratio of {quoted(worst.groups[0])} to {quoted(worst.groups[1])}"
+    text = "; ".join(part % subject for part, subject in zip(parts, (figure, "it"), strict=False))
     return f"{text[0].upper()}{text[1:]}."
 
 

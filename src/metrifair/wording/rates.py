@@ -20,7 +20,7 @@ from metrifair.wording.numbers import (
 NO_VERDICT = "These figures do not decide whether a law or a rule is met."
 
 JUSTIFICATION = "justification"
-"""The fact that says why categories with a small share of the rows are left out."""
+"""The fact that justifies leaving out categories with a small share of the rows."""
 
 RATE_HEADINGS = {
     "group": "Category",
@@ -112,7 +112,7 @@ def table_selected_text(table: Decisions) -> str:
 
 
 def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) -> str:
-    """Why a category has no impact ratio; empty where it has one.
+    """Why a category has no impact ratio; empty if it has one.
 
     >>> table = Decisions("sex", "everyone", 0.5, [], 0.0, None)
     >>> exclusion_text(GroupRates("x", 3, 0.5, left_out="small_share"), table, AuditSettings())
@@ -131,7 +131,7 @@ def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) 
 
 
 def four_fifths_text(table: Decisions) -> str:
-    """Whether the smallest impact ratio is below four fifths, by its interval; empty where a standard has no limit."""
+    """Whether the smallest impact ratio is below four fifths, by its interval; empty if a standard has no limit."""
     if table.selection_ratio is None or not STANDARDS[table.standard].four_fifths:
         return ""
     side = "below" if is_below(table.selection_ratio) else "not below"
@@ -150,7 +150,7 @@ def rates_sentence(table: Decisions, settings: AuditSettings) -> str:
 
 
 def facts_given(about: Mapping[str, str]) -> dict[str, str]:
-    """What the user states about the data, by keys without capitals.
+    """The user's statements about the data, by lower-case keys.
 
     >>> facts_given({" Justification": "too few applicants"})
     {'justification': 'too few applicants'}
@@ -159,9 +159,9 @@ def facts_given(about: Mapping[str, str]) -> dict[str, str]:
 
 
 def exclusions_sentence(table: Decisions, settings: AuditSettings, about: Mapping[str, str] | None = None) -> str:
-    """The categories of a table without an impact ratio, by the reason for it; empty where all have one.
+    """The categories of a table without an impact ratio, by the reason for it; empty if all have one.
 
-    A standard that asks for a justification of small categories prints the one in ``about``, or that there is none.
+    For a standard that requires a justification of small categories, it includes the one in ``about``, or its absence.
     """
     reasons: dict[str, list[str]] = {}
     for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
@@ -169,10 +169,10 @@ def exclusions_sentence(table: Decisions, settings: AuditSettings, about: Mappin
             size = f"{count_text(rate.size, 'row')}, {percent_text(rate.share)}"
             reasons.setdefault(exclusion_text(rate, table, settings), []).append(f"{quoted(rate.group)} ({size})")
     listed = "; ".join(f"{why}: {', '.join(groups)}" for why, groups in reasons.items())
-    given = facts_given(about or {}).get(JUSTIFICATION, "")
-    asked = JUSTIFICATION in STANDARD_WORDS[table.standard].fields
+    justification = facts_given(about or {}).get(JUSTIFICATION, "")
+    required = JUSTIFICATION in STANDARD_WORDS[table.standard].fields
     small = any(rate.left_out == "small_share" for rate in table.rates)
-    justified = f" Justification: {given or 'not given'}." if small and (asked or given) else ""
+    justified = f" Justification: {justification or 'not given'}." if small and (required or justification) else ""
     return f"Excluded from impact ratios by {table.attribute}, {listed}.{justified}" if listed else ""
 
 
@@ -185,10 +185,10 @@ def ratio_text(table: Decisions, settings: AuditSettings) -> str:
             return f"There is no impact ratio: {exclusion_text(excluded, table, settings)}."
         some = any(rate.selection_rate > 0 for rate in table.rates)
         return f"{'Nobody of the reference group' if some else 'Nobody'} is selected, so there is no impact ratio."
-    shown = f"{number_text(ratio)}{'' if interval is None else f' ({interval_text(interval)})'}"
+    text = f"{number_text(ratio)}{'' if interval is None else f' ({interval_text(interval)})'}"
     if compares_few(table):
         lowest = lowest_rate(table)
         pair = f"{quoted('' if lowest is None else lowest.group)} to {quoted(table.reference or '')}"
-        return f"Impact ratio {shown} of {pair}, one with fewer than {settings.min_group_size} rows."
+        return f"Impact ratio {text} of {pair}, one with fewer than {settings.min_group_size} rows."
     verdict = four_fifths_text(table)
-    return f"Four-fifths ratio {shown}: {verdict}." if verdict else f"Smallest impact ratio {shown}."
+    return f"Four-fifths ratio {text}: {verdict}." if verdict else f"Smallest impact ratio {text}."

@@ -24,7 +24,7 @@ _TESTS = {
 
 
 def audit_summary(record: AuditRecord) -> list[str]:
-    """The summary; a gap is a headline only where it is significant, by its joint confidence interval if it has one."""
+    """The summary; a gap is a headline only if it is significant, by its joint confidence interval if it has one."""
     sentences = []
     for note in record.notes:
         if note_topic(note) == "constant":
@@ -67,12 +67,12 @@ def checks(record: AuditRecord) -> list[str]:
 
 
 def assumptions(record: AuditRecord) -> list[str]:
-    """What an audit by probabilities of groups assumes; nothing where groups are known."""
+    """What an audit by probabilities of groups assumes; nothing if groups are known."""
     return [] if record.proxy is None else [assumption_sentence(record.proxy)]
 
 
 def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
-    """The largest gap whose joint interval excludes 0; where there is none, the gap with the most rows."""
+    """The largest gap whose joint interval excludes 0; if there is none, the gap with the most rows."""
     if not compared:
         least = record.settings.min_group_size
         return [f"No gap can be assessed: every comparison has a group with fewer than {least} rows."]
@@ -148,7 +148,7 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
 
 
 def _decisions(decisions: Sequence[Decisions]) -> list[str]:
-    """The smallest impact ratio; nothing where everyone is selected, which another sentence states."""
+    """The smallest impact ratio; nothing if everyone is selected, which another sentence states."""
     worst = worst_ratio(decisions)
     if worst is None or min(rate.selection_rate for rate in worst[1:]) == 1:
         return []

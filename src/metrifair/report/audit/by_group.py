@@ -34,19 +34,22 @@ def by_group_section(tables: Sequence[ByGroup]) -> Markup:
     more = len(tables) - _MOST_TABLES
     elsewhere = f"{more} more tables are in the JSON. " if more > 0 else ""
     hint = element("p", f"{elsewhere}Small figures are confidence intervals of single figures.", class_="hint")
-    shown = (_table(one, drawn=number < _MOST_DRAWN) for number, one in enumerate(tables[:_MOST_TABLES]))
-    return card("by-group", "By group", hint, *shown)
+    tables_html = (_table(table, drawn=number < _MOST_DRAWN) for number, table in enumerate(tables[:_MOST_TABLES]))
+    return card("by-group", "By group", hint, *tables_html)
 
 
 def _table(found: ByGroup, *, drawn: bool) -> Markup:
-    known = {key: name for key, name in FIGURES.items() if any(getattr(one, key) is not None for one in found.groups)}
+    figures = {
+        key: name for key, name in FIGURES.items() if any(getattr(group, key) is not None for group in found.groups)
+    }
     rows = [
-        table_row(one.group, [f"{one.size:,}", *(_cell(getattr(one, key)) for key in known)]) for one in found.groups
+        table_row(group.group, [f"{group.size:,}", *(_cell(getattr(group, key)) for key in figures)])
+        for group in found.groups
     ]
-    gaps = (_cell(found.gaps.get(key)) for key in known)
+    gaps = (_cell(found.gaps.get(key)) for key in figures)
     rows.append(table_row("Largest difference", ["", *gaps], class_="total"))
     where = f"{found.attribute}, {found.within}"
-    head = table_head(["Group", "Rows", *known.values()])
+    head = table_head(["Group", "Rows", *figures.values()])
     table = element("table", head, element("tbody", *rows), class_="figures")
     region = table_region(table, "scroll inside", aria_label=f"By group: {where}")
     return joined(element("h3", where), region, *([_curves(found)] if drawn else []))
@@ -62,13 +65,13 @@ def _curves(found: ByGroup) -> Markup:
     shown = [replace(chart, lines=[line for line in chart.lines if line.color < _MOST_LINES]) for chart in charts]
     if not shown:
         return Markup("")
-    key = line_key([one.group for one in found.groups[:_MOST_LINES]])
+    key = line_key([group.group for group in found.groups[:_MOST_LINES]])
     return joined(element("div", *map(svg_chart, shown), class_="pair"), key)
 
 
 def roc_chart(found: ByGroup) -> LineChart:
     """The ROC curve of each group."""
-    lines = [Line(one.group, at, one.roc) for at, one in enumerate(found.groups) if one.roc]
+    lines = [Line(group.group, at, group.roc) for at, group in enumerate(found.groups) if group.roc]
     title = f"ROC curve of {found.attribute}, {found.within}"
     return LineChart(title, _UNIT, _UNIT, lines, "False positive rate", "True positive rate", diagonal=True)
 
@@ -76,11 +79,11 @@ def roc_chart(found: ByGroup) -> LineChart:
 def reliability_chart(found: ByGroup) -> LineChart:
     """The reliability curve of each group, with intervals; bins with few rows show nothing but noise."""
     lines = []
-    for at, one in enumerate(found.groups):
-        bins = [each for each in one.reliability if each.size >= FEWEST]
+    for at, group in enumerate(found.groups):
+        bins = [each for each in group.reliability if each.size >= FEWEST]
         band = [(each.score, each.interval.low, each.interval.high) for each in bins if each.interval is not None]
         if bins:
-            lines.append(Line(one.group, at, [(each.score, each.rate) for each in bins], band, dots=True))
+            lines.append(Line(group.group, at, [(each.score, each.rate) for each in bins], band, dots=True))
     title = f"Reliability of {found.attribute}, {found.within}"
     return LineChart(title, _UNIT, _UNIT, lines, "Mean score", "Share with the outcome, by mean score", diagonal=True)
 
@@ -101,8 +104,8 @@ def group_metrics_section(tables: Sequence[MeasuresByGroup]) -> Markup:
 def _metrics_table(table: MeasuresByGroup) -> Markup:
     names, where = list(table.differences), f"{table.attribute}, {table.within}"
     rows = [
-        table_row(one.group, [f"{one.size:,}", *(_cell(one.measures[name]) for name in names)])
-        for one in table.groups[:_MOST_ROWS]
+        table_row(group.group, [f"{group.size:,}", *(_cell(group.measures[name]) for name in names)])
+        for group in table.groups[:_MOST_ROWS]
     ]
     for heading, values in (("Largest difference", table.differences), ("Smallest ratio", table.ratios)):
         rows.append(table_row(heading, ["", *(number_text(values[name]) for name in names)], class_="total"))
@@ -120,13 +123,13 @@ _ALONG_KEY = "The line is the median; the bands hold the middle 50% and 80% of t
 
 
 def along_section(record: AuditRecord) -> Markup:
-    """Charts and tables along all numeric attributes; empty where there are none."""
+    """Charts and tables along all numeric attributes; empty if there are none."""
     if not record.along:
         return Markup("")
     more = len(record.along) - _MOST_ALONG
-    worst = [one for one in record.findings if one.cut is not None and is_largest_gap(one.metric)]
-    cuts = {(one.attribute, one.within): one for one in worst}
-    parts = [part for one in record.along[:_MOST_ALONG] for part in _along(one, cuts.get((one.attribute, one.within)))]
+    worst = [finding for finding in record.findings if finding.cut is not None and is_largest_gap(finding.metric)]
+    cuts = {(row.attribute, row.within): row for row in worst}
+    parts = [part for row in record.along[:_MOST_ALONG] for part in _along(row, cuts.get((row.attribute, row.within)))]
     if more > 0:
         parts.append(element("p", f"{more:,} more are in the JSON of the audit.", class_="hint"))
     return card("along", "Along a numeric attribute", *parts)

@@ -1,4 +1,4 @@
-"""What the page of an audit draws: the groups' distributions with the gap of each pair marked, witnesses, decisions;
+"""Charts of an audit's page: the groups' distributions with the gap of each pair marked, witnesses, decisions;
 and charts for notebooks, by altair: distances with intervals, distributions, ROC and reliability curves."""
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ GroupNumber = Callable[[str, str], int]  # attribute, group -> its place among t
 
 
 def distribution_json(found: Distribution, findings: Sequence[Finding], number: GroupNumber) -> Json:
-    """How the groups of one set are scored; None where the scores are too far apart to draw.
+    """How the groups of one set are scored; None if the scores are too far apart to draw.
 
     ``findings`` are those of the set, the worst first: of very many groups, those that they name are drawn.
     """
@@ -111,7 +111,7 @@ def _only(curves: Curves, members: Sequence[str]) -> Curves:
 def pair_gap(curves: Curves, finding: Finding) -> Gap | None:
     """Where the two groups of a Kolmogorov finding are furthest apart: where its witness drops, else by the curves.
 
-    What a group expects of a step is its share below the step: that is exact, while curves are drawn on a grid.
+    A group's expectation of a step is its share below the step, which is exact, while curves are drawn on a grid.
 
     >>> curves = Curves([0, 1, 2], {}, {"a": [0.2, 0.5, 1.0], "b": [0.3, 0.9, 1.0]})
     >>> pair_gap(curves, Finding("sex", "statistical_parity", "everyone", ("a", "b"), (9, 9), "kolmogorov", 0.4)).score
@@ -128,7 +128,7 @@ def pair_gap(curves: Curves, finding: Finding) -> Gap | None:
 
 
 def is_of(finding: Finding, curves: Curves) -> bool:
-    """Whether a finding can be about the scores that are drawn: criteria may compare losses, or a score of their own.
+    """Whether a finding can be about the scores that are drawn: criteria may compare losses, or other scores.
 
     The share below a score lies between those below the scores of the grid on either side.
     """
@@ -148,7 +148,7 @@ def is_of(finding: Finding, curves: Curves) -> bool:
 
 
 def step_of(witness: WitnessCurve) -> float | None:
-    """The last score before a step utility drops; None where it does not.
+    """The last score before a step utility drops; None if it does not.
 
     >>> step_of(WitnessCurve([0.1, 0.2, 0.3], [1.0, 1.0, 0.0], (0.5, 0.2)))
     0.2
@@ -158,24 +158,24 @@ def step_of(witness: WitnessCurve) -> float | None:
 
 
 def witness_json(finding: Finding) -> Json:
-    """The witness of a finding with a sentence about it; None where there is none to draw."""
-    found = finding.witness
-    if found is None or not _drawable(found.grid):
+    """The witness of a finding with a sentence about it; None if there is none to draw."""
+    witness = finding.witness
+    if witness is None or not _drawable(witness.grid):
         return None
-    if len(found.utility) != len(found.grid):
+    if len(witness.utility) != len(witness.grid):
         raise DataError(
-            f"the witness of {finding.attribute!r} within {finding.within!r} has {len(found.utility)} values, its grid "
-            f"{len(found.grid)}; give one value per score of the grid"
+            f"the witness of {finding.attribute!r} within {finding.within!r} has {len(witness.utility)} values, its "
+            f"grid {len(witness.grid)}; give one value per score of the grid"
         )
-    at = corners(found.grid, found.utility)
-    levels = [*(found.utility[index] for index in at), *found.expected]
+    at = corners(witness.grid, witness.utility)
+    levels = [*(witness.utility[index] for index in at), *witness.expected]
     return {
-        "x": axis_json(score_axis([found.grid[0], found.grid[-1]])),
+        "x": axis_json(score_axis([witness.grid[0], witness.grid[-1]])),
         "y": axis_json(axis([level for level in levels if math.isfinite(level)], count=4, least_span=0.0)),
-        "grid": grid_json([found.grid[index] for index in at]),
-        "utility": [short(found.utility[index], digits=4) for index in at],
-        "expected": [short(level) for level in found.expected],
-        "text": witness_text(finding, found),
+        "grid": grid_json([witness.grid[index] for index in at]),
+        "utility": [short(witness.utility[index], digits=4) for index in at],
+        "expected": [short(level) for level in witness.expected],
+        "text": witness_text(finding, witness),
     }
 
 
@@ -202,12 +202,12 @@ def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumbe
 
     ``number`` gives the place of a group, by attribute and name, among the colors.
     """
-    shown = found.rates
-    if len(shown) > _MOST_RATED:
-        ordered = sorted(shown, key=lambda one: one.selection_rate)
-        shown = [*ordered[: _MOST_RATED // 2], *ordered[-_MOST_RATED // 2 :]]
+    rates = found.rates
+    if len(rates) > _MOST_RATED:
+        ordered = sorted(rates, key=lambda one: one.selection_rate)
+        rates = [*ordered[: _MOST_RATED // 2], *ordered[-_MOST_RATED // 2 :]]
     interval = found.selection_ratio_interval if found.selection_ratio is not None else None
-    shares = {name: share for name, share in _SHARES.items() if any(share(one) is not None for one in found.rates)}
+    shares = {name: share for name, share in _SHARES.items() if any(share(rate) is not None for rate in found.rates)}
     return {
         "attribute": found.attribute,
         "within": found.within,
@@ -220,9 +220,9 @@ def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumbe
                 "selected": shown_number(one.selection_rate),
                 "cells": [percent_text(share(one)) for share in shares.values()],
             }
-            for one in shown
+            for one in rates
         ],
-        "left_out": len(found.rates) - len(shown),
+        "left_out": len(found.rates) - len(rates),
         "gaps": [
             [name, points_text(gap)]
             for name, gap in (
@@ -243,27 +243,27 @@ def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumbe
 
 
 AuditChartKind: TypeAlias = Literal["findings", "distributions", "roc", "reliability"]
-"""What is drawn."""
+"""The content of the chart."""
 
 _MOST_FINDINGS = 20
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#b3578c", "#b07700", "#2f8fc9", "#1b1b1f")  # as on the pages
 
 
 def audit_chart(record: AuditRecord, kind: AuditChartKind) -> Any:
-    """A chart of one kind; a DataError where there is nothing to draw.
+    """A chart of one kind; a DataError if there is nothing to draw.
 
     >>> audit_chart(AuditRecord(9, 0, (0.0, 1.0), 0.95, []), "roc")
     Traceback (most recent call last):
     metrifair.errors.DataError: this audit has no curves by group to draw, which need two labels and one score; ...
     """
     check_known("kind", kind, ("findings", "distributions", "roc", "reliability"))
-    # Any: altair's own types double the time mypy takes, and what is built here is checked by altair's schema.
+    # Any: altair's own types double the time mypy takes, and altair's schema checks the chart.
     alt: Any = require("altair", extra="report", purpose="a chart")
     if kind == "findings":
         return _findings(alt, record)
     if kind == "distributions":
         return _distributions(alt, record)
-    curves = [one for one in record.by_group if any(getattr(group, kind) for group in one.groups)]
+    curves = [table for table in record.by_group if any(getattr(group, kind) for group in table.groups)]
     if not curves:
         missing = "curves by group" if kind == "roc" else "reliability curves"
         needed = "two labels and one score" if kind == "roc" else "two labels and probabilities"
@@ -276,15 +276,15 @@ def _findings(alt: Any, record: AuditRecord) -> Any:
     metric = main_metric(record.findings)
     if not metric:
         raise DataError("this audit has no findings to draw; each comparison needs two groups with rows")
-    chosen = [one for one in most_certain_first(record.findings) if one.metric == metric][:_MOST_FINDINGS]
+    findings = [finding for finding in most_certain_first(record.findings) if finding.metric == metric][:_MOST_FINDINGS]
     rows = [
         {
-            "comparison": f"{one.groups[0]} vs {one.groups[1]} of {one.attribute}, {one.within}",
-            "value": one.value,
-            "low": one.value if one.interval is None else one.interval.low,
-            "high": one.value if one.interval is None else one.interval.high,
+            "comparison": f"{finding.groups[0]} vs {finding.groups[1]} of {finding.attribute}, {finding.within}",
+            "value": finding.value,
+            "low": finding.value if finding.interval is None else finding.interval.low,
+            "high": finding.value if finding.interval is None else finding.interval.high,
         }
-        for one in chosen
+        for finding in findings
     ]
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("comparison:N", sort=None, title=None, axis=alt.Axis(labelLimit=420))
@@ -302,22 +302,26 @@ def _findings(alt: Any, record: AuditRecord) -> Any:
 
 def _distributions(alt: Any, record: AuditRecord) -> Any:
     """The distributions that the most certain finding is about, or else the first there are."""
-    drawn = {(one.attribute, one.within): one for one in record.distributions}
-    if not drawn:
+    distributions = {(one.attribute, one.within): one for one in record.distributions}
+    if not distributions:
         raise DataError("this audit has no distributions to draw; an attribute needs 2 to 30 groups with rows")
     first = next(
-        (place for one in most_certain_first(record.findings) if (place := (one.attribute, one.within)) in drawn),
-        next(iter(drawn)),
+        (
+            place
+            for one in most_certain_first(record.findings)
+            if (place := (one.attribute, one.within)) in distributions
+        ),
+        next(iter(distributions)),
     )
-    found = drawn[first]
-    grid, where = found.curves.grid, f"{found.attribute}, {found.within}"
-    named = {"Density": found.curves.density, "Share of the group below each score": found.curves.cumulative}
-    places = {name: at for at, name in enumerate(found.curves.cumulative)}
+    part = distributions[first]
+    grid, where = part.curves.grid, f"{part.attribute}, {part.within}"
+    named = {"Density": part.curves.density, "Share of the group below each score": part.curves.cumulative}
+    places = {name: at for at, name in enumerate(part.curves.cumulative)}
     x, y = score_axis([grid[0], grid[-1]]), axis([0.0, 1.0])
     charts = [
         _line_chart(alt, LineChart(where, x, y, lines, "Score", title))
         for title, curves in named.items()
-        if (lines := [Line(name, places[name], list(zip(grid, own, strict=True))) for name, own in curves.items()])
+        if (lines := [Line(name, places[name], list(zip(grid, curve, strict=True))) for name, curve in curves.items()])
     ]
     if len(charts) == 1:  # small groups have no density
         return charts[0]
@@ -337,13 +341,13 @@ def _line_chart(alt: Any, chart: LineChart) -> Any:
         for line in chart.lines
         for at, (across, up) in enumerate(line.points)
     ]
-    drawn = alt.Chart(alt.Data(values=rows), title=chart.title).mark_line(point=any(line.dots for line in chart.lines))
+    plot = alt.Chart(alt.Data(values=rows), title=chart.title).mark_line(point=any(line.dots for line in chart.lines))
     y = alt.Y("y:Q", title=chart.y_title)
-    drawn = drawn.encode(x=x, y=y, color=color, order="order:Q", tooltip=["group:N", *tips])
+    plot = plot.encode(x=x, y=y, color=color, order="order:Q", tooltip=["group:N", *tips])
     ends = [
         {"x": at, "low": low, "high": high, "group": line.name} for line in chart.lines for at, low, high in line.band
     ]
     if not ends:
-        return drawn
+        return plot
     bands = alt.Chart(alt.Data(values=ends)).mark_area(opacity=0.15)
-    return alt.layer(drawn, bands.encode(x=x, y=alt.Y("low:Q", title=chart.y_title), y2="high:Q", color=color))
+    return alt.layer(plot, bands.encode(x=x, y=alt.Y("low:Q", title=chart.y_title), y2="high:Q", color=color))

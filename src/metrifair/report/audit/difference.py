@@ -143,7 +143,7 @@ def _differences(record: DifferenceRecord, name: str) -> Markup:
     order = list(VERDICTS)
     differences = sorted(
         (one for one in record.differences if one.model == name),
-        key=lambda one: (order.index(one.verdict), _p_value(one)),
+        key=lambda difference: (order.index(difference.verdict), _p_value(difference)),
     )
     reach: dict[str, float] = {}
     for one in differences:
@@ -185,11 +185,11 @@ def _look_row(one: Look) -> Markup:
 
 def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
     """The summaries of the audits side by side, with the groups' distributions."""
-    drawn = [
-        {(one.attribute, one.within): one for one in record.distributions if len(one.curves.grid) > 1}
+    pictures = [
+        {(part.attribute, part.within): part for part in record.distributions if len(part.curves.grid) > 1}
         for record in audits.values()
     ]
-    shared = [key for key in drawn[0] if all(key in others for others in drawn)][:_MOST_DRAWN]
+    shared = [key for key in pictures[0] if all(key in others for others in pictures)][:_MOST_DRAWN]
     cards = [
         element(
             "section",
@@ -200,7 +200,7 @@ def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
             origin_list(record.provenance),
             class_="card",
         )
-        for (name, record), distributions in zip(audits.items(), drawn, strict=True)
+        for (name, record), distributions in zip(audits.items(), pictures, strict=True)
     ]
     return element("div", *cards, class_="pair cards")
 
@@ -223,11 +223,11 @@ def _chart(series: Sequence[Look], looks: Sequence[str]) -> Markup:
     at = {name: number for number, name in enumerate(looks)}
     step = max(1, -(-len(looks) // _MOST_TICKS))
     x = Axis(0, max(1, len(looks) - 1), tuple((number, str(number + 1)) for number in range(0, len(looks), step)))
-    highest = max(one.value if one.interval is None else one.interval.high for one in series)
+    highest = max(look.value if look.interval is None else look.interval.high for look in series)
     first = series[0]
-    band = [(at[one.look], one.interval.low, one.interval.high) for one in series if one.interval is not None]
-    alarms = [(at[one.look], one.value) for one in series if one.alarm in ("better", "worse")]
-    lines = [Line(first.metric, 0, [(at[one.look], one.value) for one in series], band)]
+    band = [(at[look.look], look.interval.low, look.interval.high) for look in series if look.interval is not None]
+    alarms = [(at[look.look], look.value) for look in series if look.alarm in ("better", "worse")]
+    lines = [Line(first.metric, 0, [(at[look.look], look.value) for look in series], band)]
     if alarms:
         lines.append(Line("alarm", 1, alarms, dots=True))
     title = f"{figure_name(first.metric)}: {' vs '.join(first.groups)} of {first.attribute}, {first.within}"

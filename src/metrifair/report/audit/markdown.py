@@ -30,31 +30,40 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
     if record.proxy is not None and record.proxy.estimates:
         yield f"**Weighted by {markdown_text(record.proxy.attribute)}**"
         yield markdown_table(HEADINGS, map(estimate_row, record.proxy.estimates))
-    for found in record.by_group[:MOST_TABLES]:
-        known = [key for key in FIGURES if any(getattr(one, key) is not None for one in found.groups)]
-        yield f"**{markdown_text(f'{found.attribute}, {found.within}')}** (intervals of single figures)"
-        rows = ((one.group, f"{one.size:,}", *(_measure(getattr(one, key)) for key in known)) for one in found.groups)
-        yield markdown_table(("Group", "Rows", *(FIGURES[key] for key in known)), rows)
+    for part in record.by_group[:MOST_TABLES]:
+        figures = [key for key in FIGURES if any(getattr(group, key) is not None for group in part.groups)]
+        yield f"**{markdown_text(f'{part.attribute}, {part.within}')}** (intervals of single figures)"
+        rows = (
+            (group.group, f"{group.size:,}", *(_measure(getattr(group, key)) for key in figures))
+            for group in part.groups
+        )
+        yield markdown_table(("Group", "Rows", *(FIGURES[key] for key in figures)), rows)
     for table in record.decisions[:MOST_TABLES]:
         named = markdown_text(f"{table.attribute}, {table.within}")
         yield f"**Decisions at {number_text(table.threshold)}: {named}**"
         rates = []
-        for own in table.rates:
-            selected = percent_text(own.selection_rate) + _bounds(own.interval, percent_text)
-            rates.append((own.group, f"{own.size:,}", selected, number_text(own.ratio) + _bounds(own.ratio_interval)))
+        for rate in table.rates:
+            selected = percent_text(rate.selection_rate) + _bounds(rate.interval, percent_text)
+            rates.append(
+                (rate.group, f"{rate.size:,}", selected, number_text(rate.ratio) + _bounds(rate.ratio_interval))
+            )
         yield markdown_table(("Group", "Rows", "Selection rate", "Impact ratio"), rates)
     findings = shown_findings(record.findings)
-    shown = most_certain_first(findings)[:_MOST_FINDINGS]
-    if shown:
+    ranked = most_certain_first(findings)[:_MOST_FINDINGS]
+    if ranked:
         yield (
-            f"**Distances**, those with the most evidence first ({len(shown)} of {len(findings)}), with joint "
+            f"**Distances**, those with the most evidence first ({len(ranked)} of {len(findings)}), with joint "
             f"{confidence_text(record.confidence)} confidence intervals."
         )
         distances = []
-        for one in shown:
-            bounds = _bounds(one.joint_interval) if one.enough else " (too few rows)"
-            place = f"{one.attribute}: {' / '.join(one.groups)}", one.within, criterion_name(one.criterion)
-            distances.append((*place, metric_words(one.metric).name, number_text(one.value) + bounds))
+        for finding in ranked:
+            bounds = _bounds(finding.joint_interval) if finding.enough else " (too few rows)"
+            place = (
+                f"{finding.attribute}: {' / '.join(finding.groups)}",
+                finding.within,
+                criterion_name(finding.criterion),
+            )
+            distances.append((*place, metric_words(finding.metric).name, number_text(finding.value) + bounds))
         yield markdown_table(("Groups", "Among", "Criterion", "Distance", "Value (interval)"), distances)
     yield from origin_markdown(record.provenance)
 
@@ -74,7 +83,7 @@ def _bounds(interval: Interval | None, show: Callable[[float], str] = number_tex
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown; whatever the data call things is text."""
+    """A table in Markdown; names from the data are escaped."""
     lines = [head, ["---"] * len(head), *(tuple(markdown_text(cell) for cell in row) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -90,7 +99,7 @@ def markdown_text(text: str) -> str:
 
 
 def yaml_lines(value: Mapping[str, Value], indent: str = "") -> Iterable[str]:
-    """Lines of YAML; every text is quoted, what is empty left out.
+    """Lines of YAML; every text is quoted, and empty values are omitted.
 
     >>> print(*yaml_lines({"name": 'no: "x"', "tags": ["yes"], "z": [], "of": [{"value": 1e-05, "type": "f"}]}), sep="")
     name: "no: \\"x\\""
@@ -109,8 +118,8 @@ def yaml_lines(value: Mapping[str, Value], indent: str = "") -> Iterable[str]:
             yield from yaml_lines(inner, indent + "  ")
         elif inner:
             yield f"{indent}{key}:\n"
-            for one in inner:
-                lines = list(yaml_lines(one, indent + "  ")) if isinstance(one, Mapping) else [f"  {_scalar(one)}\n"]
+            for line in inner:
+                lines = list(yaml_lines(line, indent + "  ")) if isinstance(line, Mapping) else [f"  {_scalar(line)}\n"]
                 yield f"{indent}- {lines[0].strip()}\n"
                 yield from lines[1:]
 

@@ -162,7 +162,7 @@ def _remark(topic: str, heading: str, texts: Sequence[str]) -> Markup:
 def _table(findings: Sequence[Finding], min_group_size: int, *, room: int) -> tuple[Markup, int]:
     """Findings as a table that the script takes over, and how many fit the room.
 
-    Many of them stand where only a browser without the script looks: others would lay all rows out in vain.
+    Many rows are in a noscript element, so that browsers with scripts do not lay them out in vain.
     """
     shown = columns(findings)
     head = table_head(name for _, name in shown)

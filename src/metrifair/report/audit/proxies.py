@@ -18,7 +18,7 @@ _UNIT = axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
 
 
 def proxy_section(record: AuditRecord) -> Markup:
-    """A picture and a table of the estimates, and the probabilities' reliability; empty where groups are known."""
+    """A picture and a table of the estimates, and the probabilities' reliability; empty if groups are known."""
     proxy = record.proxy
     if proxy is None or not proxy.estimates:
         return Markup("")
@@ -37,10 +37,10 @@ def proxy_section(record: AuditRecord) -> Markup:
 
 def rates_chart(proxy: ProxyRecord) -> LineChart:
     """Selection rates: estimate, corrected estimate and bounds of each group side by side."""
-    rates = [one for one in proxy.estimates if one.figure == "selection_rate"][:_MOST_DRAWN]
-    lines = [line for place, one in enumerate(rates) for line in _estimates(one, place)]
+    rates = [estimate for estimate in proxy.estimates if estimate.figure == "selection_rate"][:_MOST_DRAWN]
+    lines = [line for place, rate in enumerate(rates) for line in _estimates(rate, place)]
     shares = Axis(_UNIT.low, _UNIT.high, tuple((at, f"{at:.0%}") for at, _ in _UNIT.ticks))
-    groups = Axis(-0.5, len(rates) - 0.5, tuple((float(place), one.groups[0]) for place, one in enumerate(rates)))
+    groups = Axis(-0.5, len(rates) - 0.5, tuple((float(place), rate.groups[0]) for place, rate in enumerate(rates)))
     return LineChart(f"Selection rates by {proxy.attribute}", groups, shares, lines, proxy.attribute, "Selection rate")
 
 
@@ -67,12 +67,12 @@ def reliability_chart(proxy: ProxyRecord) -> LineChart:
         Line(
             group,
             color,
-            [(one.score, one.rate) for one in bins],
-            [(one.score, one.interval.low, one.interval.high) for one in bins if one.interval is not None],
+            [(bin_.score, bin_.rate) for bin_ in bins],
+            [(bin_.score, bin_.interval.low, bin_.interval.high) for bin_ in bins if bin_.interval is not None],
             dots=True,
         )
         for color, (group, every) in enumerate(list(proxy.reliability.items())[:_MOST_DRAWN])
-        if (bins := [one for one in every if one.size >= FEWEST])
+        if (bins := [bin_ for bin_ in every if bin_.size >= FEWEST])
     ]
     title = f"Reliability of {proxy.attribute}"
     return LineChart(title, _UNIT, _UNIT, lines, "Mean probability", "Share of known groups", diagonal=True)

@@ -59,7 +59,7 @@ def _with_interval(text: str, interval: Interval | None, show: Callable[[float],
 
 
 def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[str]:
-    """What a category shows in these columns, its name aside."""
+    """The cells of a category, without its name."""
     is_reference = rate.group == table.reference and rate is not table.unknown
     below = rate.ratio is not None and is_below(rate.ratio)
     why = "excluded" if rate.left_out else ""
@@ -112,9 +112,9 @@ def rates_table(
         bodies.append(element("tbody", *_rows([table.unknown], table, columns), class_="apart"))
     head = table_head(names[name] for name in columns)
     excluded = exclusions_sentence(table, settings, about)
-    who = noun(table_selected_text(table))
+    selected = noun(table_selected_text(table))
     low = " Low scores are favorable." if table.favorable == "low" else ""
-    hints = [element("p", f"Selected: {who}.{low} {ratio_text(table, settings)}", class_="hint")]
+    hints = [element("p", f"Selected: {selected}.{low} {ratio_text(table, settings)}", class_="hint")]
     if excluded:
         hints.append(element("p", excluded, class_="hint"))
     if len(rates) < len(table.rates):
@@ -130,13 +130,13 @@ def rates_table(
 
 def _deciles(table: Decisions) -> Markup:
     """The ratio beyond each decile of the score: a curve for each category, and the numbers."""
-    shown = [rate for rate in table.rates if rate.decile_ratios and not rate.few][:_MOST_LINES]
+    rates = [rate for rate in table.rates if rate.decile_ratios and not rate.few][:_MOST_LINES]
     known = [
-        [(10.0 * at, ratio) for at, ratio in enumerate(rate.decile_ratios, 1) if ratio is not None] for rate in shown
+        [(10.0 * at, ratio) for at, ratio in enumerate(rate.decile_ratios, 1) if ratio is not None] for rate in rates
     ]
     y = axis([1.0, *(ratio for points in known for _, ratio in points)], from_zero=True, count=5)
     x = Axis(10, 90, tuple((10.0 * at, f"{10 * at}%") for at in range(1, 10)))
-    lines = [Line(rate.group, at, points) for at, (rate, points) in enumerate(zip(shown, known, strict=True))]
+    lines = [Line(rate.group, at, points) for at, (rate, points) in enumerate(zip(rates, known, strict=True))]
     side = "below" if table.favorable == "low" else "above"
     title = f"Impact ratio if scores {side} each decile were selected"
     head = table_head(["Category", *(f"{10 * at}%" for at in range(1, 10))])
@@ -147,7 +147,7 @@ def _deciles(table: Decisions) -> Markup:
     ]
     chart = LineChart(table.attribute, x, y, lines, "decile of the score", title)
     return joined(
-        element("div", svg_chart(chart), line_key([rate.group for rate in shown]), class_="pair"),
+        element("div", svg_chart(chart), line_key([rate.group for rate in rates]), class_="pair"),
         table_region(element("table", head, element("tbody", *rows)), aria_label="Deciles"),
     )
 
@@ -156,8 +156,8 @@ def alternatives_table(view: FrontierView) -> Markup:
     """Less discriminatory alternatives: models of a frontier at least as accurate, within its interval, and fairer."""
     base, others = view.alternatives
     names = [view.label(key) for key in ("strength", view.key, view.gap_key)]
-    shown = [base, *others]
-    texts = strength_texts([point.strength for point in shown])
+    models = [base, *others]
+    texts = strength_texts([point.strength for point in models])
 
     def row(point: Point, text: str, word: str = "") -> Markup:
         cells = [
@@ -180,23 +180,23 @@ def alternatives_table(view: FrontierView) -> Markup:
 
 def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) -> Markup:
     """All tables of rates as one section of the page; by a standard, only its tables."""
-    asked = tables_asked(record)
-    if not asked:
+    tables = tables_asked(record)
+    if not tables:
         return Markup("")
-    standard, words, room, parts = STANDARDS[asked[0].standard], STANDARD_WORDS[asked[0].standard], _MOST_ROWS, []
-    sure = any(rate.interval for table in asked for rate in table.rates)
+    standard, words, room, parts = STANDARDS[tables[0].standard], STANDARD_WORDS[tables[0].standard], _MOST_ROWS, []
+    sure = any(rate.interval for table in tables for rate in table.rates)
     small = (
         f" Small figures are {confidence_text(record.confidence)} confidence intervals of single figures. The interval "
         "below a table is adjusted for the choice of the smallest ratio."
     )
     about = record.provenance.about
-    for number, table in enumerate(asked):
+    for number, table in enumerate(tables):
         if room > 0:
             parts.append(rates_table(table, table.rates[:room], record.settings, number, about))
         room -= len(table.rates)
     if words.fields:
-        known = facts_given(about)
-        parts.append(fact_list((name.capitalize(), known.get(name, "not given")) for name in words.fields))
+        facts = facts_given(about)
+        parts.append(fact_list((name.capitalize(), facts.get(name, "not given")) for name in words.fields))
     if standard.named and frontier is not None:
         parts.append(alternatives_table(frontier))
     hint = element("p", f"{words.about}{small if sure else ''}", class_="hint")
