@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, DataError, audit, audit_file, distances
+from metrifair.auditing import distribution, resampling
 from metrifair.auditing.distribution import TwoSamples
 from metrifair.auditing.request import MAX_GROUPS, MOST_LEVELS, check_attribute
 from metrifair.auditing.resampling import permutation_p_values
@@ -109,3 +110,25 @@ def test_a_small_side_of_very_many_samples_has_uniform_p_values():
         p_values.append(permutation_p_values(found, ["wasserstein"], permutations=99, generator=rng)["wasserstein"])
     ordered = np.sort(p_values)
     assert np.abs(ordered - np.arange(1, 201) / 200).max() < 0.115  # Kolmogorov's bound at level 0.01
+
+
+def test_what_many_groups_share_is_computed_once(monkeypatch):
+    """Of all scores: one set of bins to deal them in. Of each group: one call for the quantiles of all metrics."""
+    calls = dict.fromkeys(("pooled_bins", "student_quantiles", "quantile"), 0)
+
+    def counted(module, name):
+        right = getattr(module, name)
+
+        def spied(*given, **options):
+            calls[name] += 1
+            return right(*given, **options)
+
+        monkeypatch.setattr(module, name, spied)
+
+    counted(distribution, "pooled_bins")
+    counted(resampling, "student_quantiles")
+    counted(np, "quantile")
+    score, group = many(40, 4000)
+    options = AuditOptions(resamples=20, permutations=20, continuous=False)
+    audit(None, score, sensitive_features=group, random_state=0, options=options)
+    assert calls == {"pooled_bins": 1, "student_quantiles": 2 * 40, "quantile": 2 * 40}  # alone and jointly

@@ -13,8 +13,17 @@ from twosamples import two_samples
 
 from metrifair import AuditOptions, audit
 from metrifair.auditing import record
-from metrifair.auditing.distribution import TwoSamples, distances_of
-from metrifair.auditing.resampling import Rows, _linear_error, _side, bootstrap, permutation_p_values, thinned
+from metrifair.auditing.distribution import TwoSamples, distances_of, in_pooled_bins, pooled_bins
+from metrifair.auditing.resampling import (
+    Rows,
+    _intervals,
+    _Noise,
+    _side,
+    _spread_of,
+    bootstrap,
+    permutation_p_values,
+    thinned,
+)
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS
 from metrifair.support.arrays import Floats
@@ -164,9 +173,14 @@ def test_errors_of_a_mirrored_utility_are_mirrored() -> None:
     pooled = np.array([0.75, 0.15, 0.1])
     sides = [_side(np.array(counts), pooled, None, 0) for counts in ([17.0, 2.0, 1.0], [26.0, 9.0, 5.0])]
     utility = np.array([0.0, 1.0, 5.0])
-    one, mirrored = (_linear_error(sign * utility, sides, None, 0.95) for sign in (1, -1))
-    assert (mirrored.below, mirrored.above) == pytest.approx((one.above, one.below))
-    assert abs(one.above - one.below) > 0.1 * one.above
+    reaches = []
+    for sign in (1, -1):
+        noise = _Noise(9.0, 0.0, 0.0, np.zeros(99), _spread_of(sign * utility, sides, None))
+        interval = _intervals({"wasserstein": noise}, 0.95, 0.95)["wasserstein"]
+        reaches.append((9.0 - interval.low, interval.high - 9.0))
+    (below, above), mirrored = reaches
+    assert mirrored == pytest.approx((above, below))
+    assert abs(above - below) > 0.1 * above
 
 
 def test_there_is_no_interval_of_fewer_than_five_samples_or_of_weights_worth_fewer() -> None:
@@ -296,7 +310,8 @@ def p_values(n: int, repeats: int, scores: Draw, most: int) -> dict[str, Floats]
     generator, found = np.random.default_rng(23), {name: [] for name in METRICS}
     for _ in range(repeats):
         sides = two_samples(scores(n, generator), generator.permutation(n) < n // 3)
-        drawn = permutation_p_values(sides, list(METRICS), permutations=99, generator=generator, most=most)
+        alike = in_pooled_bins(sides, most)
+        drawn = permutation_p_values(alike, list(METRICS), permutations=99, generator=generator)
         for name, value in drawn.items():
             found[name].append(value)
     return {name: np.array(values, dtype=float) for name, values in found.items()}
@@ -473,7 +488,9 @@ def test_groups_are_dealt_to_scores_that_no_bins_of_theirs_have_taken_together(m
         random_state=0,
         options=AuditOptions(resamples=0, permutations=19, min_group_size=20),
     )
-    assert [len(one.values) for one in seen] == [6_000]
+    alike = pooled_bins(np.sort(scores), np.ones(6_000), record.RESOLUTION // record._COARSER)
+    np.testing.assert_array_equal(seen[0].values, alike.values)
+    np.testing.assert_array_equal(seen[0].left + seen[0].right, alike.counts)
 
 
 def misses_after_the_pick(sets: int) -> tuple[int, int]:

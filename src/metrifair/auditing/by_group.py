@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.decisions import Selection, are_decisions
+from metrifair.auditing.decisions import Selection
 from metrifair.auditing.records import ByGroup, GroupFigures, Measure, ReliabilityBin
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
@@ -55,7 +55,7 @@ def by_group_of(sample: AuditSample, selection: Selection | None, request: Reque
     positive, labels = sample.scored.is_positive, sample.problem.is_positive
     if positive is None or labels is None or len(sample.problem.scheme.classes) > 2 or None not in sample.predicted:
         return []
-    probabilities = sample.probabilities and not are_decisions(sample.predicted[None].values)
+    probabilities = sample.probabilities and not sample.predicted[None].are_decisions
     found = []
     for within, conditions, inside in sets_of(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):

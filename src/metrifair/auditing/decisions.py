@@ -92,11 +92,6 @@ def at_or_above(scores: Any, threshold: float, precision: np.dtype[Any]) -> Any:
         return scores >= float(precision.type(threshold))
 
 
-def are_decisions(score: Floats) -> bool:
-    """True where there are no other scores than 0 and 1."""
-    return bool(((score == 0) | (score == 1)).all())
-
-
 def middle_of(upto: NDArray[Any], share: float = 0.5, total: float | None = None) -> tuple[int, int]:
     """Between which two places so large a share of all rows ends; ``upto`` are rows, or weight, up to each place.
 
@@ -129,7 +124,7 @@ def selection_of(sample: AuditSample, request: Request) -> Selection | None:
             )
         return None
     exact = sample.binned is None or bool(sample.binned.bins.single.all())
-    decisions = exact and are_decisions(sample.predicted[None].values)
+    decisions = exact and sample.predicted[None].are_decisions
     found = threshold_for(request, decisions=decisions, probabilities=sample.probabilities)
     if found is None:
         return None

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -65,6 +65,11 @@ class CountedScores:
     def units(self) -> int:
         """How many units there are."""
         return len(self.place) if self.starts is None else len(self.starts) - 1
+
+    @cached_property
+    def are_decisions(self) -> bool:
+        """True where there are no other scores than 0 and 1."""
+        return bool(np.isin(self.values, (0, 1)).all())
 
     @property
     def weighted(self) -> bool:
@@ -186,6 +191,40 @@ def bin_means(found: TwoSamples, bin_of: Integers) -> Floats:
     return np.clip(np.bincount(bin_of, share * found.values), found.values[first], found.values[last])
 
 
+class PooledBins(NamedTuple):
+    """Bins of scores that do not know who is on which side."""
+
+    bin_of: Integers  # of each score
+    values: Floats  # the mean score of each
+    counts: Floats  # of both sides
+
+    def apart(self, place: Integers, count: Integers) -> TwoSamples:
+        """So many samples at some of the scores, and all others."""
+        left: Floats = np.bincount(self.bin_of[place], count, len(self.values)).astype(np.float64)
+        return TwoSamples(self.values, left, self.counts - left)
+
+
+def pooled_bins(values: Floats, counts: Floats, most: int) -> PooledBins:
+    """At most ``most`` bins of scores, of which both sides together have so many.
+
+    >>> pooled_bins(np.arange(4.0), np.array([3.0, 1, 2, 2]), 2)
+    PooledBins(bin_of=array([0, 0, 1, 1]), values=array([0.25, 2.5 ]), counts=array([4., 4.]))
+    """
+    both = TwoSamples(values, counts, counts)
+    bin_of = bins(both, most)
+    return PooledBins(bin_of, bin_means(both, bin_of), np.bincount(bin_of, counts).astype(np.float64))
+
+
+InBins: TypeAlias = Callable[[int], TwoSamples]
+"""Two samples in at most so many bins that do not know who is on which side."""
+
+
+def in_pooled_bins(found: TwoSamples, most: int) -> TwoSamples:
+    """Two samples, whose groups may be permuted, at no more than so many scores."""
+    alike = pooled_bins(found.values, found.left + found.right, most)
+    return coarsened(found, alike.bin_of)._replace(values=alike.values)
+
+
 def distances_of(values: Floats, left: NDArray[Any], right: NDArray[Any], metrics: Sequence[str]) -> dict[str, Floats]:
     """Plug-in distances, by metric, between sides of weights (..., k) at ``values`` (k,): one for each leading index.
 
@@ -304,6 +343,7 @@ class OneOfMany(NamedTuple):
     """One group and the rest: their scores, at most ``SCORES`` distinct ones, and the exact values."""
 
     found: TwoSamples
+    permuted: InBins  # groups are permuted over scores in bins that no group had a say in
     own: tuple[Floats, Floats]  # the group's scores, all told apart, and how many rows it has at each
     gap: LargestGap
     values: dict[str, float]
@@ -326,23 +366,32 @@ class Everyone:
         sums = (np.cumsum(gaps * self._share**power, dtype=np.longdouble) for power in range(3))
         self._running = [np.append(0.0, one.astype(np.float64)) for one in sums]
         everyone = TwoSamples(self.values, *[self._count.astype(np.float64)] * 2)
-        self._bin_of = bins(everyone, SCORES)
-        self._few = coarsened(everyone, self._bin_of)
+        bin_of = bins(everyone, SCORES)
+        few = coarsened(everyone, bin_of)
+        self._few = PooledBins(bin_of, few.values, few.right)
+        self._fewer = cache(self._in_fewer_bins)
+
+    def _in_fewer_bins(self, most: int) -> PooledBins:
+        fewer = pooled_bins(self._few.values, self._few.counts, most)
+        return fewer._replace(bin_of=fewer.bin_of[self._few.bin_of])
 
     def against_rest(self, group: int, metrics: Sequence[str]) -> OneOfMany:
         """One group and all others."""
         rows = self._order[self._starts[group] : self._starts[group + 1]]
         place, count = np.unique(self._place[rows], return_counts=True)
-        left: Floats = np.bincount(self._bin_of[place], count, len(self._few.values)).astype(np.float64)
-        found = TwoSamples(self._few.values, left, self._few.right - left)
+        found = self._few.apart(place, count)
+
+        def permuted(most: int) -> TwoSamples:
+            return self._fewer(most).apart(place, count)
+
         own = self.values[place], count.astype(np.float64)
         if _LARGE * len(place) > len(self.values):
             counts: Floats = np.zeros(len(self.values))
             counts[place] = count
             both = TwoSamples(self.values, counts, self._count.astype(np.float64) - counts)
             values = {name: float(value) for name, value in distances_of(*both, metrics).items()}
-            return OneOfMany(found, own, largest_gap(both), values)
-        return OneOfMany(found, own, *self._measured(place, count, metrics))
+            return OneOfMany(found, permuted, own, largest_gap(both), values)
+        return OneOfMany(found, permuted, own, *self._measured(place, count, metrics))
 
     def _measured(
         self, place: Integers, count: Integers, metrics: Sequence[str]

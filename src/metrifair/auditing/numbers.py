@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.decisions import are_decisions
 from metrifair.auditing.distribution import LargestGap, TwoSamples, bin_means, bins, largest_gap
 from metrifair.auditing.records import REST, AlongNumber, Distribution, Finding
 from metrifair.auditing.request import Plan
@@ -402,7 +401,7 @@ def _cut_finding(sample: AuditSample, bands: Bands, cut: _Cut, plan: Plan, **evi
 def _halves(sample: AuditSample, bands: Bands, cut: _Cut, plan: Plan) -> Distribution | None:
     """The distributions on both sides of the worst cut; None of groups, of decisions and of other scores."""
     part, groups = bands.part, bands.sides[cut.number]
-    if bands.named or not part.of_predictions or are_decisions(part.scores.values):
+    if bands.named or not part.of_predictions or part.scores.are_decisions:
         return None
     halves = dict(zip(groups, cut.sides[1:], strict=True))
     sizes = dict(zip(groups, bands.sizes(sample, cut.number), strict=True))

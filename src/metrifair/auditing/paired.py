@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metrifair.auditing.by_group import SMALLEST, reliability_bin
-from metrifair.auditing.decisions import are_decisions, problem_for, selection_of
+from metrifair.auditing.decisions import problem_for, selection_of
 from metrifair.auditing.distribution import utility_of
 from metrifair.auditing.ranking import lowest_rate
 from metrifair.auditing.records import BY_GROUP, DECISIONS, AuditRecord, ComparedFigure, Names
@@ -183,7 +183,7 @@ def _group_influences(audited: AuditedRows, order: Any) -> dict[Names, _Influenc
                     selected = selection.amount[rows] > 0
                     right = selected == (is_positive == (sample.favorable == "high"))
                     found[*names, "accuracy"] = _Influences([right.astype(np.float64)], [weight], own)
-                if sample.probabilities and not are_decisions(score):
+                if sample.probabilities and not sample.predicted[None].are_decisions:
                     clipped = np.clip(scores, SMALLEST, 1 - SMALLEST)
                     loss = -np.where(is_positive, np.log(clipped), np.log1p(-clipped))
                     found[*names, "log_loss"] = _Influences([loss], [weight], own)

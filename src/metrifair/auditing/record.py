@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from metrifair.auditing.by_group import by_group_of
-from metrifair.auditing.decisions import Selection, are_decisions, decisions_of, problem_for, selection_of
+from metrifair.auditing.decisions import Selection, decisions_of, problem_for, selection_of
 from metrifair.auditing.distribution import (
     RESOLUTION,
     TwoSamples,
@@ -244,7 +244,7 @@ def _distributions(
     for part in parts:
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             key = attribute.name, part.within
-            if key in found or not part.of_predictions or attribute.cuts or are_decisions(part.scores.values):
+            if key in found or not part.of_predictions or attribute.cuts or part.scores.are_decisions:
                 continue  # of decisions, rates say everything
             members = members_of(sample.problem, part.units, place)
             if not 2 <= len(members.present) <= MOST_PAIRED:
@@ -266,7 +266,7 @@ def pair_findings(
     """The findings of one comparison, one for each metric."""
     part, sizes, enough = compared.part, compared.sizes, min(compared.sizes) >= plan.min_group_size
     scores, left, right = measured.pair
-    decided = part.of_predictions and are_decisions(part.scores.values)
+    decided = part.of_predictions and part.scores.are_decisions
     # Scores are many, and are gone through once: what takes fewer of them takes them from these.
     bin_of = bins(measured.pair, _FINER * plan.resolution)
     drawn = coarsened(measured.pair, bin_of)
@@ -275,6 +275,8 @@ def pair_findings(
     joint = _joint_intervals(intervals, measured, sizes, plan, weighted=sample.weighted) if enough else {}
     radii = (None, None, None) if sample.weighted else _radii(sizes, plan)
     sides = measured.left_scores or (scores, left), (scores, right)
+    means = float(shares(left) @ scores), float(shares(right) @ scores)
+    witnesses = _witness_curves(list(measured.values), drawn) if plan.witnesses and not decided else {}
     return [
         Finding(
             compared.attribute.name,
@@ -289,12 +291,12 @@ def pair_findings(
             interval=intervals.alone.get(metric),
             **_certified(metric, measured, radii, plan.score_range if part.of_predictions else None),
             p_value=p_values.get(metric),
-            witness=_witness_curve(metric, drawn) if plan.witnesses and not decided else None,
+            witness=witnesses.get(metric),
             enough=enough,
             joint_interval=joint.get(metric),
             at=measured.gap.score,
             shares=measured.gap.shares,
-            means=(float(shares(left) @ scores), float(shares(right) @ scores)),
+            means=means,
             span=float(scores[-1] - scores[0]),
             decided=decided,
             group_values=compared.group_values,
@@ -333,9 +335,9 @@ def _resampled(
         p_values = dict(resampled.p_values) if plan.permutations else {}
     if plan.permutations and metrics and measured.rows is None:
         # Where scores are taken together anyway, a test loses nothing by fewer of them, of which each costs draws.
-        most = None if exact else max(_COARSEST, plan.resolution // _COARSER)
+        most = plan.resolution if exact else max(_COARSEST, plan.resolution // _COARSER)
         p_values = permutation_p_values(
-            measured.permuted, metrics, permutations=plan.permutations, generator=generator, most=most
+            measured.permuted(most), metrics, permutations=plan.permutations, generator=generator
         )
     return intervals, p_values
 
@@ -394,10 +396,12 @@ def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float | None, float | No
     return alone, jointly, bound
 
 
-def _witness_curve(metric: str, found: TwoSamples) -> WitnessCurve | None:
-    """The utility that shows the gap, on at most 101 scores that include the one of the largest gap; None without."""
-    utility = utility_of(metric, found)
-    if utility is None:
-        return None
+def _witness_curves(metrics: Sequence[str], found: TwoSamples) -> dict[str, WitnessCurve]:
+    """The utilities that show the gap, where known, on at most 101 scores that include the one of the largest gap."""
     grid = np.union1d(np.linspace(found.values[0], found.values[-1], _GRID), largest_gap(found).score)
-    return WitnessCurve(grid.tolist(), utility(grid).tolist(), utility.expected)
+    utilities = {metric: utility_of(metric, found) for metric in metrics}
+    return {
+        metric: WitnessCurve(grid.tolist(), utility(grid).tolist(), utility.expected)
+        for metric, utility in utilities.items()
+        if utility is not None
+    }

@@ -26,7 +26,7 @@ from metrifair.figures.certificates import certified_distance, dkw_radius
 from metrifair.figures.intervals import FEWEST, Interval
 from metrifair.metrics.registry import facts
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.special import normal_quantile, student_quantile
+from metrifair.support.special import normal_quantile, student_quantiles
 
 _BLOCK = 2**20  # numbers of one resampled side held in memory at once
 _MOST_PERMUTED = 10**9  # NumPy's limit for drawing without replacement
@@ -34,6 +34,7 @@ _MOST_SHUFFLED = 2**22  # samples, of which each is a number in memory then
 _CACHED = 2**16
 _FEWEST_BEYOND = 20  # permutations at least as far apart, for a p-value without all of them
 _ADDED = 4.0  # samples of the even mixture of both sides that either is given for its spread: "plus four"
+_NORMAL = 1e15  # degrees of freedom of which Student's distribution is the normal one, to rounding
 _STEEP = 2.0  # by how much perturbations are magnified to see the bias of a maximum; by experiment
 
 
@@ -143,19 +144,11 @@ def bootstrap(
     replicates = {metric: np.concatenate([block[metric] for block in blocks]) for metric in utilities}
     # Resamples show no quantile that lies beyond all of them, and hardly one with fewer than five beyond it.
     seen = max(confidence, 1 - 5 / (resamples + 1))
-    alone, jointly = (
-        {
-            metric: _interval(
-                metric,
-                float(values[metric]),
-                replicates[metric],
-                _linear_error(utility, sides, common, level),
-                (level, min(level, seen)),
-            )
-            for metric, utility in utilities.items()
-        }
-        for level in levels
-    )
+    noise = {
+        metric: _noise_of(metric, float(values[metric]), replicates[metric], _spread_of(utility, sides, common))
+        for metric, utility in utilities.items()
+    }
+    alone, jointly = (_intervals(noise, level, min(level, seen)) for level in levels)
     beyond = {metric: int((replicates[metric][:, 0] >= values[metric]).sum()) for metric in utilities}
     p_values = {} if common is None else {metric: (1 + times) / (1 + resamples) for metric, times in beyond.items()}
     return Intervals(alone, jointly, p_values)
@@ -224,15 +217,15 @@ def _replicates(
     draws = [generator.standard_normal(moved.shape) for _ in sides]
     if common is not None:
         spread = np.sqrt(sides[0].variance * sides[1].variance)
-        alike = np.clip(np.divide(common.covariance, spread, out=np.zeros_like(spread), where=spread > 0), -1, 1)
-        draws[1] = alike * draws[0] + np.sqrt(1 - alike**2) * draws[1]
-    for sign, side, noise in zip((1, -1), sides, draws, strict=True):
-        drawn = sign * noise
+        correlation = np.divide(common.covariance, spread, out=np.zeros_like(spread), where=spread > 0).clip(-1, 1)
+        draws[1] = correlation * draws[0] + np.sqrt(1 - correlation**2) * draws[1]
+    for sign, side, drawn in zip((1, -1), sides, draws, strict=True):
+        own, alike = sign * np.sqrt(side.variance), sign * np.sqrt(as_one / side.size)
         # Shares add up to 1 whatever they are multiplied by.
-        moved += drawn * np.sqrt(side.variance)
-        moved -= (drawn @ np.sqrt(side.variance))[:, None] * side.share
-        by_chance += drawn * np.sqrt(as_one / side.size)
-        by_chance -= (drawn @ np.sqrt(as_one / side.size))[:, None] * as_one
+        moved += drawn * own
+        moved -= (drawn @ own)[:, None] * side.share
+        by_chance += drawn * alike
+        by_chance -= (drawn @ alike)[:, None] * as_one
     if common is not None:
         by_chance = moved
     maxima = [metric for metric in metrics if facts(metric).is_maximum]
@@ -241,15 +234,15 @@ def _replicates(
     return {metric: np.stack([alone[metric], plain[metric], steep[metric]], 1) for metric in metrics}
 
 
-class _LinearError(NamedTuple):
-    """How far off the gap in the mean of a utility may be, below and above, and Student's quantile over the normal."""
+class _Spread(NamedTuple):
+    """How the gap in the mean of a utility varies: its standard error, degrees of freedom and skewness."""
 
-    below: float
-    above: float
-    widened: float
+    error: float
+    freedom: float
+    skewness: float
 
 
-def _linear_error(utility: Floats, sides: Sequence[_Side], common: _Common | None, confidence: float) -> _LinearError:
+def _spread_of(utility: Floats, sides: Sequence[_Side], common: _Common | None) -> _Spread:
     largest = float(np.abs(utility).max()) or 1.0  # cubes of huge utilities would overflow
     variances, third = [], 0.0
     centered = [utility / largest - side.share @ (utility / largest) for side in sides]
@@ -267,20 +260,22 @@ def _linear_error(utility: Floats, sides: Sequence[_Side], common: _Common | Non
         total = max(0.0, total - 2 * float(common.covariance @ (left * right)))
         third -= 3 * float(common.left_twice @ (left**2 * right) - common.right_twice @ (left * right**2))
     if total == 0:
-        return _LinearError(0.0, 0.0, 1.0)
+        return _Spread(0.0, _NORMAL, 0.0)
     freedom = independent**2 / sum(one**2 / (side.size - 1) for one, side in zip(variances, sides, strict=True))
-    normal, student = normal_quantile((1 + confidence) / 2), student_quantile(freedom, (1 + confidence) / 2)
-    skewness = third / total**1.5
-    shift = skewness * (2 * normal**2 + 1) / 6 * student / normal
-    error = largest * total**0.5
-    return _LinearError(error * (student + max(0.0, -shift)), error * (student + max(0.0, shift)), student / normal)
+    return _Spread(largest * total**0.5, freedom, third / total**1.5)
 
 
-def _interval(
-    metric: str, value: float, replicates: Floats, error: _LinearError, levels: tuple[float, float]
-) -> Interval:
-    """The interval of a confidence; quantiles of noise are those at a level that is seen, stretched as a normal's."""
-    confidence, seen = levels
+class _Noise(NamedTuple):
+    """What noise does to a distance: to its root, where it is a square."""
+
+    value: float  # of the sample
+    bias: float  # what noise adds on average
+    most_bias: float  # the same for the lower end
+    by_chance: Floats  # (resamples,): distances of noise alone
+    spread: _Spread  # to first order
+
+
+def _noise_of(metric: str, value: float, replicates: Floats, spread: _Spread) -> _Noise:
     if not np.isfinite(replicates).all():
         raise DataError(f"resampling the {metric} distance leaves the range of numbers; scale scores and weights down")
     row = facts(metric)
@@ -288,20 +283,32 @@ def _interval(
         value, replicates = np.sqrt(max(value, 0.0)), np.sqrt(np.maximum(replicates, 0.0))
     unit = max(value, float(replicates.max())) or 1.0  # sums of huge distances would overflow
     plain, steep = (unit * float((replicates[:, at] / unit - value / unit).mean()) for at in (1, 2))
-    most_bias = steep / _STEEP if row.is_maximum else plain
-    low, high = value - most_bias - error.below, value - min(plain, most_bias) + error.above
+    return _Noise(value, plain, steep / _STEEP if row.is_maximum else plain, replicates[:, 0], spread)
+
+
+def _intervals(noise: Mapping[str, _Noise], confidence: float, seen: float) -> dict[str, Interval]:
+    """Intervals of a confidence; quantiles of noise are those at a level that is seen, stretched as a normal's."""
+    normal = normal_quantile((1 + confidence) / 2)
+    students = student_quantiles([one.spread.freedom for one in noise.values()], (1 + confidence) / 2).tolist()
     # One side of the noise's distribution for the upper end, which has no other end to share the error with.
     # Of n draws the k-th stands for the share k / (n + 1): noise no different from the sample is beyond it that often.
-    shown = [seen, max(0.0, 2 * seen - 1)]
-    by_chance, one_sided = error.widened * np.quantile(replicates[:, 0], shown, method="weibull")
+    drawn = np.stack([one.by_chance for one in noise.values()])
+    quantiles = np.quantile(drawn, [seen, max(0.0, 2 * seen - 1)], axis=1, method="weibull")
     if confidence > seen:
-        by_chance *= normal_quantile((1 + confidence) / 2) / normal_quantile((1 + seen) / 2)
-        one_sided *= normal_quantile(confidence) / normal_quantile(seen)
-    if value <= by_chance:
-        low, high = 0.0, max(value + error.above, value + one_sided, by_chance)
-    low, high = max(0.0, min(value, low)), max(value, high)
-    power = 2 if row.squared else 1
-    return Interval(float(low**power), float(min(row.most, high**power)))
+        quantiles[0] *= normal / normal_quantile((1 + seen) / 2)
+        quantiles[1] *= normal_quantile(confidence) / normal_quantile(seen)
+    found = {}
+    for (metric, one), student, ends in zip(noise.items(), students, quantiles.T, strict=True):
+        shift = one.spread.skewness * (2 * normal**2 + 1) / 6 * student / normal
+        below, above = (one.spread.error * (student + max(0.0, side)) for side in (-shift, shift))
+        low, high = one.value - one.most_bias - below, one.value - min(one.bias, one.most_bias) + above
+        by_chance, one_sided = student / normal * ends
+        if one.value <= by_chance:
+            low, high = 0.0, max(one.value + above, one.value + one_sided, by_chance)
+        low, high = max(0.0, min(one.value, low)), max(one.value, high)
+        row, power = facts(metric), 2 if facts(metric).squared else 1
+        found[metric] = Interval(float(low**power), float(min(row.most, high**power)))
+    return found
 
 
 def spread_of(values: Floats) -> float:
@@ -326,19 +333,14 @@ def permutation_p_values(
     *,
     permutations: int,
     generator: np.random.Generator,
-    most: int | None = None,
 ) -> dict[str, float | None]:
     """The p-value of a permutation test of the distance: (1 + times) / (1 + permutations).
 
     Dealing ends early where the answer is clear (Besag and Clifford): as soon as a twentieth of all permutations, h of
     them and at least 20, were at least as far apart, after d deals, the p-value is h / d. Either way it is at most t
-    with probability at most t where both sides have one distribution. For counts, not for weights. At most ``most``
-    scores are told apart, in bins that do not know who is on which side.
+    with probability at most t where both sides have one distribution. For counts, not for weights.
+    Bins of scores must not know who is on which side: see ``pooled_bins``.
     """
-    if most is not None and len(found.values) > most:
-        both = TwoSamples(found.values, found.left + found.right, found.left + found.right)
-        bin_of = bins(both, most)
-        found = coarsened(found, bin_of)._replace(values=bin_means(both, bin_of))
     pooled = (found.left + found.right).astype(np.int64)
     if pooled.sum() >= _MOST_PERMUTED:
         return dict.fromkeys(metrics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, groupby, product
 from typing import Any, NamedTuple
 
@@ -17,10 +17,12 @@ from metrifair.auditing.brackets import Brackets, CellSides, bracket_distances
 from metrifair.auditing.distribution import (
     CountedScores,
     Everyone,
+    InBins,
     LargestGap,
     TwoSamples,
     counted_rows,
     distances_of,
+    in_pooled_bins,
     is_known,
     largest_gap,
 )
@@ -309,7 +311,7 @@ class MeasuredPair(NamedTuple):
     """One comparison: the distinguished scores of both sides, and its distances."""
 
     pair: TwoSamples
-    permuted: TwoSamples  # groups are permuted over scores in bins that no group had a say in
+    permuted: InBins  # groups are permuted over scores in bins that no group had a say in
     gap: LargestGap
     values: Mapping[str, float]
     brackets: Mapping[str, Interval] = {}  # none of rows in memory
@@ -339,7 +341,7 @@ def _bracketed_pairs(
         pair, _ = one.two_samples(one.sides)
         yield MeasuredPair(
             _split_at(pair, known.gap, whole=not sample.weighted),
-            pair,
+            partial(in_pooled_bins, pair),
             known.gap,
             {metric: known.value(metric, brackets.scale) for metric in metrics},
             {metric: known.bracket(metric, brackets.scale) for metric in metrics},
@@ -356,13 +358,13 @@ def _exact_pairs(sample: AuditSample, compared: Sequence[Compared], metrics: Seq
             members = members_of(sample.problem, part.units, place)
             everyone = Everyone(part.scores, members.units, members.codes)
             for one in several:
-                pair, left_scores, gap, values = everyone.against_rest(one.left, metrics)
-                yield MeasuredPair(_split_at(pair, gap, whole=True), pair, gap, values, left_scores=left_scores)
+                pair, permuted, left_scores, gap, values = everyone.against_rest(one.left, metrics)
+                yield MeasuredPair(_split_at(pair, gap, whole=True), permuted, gap, values, left_scores=left_scores)
             continue
         for one in several:
             pair, rows = one.two_samples(one.sides)
             values = {name: float(value) for name, value in distances_of(*pair, metrics).items()}
-            yield MeasuredPair(pair, pair, largest_gap(pair), values, rows=rows)
+            yield MeasuredPair(pair, partial(in_pooled_bins, pair), largest_gap(pair), values, rows=rows)
 
 
 def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:

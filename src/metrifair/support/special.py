@@ -7,7 +7,7 @@ method on the logarithm of the tail converges from any start. No gamma function 
 
 from __future__ import annotations
 
-from math import copysign, erfc, exp, inf, sqrt
+from math import copysign, erfc, inf, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -54,16 +54,32 @@ def normal_quantile(p: float) -> float:
 
 
 def student_quantile(freedom: float, p: float) -> float:
-    """The quantile of Student's distribution: its square is the odds of a beta distribution, times the freedom.
+    """The quantile of Student's distribution; ``student_quantiles`` is the same for arrays.
 
     >>> round(student_quantile(3.0, 0.975), 4)
     3.1824
     """
+    return float(student_quantiles([freedom], p)[0])
+
+
+def student_quantiles(freedom: ArrayLike, p: float) -> Floats:
+    """The quantiles of Student's distributions: their squares are odds of beta distributions, times the freedom.
+
+    >>> student_quantiles([3.0, 30.0], 0.975).round(4)
+    array([3.1824, 2.0423])
+    """
+    rest = np.asarray(freedom, np.float64) / 2
     if p in (0.0, 0.5, 1.0):
-        return 0.0 if p == 0.5 else copysign(inf, p - 0.5)
-    half, rest, outside = np.array([0.5]), np.array([freedom / 2]), 2 * min(p, 1 - p)
-    log_square = _log_odds(half, rest, 1 - outside) if outside > 0.5 else -_log_odds(rest, half, outside)
-    return copysign(exp(float(log_square[0]) / 2), p - 0.5)
+        return np.full_like(rest, 0.0 if p == 0.5 else copysign(inf, p - 0.5))
+    half, outside = np.full_like(rest, 0.5), 2 * min(p, 1 - p)
+    normal = abs(normal_quantile(p))
+    near = normal + (normal**3 + normal) / (8 * rest)  # Cornish and Fisher
+    log_square = (
+        _log_odds(half, rest, 1 - outside)
+        if outside > 0.5
+        else -_log_odds(rest, half, outside, start=-2 * np.log(near))
+    )
+    return np.copysign(np.exp(log_square / 2), p - 0.5)
 
 
 def beta_quantile(a: ArrayLike, b: ArrayLike, p: float) -> Floats:
@@ -77,14 +93,17 @@ def beta_quantile(a: ArrayLike, b: ArrayLike, p: float) -> Floats:
     return found
 
 
-def _log_odds(a: Floats, b: Floats, p: float) -> Floats:
-    """The quantile of the log-odds, less the log-odds of the mean a / (a + b), which is the mode of their density."""
+def _log_odds(a: Floats, b: Floats, p: float, start: Floats | None = None) -> Floats:
+    """The quantile of the log-odds, less the log-odds of the mean a / (a + b), which is the mode of their density.
+
+    Newton's method begins at ``start``, by default at the quantile of a normal distribution.
+    """
     if p > 0.5:
         return -_log_odds(b, a, 1 - p)
     deviation = 1 / np.sqrt(a / (a + b) * b)
-    start = np.zeros_like(deviation)
-    total = np.log(_tail(a, b, start)[1] + _tail(b, a, start)[1])
-    found = normal_quantile(p) * deviation
+    mode = np.zeros_like(deviation)
+    total = np.log(_tail(a, b, mode)[1] + _tail(b, a, mode)[1])
+    found = normal_quantile(p) * deviation if start is None else start
     for _ in range(_MOST_STEPS):
         height, area = _tail(a, b, found)
         step = (height + np.log(area) - total - np.log(p)) * area
