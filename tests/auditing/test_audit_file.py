@@ -517,13 +517,54 @@ def test_counting_a_file_brings_no_library_along_that_it_does_not_need(tmp_path)
 PEAK = """
 import sys
 from pathlib import Path
-from metrifair import audit_file
-options = {"random_state": 0, "resamples": 0, "permutations": 0, "in_memory_rows": 1}
-found = audit_file(sys.argv[1], score="score", group="group", **options)
-print(max(one.bracket.high - one.bracket.low for one in found.findings))
-status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-print(int(status["VmHWM"].split()[0]) * 1024)  # ru_maxrss would include the process that started this one
+import polars
+from metrifair import AuditOptions, audit_file
+from metrifair.auditing import counting
+
+def peak():
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) * 1024  # ru_maxrss would include the process that started this one
+
+polars.select(1).lazy().collect(engine="streaming")
+before = peak()
+options = AuditOptions(resamples=0, permutations=0, in_memory_rows=1)
+found = audit_file(sys.argv[1], score="score", group="group", random_state=0, options=options)
+print(max(one.bracket.high - one.bracket.low for one in found.findings), peak() - before)
 """
+
+
+def width_and_peak(path) -> tuple[float, float]:
+    """The widest bracket, and bytes beyond what is imported; two threads, so that no machine reads further ahead."""
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, path],
+        env=os.environ | {"POLARS_MAX_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    width, peak = map(float, done.stdout.split())
+    return width, peak
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize(
+    ("kind", "rows", "most"),
+    [
+        ("parquet", 4_000_000, 160e6),  # 85 MB where this was written; all rows at once: 280 MB
+        ("csv", 2_000_000, 240e6),  # 160 MB; all rows at once: 334 MB
+        pytest.param("parquet", 10_000_000, 300e6, marks=pytest.mark.slow),
+        pytest.param("csv", 10_000_000, 400e6, marks=pytest.mark.slow),
+    ],
+)
+def test_an_audit_holds_a_part_of_a_file_at_a_time(kind, rows, most, tmp_path):
+    generator = np.random.default_rng(0)
+    frame = pl.DataFrame({"score": generator.random(rows), "group": np.where(generator.random(rows) < 0.4, "f", "m")})
+    path = tmp_path / f"large.{kind}"
+    getattr(frame, f"write_{kind}")(path)
+    width, peak = width_and_peak(path)
+    path.unlink()
+    assert width <= 1e-5
+    assert 10e6 < peak < most
 
 
 @pytest.mark.slow
@@ -539,8 +580,7 @@ def test_memory_is_bounded(kind, tmp_path):
         )
     peaks = []
     for path in (tmp_path / "large-0.parquet", tmp_path / "large-*.parquet"):
-        done = subprocess.run([sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True)
-        width, peak = map(float, done.stdout.split())
+        width, peak = width_and_peak(path)
         assert width <= 1e-5
         peaks.append(peak)
     # What libraries and allocators take differs by machine; what ten times as many rows add to it is ours.
