@@ -100,9 +100,20 @@ def whole_audit() -> list[Claim]:
     ]
 
 
+def many_groups() -> list[Claim]:
+    """Processor time: what other programs take does not count."""
+    score, _ = scores()
+    group = np.random.default_rng(1).integers(0, shrunk(1_000, 10), len(score)).astype(str)
+    start = time.process_time()
+    audit(None, score, sensitive_features=group, random_state=0)
+    took = time.process_time() - start
+    claim = "audit of 1,000,000 scores, 1,000 groups, each against the rest: processor time"
+    return [Claim(claim, f"{took:.1f} s", "<= 10 s", took <= 10)]
+
+
 def main() -> None:
     torch.set_num_threads(1)
-    print_table("Audit (one thread)", [*whole_audit(), *against_metric_frame(), *against_aif360()])
+    print_table("Audit (one thread)", [*whole_audit(), *many_groups(), *against_metric_frame(), *against_aif360()])
 
 
 if __name__ == "__main__":
