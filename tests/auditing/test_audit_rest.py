@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from metrifair import AuditOptions, audit, distances, energy_distance
 from metrifair.auditing import distribution
-from metrifair.auditing.distribution import Everyone, TwoSamples, counted_rows, largest_gap
+from metrifair.auditing.distribution import (
+    SCORES,
+    Everyone,
+    TwoSamples,
+    counted_rows,
+    in_pooled_bins,
+    largest_gap,
+)
 
 METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
 
@@ -30,7 +37,7 @@ def test_every_distance_and_the_largest_gap_are_those_of_the_scores(seed, digits
     everyone = Everyone(counted_rows(scores), np.arange(len(codes)), codes)
     for group in range(4):  # one that is measured by stretches, and three that are not
         own = codes == group
-        found, (points, counts), gap, values = everyone.against_rest(group, METRICS)
+        found, _, (points, counts), gap, values = everyone.against_rest(group, METRICS)
         direct = plain(scores, own)
         assert all(np.array_equal(*pair) for pair in zip(found, direct, strict=True))
         assert np.array_equal(np.repeat(points, counts.astype(int)), np.sort(scores[own]))
@@ -73,8 +80,9 @@ def test_a_small_group_costs_its_own_rows_only(monkeypatch):
     rng = np.random.default_rng(4)
     codes, scores = rng.permutation(np.arange(40_000) % 400), rng.random(40_000)
     everyone = Everyone(counted_rows(scores), np.arange(40_000), codes)
-    for name in ("_order", "_place", "_count", "_upto", "_share", "_bin_of", "values"):
+    for name in ("_order", "_place", "_count", "_upto", "_share", "values"):
         setattr(everyone, name, getattr(everyone, name).view(Watched))
+    everyone._few = everyone._few._replace(bin_of=everyone._few.bin_of.view(Watched))
     everyone._running = [one.view(Watched) for one in everyone._running]
     Watched.seen.clear()
     for group in range(400):
@@ -122,3 +130,15 @@ def test_labels_and_unknown_groups_are_seen_to():
         assert one.value == pytest.approx(exact, rel=1e-9)
         assert one.sizes == (int((inside & own).sum()), int((inside & ~own).sum()))
     assert len(found.findings) == 40 + 39 + 40
+
+
+def test_a_group_and_the_rest_are_permuted_over_bins_that_all_groups_share() -> None:
+    rng = np.random.default_rng(3)
+    scores, codes = rng.normal(size=SCORES + 8_000), rng.integers(0, 40, SCORES + 8_000)
+    everyone = Everyone(counted_rows(scores), np.arange(len(codes)), codes)
+    groups = [everyone.against_rest(group, ["kolmogorov"]) for group in (0, 39)]
+    for one in groups:
+        for ours, separate in zip(one.permuted(64), in_pooled_bins(one.found, 64), strict=True):
+            np.testing.assert_array_equal(ours, separate)
+    assert groups[0].permuted(64).values is groups[1].permuted(64).values
+    assert groups[0].permuted(64).left.sum() == (codes == 0).sum()
