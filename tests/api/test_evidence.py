@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import shutil
@@ -18,11 +19,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import AuditOptions, AuditState, ReadOptions, audit, audit_file, audit_table
+from metrifair import AuditOptions, AuditState, ReadOptions, __version__, audit, audit_file, audit_table
 from metrifair.api.compare import read_audit
 from metrifair.api.evidence import verify
 from metrifair.errors import DataError
 from metrifair.report.pdf import BROWSERS
+from metrifair.wording.crosswalks import crosswalk_named, crosswalk_names
 
 OPTIONS = AuditOptions(resamples=20, permutations=19)
 COLUMNS = {"score": "p", "group": "sex", "label": "y"}
@@ -490,6 +492,74 @@ def test_evidence_of_another_processor_agrees() -> None:
     }
     (figures,) = (check.facts["figures"] for check in found.checks if check.kind == "figures")
     assert figures == "4,130"
+
+
+def make_of_version(folder: Path, version: str, change: Callable[[dict[str, Any]], object]) -> None:
+    """Let another version have written the evidence, with other fields in its audit.json."""
+    for name in ("MANIFEST.json", "audit.json"):
+        content = read_json(folder / name)
+        content["provenance"]["versions"]["metrifair"] = version
+        if name == "audit.json":
+            change(content)
+        (folder / name).write_text(json.dumps(content))
+    rewrite_hash(folder, "audit.json")
+
+
+def add_fields(content: dict[str, Any]) -> None:
+    content["median_gap"] = 0.25
+    content["findings"][0]["effect_size"] = 1.5
+    content["provenance"]["license"] = "none"
+
+
+def remove_fields(content: dict[str, Any]) -> None:
+    del content["by_group"]
+    for finding in content["findings"]:
+        del finding["detectable"]
+
+
+@pytest.mark.parametrize(
+    ("change", "places"),
+    [
+        (add_fields, {"median_gap", "findings[0].effect_size", "provenance.license"}),
+        (remove_fields, {"by_group", "findings[0].detectable"}),
+    ],
+)
+def test_fields_of_another_version_are_listed_and_the_common_ones_compared(
+    change: Callable[[dict[str, Any]], object], places: set[str], folder: Path
+) -> None:
+    make_of_version(folder, "9.0", change)
+    found = verify(folder)
+    assert found.agrees is None
+    (fields,) = (check for check in found.checks if check.kind == "fields")
+    assert places <= set(fields.facts["places"])
+    assert "Not checked by this version: " in str(found)
+    assert outcomes(folder)["figures"] == outcomes(folder)["provenance"] == "agrees"
+
+    def tamper(content: dict[str, Any]) -> None:
+        content["findings"][0]["value"] += 0.01
+
+    make_of_version(folder, "9.0", tamper)
+    assert verify(folder).agrees is False
+
+
+@pytest.mark.parametrize("change", [add_fields, remove_fields])
+def test_fields_that_are_added_or_removed_within_a_version_are_found(
+    change: Callable[[dict[str, Any]], object], folder: Path
+) -> None:
+    make_of_version(folder, __version__, change)
+    assert outcomes(folder)["figures"] == "differs"
+
+
+def test_crosswalks_are_on_the_page_and_say_what_was_read(data: Path, tmp_path: Path) -> None:
+    made = audit_file(data, score="p", group="sex", metrics=["kolmogorov"], options=OPTIONS, random_state=0)
+    made.to_evidence(tmp_path / "evidence", crosswalks=crosswalk_names(), pdf=False)
+    assert verify(tmp_path / "evidence").agrees is True
+    for file in ("report.html", "README.txt"):
+        text = " ".join(html.unescape((tmp_path / "evidence" / file).read_text()).split())
+        for table in map(crosswalk_named, crosswalk_names()):
+            assert "not read" in table.limits or "could not be read" in table.limits
+            for sentence in (*table.sources, *(item["item"] for item in table.items)):
+                assert sentence in text
 
 
 def test_figures_of_another_version_agree_where_its_words_differ(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Suppressed cells: none is small, and no linear combination of what is released gives one."""
+"""What is released: no small cell, no linear combination that gives one, and no score of few rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ import polars as pl
 import pytest
 from numpy.random import Generator
 
-from metrifair import AuditOptions, AuditState, audit
+from metrifair import AuditOptions, AuditState, audit, audit_file
 from metrifair.api.evidence import verify
 from metrifair.auditing.state_file import Shape
-from metrifair.auditing.suppression import suppressed_values, with_rounded_scores, without_small_cells
+from metrifair.auditing.suppression import (
+    suppressed_values,
+    with_merged_scores,
+    with_rounded_scores,
+    without_small_cells,
+)
 from metrifair.errors import DataError
 
-KEYS = ("sex", "race", "region", "y")
+KEYS = ("sex", "race", "region", "y", "selected")
 
 
 def table_of(rng: Generator, rows: int, *, strata: bool, missing: bool) -> pl.DataFrame:
@@ -41,8 +46,11 @@ def counted(table: pl.DataFrame) -> AuditState:
 
 
 def sizes(state: Any) -> dict[tuple[Any, ...], int]:
+    """The rows of each cell that are selected, and those that are not."""
     rows = np.bincount(state.counts.cell, state.counts.rows, len(state.cells))
-    return dict(zip(state.cells, rows.astype(int).tolist(), strict=True))
+    sides = zip(state.cells, state.selected.astype(int).tolist(), rows.astype(int).tolist(), strict=True)
+    found = {(*cell, side): size for cell, some, every in sides for side, size in ((1, some), (0, every - some))}
+    return {cell: size for cell, size in found.items() if size}
 
 
 def derivable(known: np.ndarray) -> np.ndarray:
@@ -133,6 +141,61 @@ def test_rounded_scores_are_counted_as_rounded_rows_are(digits: int) -> None:
             np.testing.assert_allclose(getattr(rounded.counts, name), getattr(same.counts, name), rtol=1e-12)
 
 
+@pytest.mark.parametrize("digits", [2, 9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_score_of_a_cell_has_few_rows(digits: int, weighted: bool) -> None:
+    """Few and many distinct scores: the released ones are means of neighbors on one side of the threshold."""
+    rng = np.random.default_rng(0)
+    scores, sex = rng.beta(2, 3, 6000).round(digits), rng.choice(["f", "m", "x"], 6000, p=[0.6, 0.38, 0.02])
+    weight = rng.lognormal(0, 1, 6000) if weighted else None
+    state = AuditState(threshold=0.4).add(None, scores, sensitive_features=sex, sample_weight=weight)
+    found = with_merged_scores(state, 10)
+    counts = found.counts
+    assert counts is not None
+    assert counts.rows.min() >= 10
+    assert found.selected.tolist() == state.selected.tolist()
+    for number, (group,) in enumerate(found.cells):
+        own, inside = np.sort(scores[sex == group]), counts.cell == number
+        ends = np.append(0, np.cumsum(counts.rows[inside]))
+        assert ends[-1] == len(own)
+        for low, high, start, end in zip(counts.low[inside], counts.high[inside], ends[:-1], ends[1:], strict=True):
+            part = own[start:end]
+            assert part.min() - 2.0**-16 <= low <= high <= part.max() + 2.0**-16
+            assert (part >= 0.4).all() or (part < 0.4).all()
+            if counts.exact:
+                np.testing.assert_allclose(low, part.mean(), atol=2e-5)
+        alone = [score for score, rows in zip(*np.unique(own, return_counts=True), strict=True) if rows >= 10]
+        assert digits > 2 or len(set(alone) & set(counts.low[inside].tolist())) >= len(alone) / 3
+
+
+def test_a_group_with_few_selected_rows_is_suppressed() -> None:
+    scores = np.concatenate([np.linspace(0, 1, 400), np.full(97, 0.2), np.full(3, 0.9)])
+    groups = ["f", "m", "x", "y"] * 100 + ["few"] * 100
+    state = AuditState().add(None, scores, sensitive_features=groups)
+    after, suppressed = without_small_cells(state, 10)
+    assert "few" in suppressed["sensitive_features"]
+    assert min(sizes(after).values()) >= 10
+
+
+def test_evidence_without_scores_of_few_rows_agrees_with_its_data(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    table = pl.DataFrame({"p": rng.random(2000), "sex": rng.choice(["f", "m"], 2000), "w": rng.lognormal(3, 2, 2000)})
+    table.write_csv(tmp_path / "scores.csv")
+    options = AuditOptions(resamples=0, permutations=0)
+    for name, weight in (("rows", None), ("weighted", "w")):
+        made = audit_file(
+            tmp_path / "scores.csv", score="p", group="sex", weight=weight, options=options, random_state=0
+        )
+        made.to_evidence(tmp_path / name, min_cell=10, pdf=False)
+        found = verify(tmp_path / name, data=tmp_path / "scores.csv")
+        assert found.agrees is True, str(found)
+        state = AuditState.load(tmp_path / name / "counts.state")
+        assert state.counts.rows.min() >= 10
+        assert state.score_range == (0.0, 1.0)  # not the smallest and the largest score
+        written = [one.value for one in state.audit(options=options, random_state=0).findings]
+        assert written == pytest.approx([one.value for one in made.findings], abs=0.02)
+
+
 def test_what_is_suppressed_is_said_on_every_page_and_by_verify(tmp_path: Path) -> None:
     table = table_of(np.random.default_rng(1), 1500, strata=False, missing=False)
     options = AuditOptions(resamples=20, permutations=0)
@@ -141,11 +204,15 @@ def test_what_is_suppressed_is_said_on_every_page_and_by_verify(tmp_path: Path) 
     found = verify(tmp_path / "evidence")
     assert found.agrees is True
     withheld = [check for check in found.checks if check.outcome == "withheld"]
-    assert [check.facts["column"] for check in withheld] == ["race"]
+    assert [(check.kind, check.facts.get("column")) for check in withheld] == [
+        ("suppressed", "race"),
+        ("merged_scores", None),
+    ]
     for name in ("README.txt", "report.html"):
         text = (tmp_path / "evidence" / name).read_text()
         assert "Suppressed: race" in " ".join(text.split())
         assert "scores rounded to 2 digits" in " ".join(text.split())
+        assert "until each count has at least 10 rows" in " ".join(text.split())
     state = AuditState.load(tmp_path / "evidence" / "counts.state")
     assert min(sizes(state).values()) >= 10
     assert set(state.counts.low.tolist()) <= {round(number / 100, 2) for number in range(101)}

@@ -101,7 +101,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "left_out_rows": ({"rows": 1}, "Excluded: 1 row with a missing value that the audit needs, such as the score."),
     "suppressed_groups": (
         {"column": "race", "groups": ["Native", "Other"], "min_cell": 10},
-        "Suppressed: race “Native”, “Other”. A cell (group, stratum and label) has fewer than 10 rows, or a total would reveal such a cell. Rows of suppressed groups count as rows with a missing group. Rows of suppressed strata are withheld.",
+        "Suppressed: race “Native”, “Other”. A cell (group, stratum, label and decision) has fewer than 10 rows, or a total would reveal such a cell. Rows of suppressed groups count as rows with a missing group. Rows of suppressed strata are withheld.",
+    ),
+    "merged_scores": (
+        {"min_cell": 10},
+        "Neighboring scores of a cell are merged into their mean until each count has at least 10 rows. Decisions at a threshold use the original scores. All other figures use the merged scores.",
     ),
     "rounded_scores": (
         {"digits": 2},

@@ -513,12 +513,13 @@ compute them.
         about : dict of str, default=None
             Metadata shown in the report, such as who made the audit and why. The manifest contains it too.
         min_cell : int, default=1
-            Minimum number of rows in a cell: a combination of groups, stratum and label. Groups with a smaller cell
-            count as missing, and so do further groups if a total would reveal the cell. Counts of single scores can
-            still be of one row.
+            Minimum number of rows in a cell: a combination of groups, stratum, label and decision. Groups with a
+            smaller cell count as missing, and so do further groups if a total would reveal the cell. Neighboring scores
+            of a cell are merged into their mean until each count has so many rows. By default, a score that only one
+            person has is a count of one row.
         score_digits : int, default=None
-            Number of decimal digits to which scores are rounded before they are counted. By default, every distinct
-            score is counted, up to 4,096 of them, so that a score that only one person has is a count of one row.
+            Number of decimal digits to which the counted scores are rounded. By default, every distinct score is
+            counted, up to 4,096 of them.
         crosswalks : str or sequence of str, default=()
             Public schemes whose items are listed with the figures for them: "dpia", "ll144", "naic", "nist-ai-rmf" or
             "pren-18283". They are not legal advice.

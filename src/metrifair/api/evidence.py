@@ -23,6 +23,7 @@ from metrifair.auditing.evidence import (
     AUDIT,
     COUNTS,
     MANIFEST,
+    PAGE,
     PRINT,
     SIGNATURE,
     TOLERANCE,
@@ -32,6 +33,7 @@ from metrifair.auditing.evidence import (
     count_figures,
     different_values,
     hashes_of,
+    in_common,
     json_of,
     manifest_in,
     read_files,
@@ -162,13 +164,7 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
     except (KeyError, TypeError, ValueError) as error:  # DataError and msgspec's errors are ValueErrors
         yield Check("unusable", "differs", {"problem": str(error)})
         return
-    stated = msgspec.to_builtins(manifest.provenance)
-    places = sorted(different_values(published.get("provenance"), json.loads(json.dumps(stated))))
-    yield _compared("provenance", places)
-    again = json.loads(recomputed.to_json())
-    summary, same = (json.dumps(content.pop("summary", None), indent=1).encode() for content in (published, again))
-    yield _compared("figures", sorted(different_values(published, again)), figures=f"{count_figures(published):,}")
-    yield _check_text(f"the summary in {AUDIT}", summary, same, manifest)  # another version may use other words
+    yield from _compared(published, json.loads(recomputed.to_json()), manifest)
     for name, content in derived.items():
         if name in files:
             yield _check_text(name, files[name], content, manifest)
@@ -177,28 +173,44 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
     for name in sorted(manifest.files.keys() - {*derived, AUDIT, COUNTS, PRINT}):
         yield Check("underived_file", "differs", {"name": name})
     if PRINT in files:
-        yield _check_print(files[PRINT], audit, manifest)
+        yield _check_print(files[PRINT], derived[PAGE].decode(), manifest)
 
 
-def _compared(kind: str, places: Sequence[str], **facts: Any) -> Check:
-    return Check(kind, "differs" if places else "agrees", {"places": places, **facts})
+def _compared(published: dict[str, Any], again: dict[str, Any], manifest: Manifest) -> Iterator[Check]:
+    """The values of audit.json against those of the manifest and the counts; of another version, the common fields."""
+    summary, same = (json.dumps(content.pop("summary", None), indent=1).encode() for content in (published, again))
+    origin, stated = published.get("provenance"), json.loads(json.dumps(msgspec.to_builtins(manifest.provenance)))
+    if (theirs := _written_by(manifest)) != __version__:
+        origin, stated, _ = in_common(origin, stated)
+        published, again, lacking = in_common(published, again)
+        if lacking:
+            yield Check("fields", "unchecked", {"places": lacking, "theirs": theirs, "ours": __version__})
+    figures = {"figures": f"{count_figures(published):,}"}
+    for kind, pair, facts in (("provenance", (origin, stated), {}), ("figures", (published, again), figures)):
+        places = sorted(different_values(*pair))
+        yield Check(kind, "differs" if places else "agrees", {"places": places, **facts})
+    yield _check_text(f"the summary in {AUDIT}", summary, same, manifest)  # another version may use other words
+
+
+def _written_by(manifest: Manifest) -> str:
+    """The version of metrifair that wrote the evidence."""
+    return manifest.provenance.versions.get("metrifair", "")
 
 
 def _check_text(name: str, published: bytes, derived: bytes, manifest: Manifest) -> Check:
     if published == derived:
         return Check("page", "agrees", {"name": name})
-    theirs = manifest.provenance.versions.get("metrifair", "")
-    if theirs != __version__:
+    if (theirs := _written_by(manifest)) != __version__:
         return Check("page", "unchecked", {"name": name, "theirs": theirs, "ours": __version__})
     lines = zip_longest(published.splitlines(), derived.splitlines(), fillvalue=b"")
     at, text = next((at, one) for at, (one, other) in enumerate(lines, 1) if one != other)
     return Check("page", "differs", {"name": name, "line": at, "text": text[:80].decode(errors="replace")})
 
 
-def _check_print(published: bytes, audit: Audit, manifest: Manifest) -> Check:
+def _check_print(published: bytes, page: str, manifest: Manifest) -> Check:
     """Print the page again: but for the dates, the same browser gives the same file."""
     try:
-        again = printed_page(audit)
+        again = printed_page(page)
     except MissingBrowser:
         return Check("browser", "unchecked")
     if re.sub(_DATES, b"", published) == re.sub(_DATES, b"", again):

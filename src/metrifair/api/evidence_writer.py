@@ -35,7 +35,7 @@ from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.request import Request
 from metrifair.auditing.state_file import StateParts, Value, content_of, plain
 from metrifair.auditing.state_rows import audit_counts, parts_of_rows
-from metrifair.auditing.suppression import with_rounded_scores, without_small_cells
+from metrifair.auditing.suppression import with_merged_scores, with_rounded_scores, without_small_cells
 from metrifair.errors import DataError, MissingBrowser
 from metrifair.problem.values import canonical
 from metrifair.saving.modelfile import to_bytes
@@ -72,7 +72,9 @@ def write_evidence(
     names = names_of("crosswalks", crosswalks)
     for name in names:
         crosswalk_named(name)
-    parts, suppressed = released_counts(parts_of_rows(audit.rows, score_digits), min_cell, score_digits)
+    parts, suppressed = released_counts(
+        parts_of_rows(audit.rows, score_digits, coarse=min_cell > 1), min_cell, score_digits
+    )
     manifest = Manifest(
         kind="metrifair evidence",
         version=1,
@@ -91,7 +93,7 @@ def write_evidence(
     published = replace(counted, record=record_in(files[AUDIT]))
     if pdf:
         with suppress(MissingBrowser):
-            files[PRINT] = printed_page(published)
+            files[PRINT] = printed_page(page_of(published, manifest))
     files |= derived_files(published, parts, manifest, printed=PRINT in files)
     files[MANIFEST] = manifest_bytes(msgspec.structs.replace(manifest, files=hashes_of(files)))
     if sign_with is not None:
@@ -104,7 +106,9 @@ def released_counts(
     parts: StateParts, min_cell: int, score_digits: int | None
 ) -> tuple[StateParts, dict[str, list[Value]]]:
     """The counts that are released, and the groups and strata that were suppressed, by column."""
-    return without_small_cells(parts if score_digits is None else with_rounded_scores(parts, score_digits), min_cell)
+    found, suppressed = without_small_cells(parts, min_cell)
+    found = with_merged_scores(found, min_cell)  # first: rounding can give selected and other rows the same score
+    return found if score_digits is None else with_rounded_scores(found, score_digits), suppressed
 
 
 def _parameters(request: Request, parts: StateParts) -> dict[str, Any]:
@@ -138,11 +142,16 @@ def record_in(content: bytes) -> AuditRecord:
     return msgspec.json.decode(content, type=AuditRecord)
 
 
+def page_of(audit: Audit, manifest: Manifest) -> str:
+    """The report: the figures, and the crosswalks that the manifest names."""
+    title, crosswalks = audit.provenance.title or "Fairness audit", map(crosswalk_named, manifest.crosswalks)
+    return report.audit_html(audit.record, title=title, crosswalks=list(crosswalks))
+
+
 def derived_files(audit: Audit, parts: StateParts, manifest: Manifest, *, printed: bool) -> dict[str, bytes]:
     """The files that state the figures of audit.json in other forms."""
-    page = report.audit_html(audit.record, title=audit.provenance.title or "Fairness audit")
     files = {
-        PAGE: page.encode(),
+        PAGE: page_of(audit, manifest).encode(),
         "tables/findings.csv": _table(*audit.rows_and_columns()),
         "tables/rates.csv": _table(*audit.rates().rows_and_columns()),
         "tables/by_group.csv": csv_bytes(audit.by_group().columns()),
@@ -161,7 +170,7 @@ def _table(rows: Sequence[Any], columns: FrameColumns) -> bytes:
     return csv_bytes({name: [value(row) for row in rows] for name, (_, value) in columns.items()})
 
 
-def printed_page(audit: Audit) -> bytes:
-    """The page as a PDF file; a MissingBrowser error where no browser can print it."""
+def printed_page(page: str) -> bytes:
+    """A page as a PDF file; a MissingBrowser error where no browser can print it."""
     with tempfile.TemporaryDirectory(prefix="metrifair-") as folder:
-        return report.print_pdf(audit.to_html, Path(folder, PRINT)).read_bytes()
+        return report.print_pdf(lambda path: report.write_html(path, page), Path(folder, PRINT)).read_bytes()

@@ -153,6 +153,29 @@ def different_values(published: Any, recomputed: Any, at: str = "") -> Iterator[
         yield at
 
 
+def in_common(one: Any, other: Any, at: str = "") -> tuple[Any, Any, list[str]]:
+    """Two JSON values without the fields that only one of them has, and the places of these fields.
+
+    >>> in_common({"a": [{"b": 1, "new": 2}]}, {"a": [{"b": 1}], "old": 3})
+    ({'a': [{'b': 1}]}, {'a': [{'b': 1}]}, ['a[0].new', 'old'])
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys: list[Any] = [name for name in one if name in other]
+        places = [f"{at}.{name}" if at else name for name in keys]
+        lacking = sorted(f"{at}.{name}" if at else name for name in one.keys() ^ other.keys())
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        keys, lacking = list(range(len(one))), []
+        places = [f"{at}[{place}]" for place in keys]
+    else:
+        return one, other, []
+    found = [in_common(one[key], other[key], place) for key, place in zip(keys, places, strict=True)]
+    ours, theirs = ([pair[side] for pair in found] for side in (0, 1))
+    lacking = [*(place for *_, inside in found for place in inside), *lacking]
+    if isinstance(one, list):
+        return ours, theirs, lacking
+    return dict(zip(keys, ours, strict=True)), dict(zip(keys, theirs, strict=True)), lacking
+
+
 def _same(one: Any, other: Any) -> bool:
     numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other)]
     if all(numbers):

@@ -305,4 +305,6 @@ def release_notes(suppressed: Mapping[str, Sequence[Value]], min_cell: int, scor
         Note("suppressed_groups", {"column": column, "groups": list(values), "min_cell": min_cell})
         for column, values in suppressed.items()
     ]
+    if min_cell > 1:
+        found.append(Note("merged_scores", {"min_cell": min_cell}))
     return found if score_digits is None else [*found, Note("rounded_scores", {"digits": score_digits})]

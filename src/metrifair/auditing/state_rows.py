@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -106,8 +107,11 @@ def take_counts(
     parts.cells, parts.selected, parts.counts = added([*ours, (cells, selected, counts)])
 
 
-def parts_of_rows(rows: AuditedRows, score_digits: int | None = None) -> StateParts:
-    """The counts of the rows of an audit; a range that the rows tell ends at scores of so many digits."""
+def parts_of_rows(rows: AuditedRows, score_digits: int | None = None, *, coarse: bool = False) -> StateParts:
+    """The counts of the rows of an audit; a range that the rows tell ends at scores of so many digits.
+
+    A coarse range has as many digits as its length has before its second one.
+    """
     source, request = rows.source, rows.request
     if isinstance(source, StateRows):
         return source.parts
@@ -125,10 +129,21 @@ def parts_of_rows(rows: AuditedRows, score_digits: int | None = None) -> StatePa
             received=request.threshold,
             remedy=Remedy("threshold", detail=", a number; a standard such as 'll144' uses the median itself"),
         )
-    low, high = request.score_range or _rounded_outwards(*rows.sample.ends, score_digits)
+    low, high = request.score_range or rows.sample.ends
+    if request.score_range is None:
+        low, high = _rounded_outwards(low, high, _leading_digit(high - low) if coarse else score_digits)
     parts = StateParts(None, (low, high if low < high else low + 1.0), request.threshold)
     add_rows(parts, source)
     return parts
+
+
+def _leading_digit(length: float) -> int | None:
+    """The place of the first digit of a number after the decimal point; None for 0.
+
+    >>> _leading_digit(0.034), _leading_digit(342.0)
+    (2, -2)
+    """
+    return -math.floor(math.log10(length)) if length > 0 else None
 
 
 def _rounded_outwards(low: float, high: float, digits: int | None) -> tuple[float, float]:

@@ -1,8 +1,9 @@
-"""Counts that can be released: without small cells, which no total reveals, and with rounded scores.
+"""Counts that can be released: without small cells, which no total reveals, and without scores of few rows.
 
-A cell is a combination of groups, strata and label. All rows of a suppressed group move to the cells of rows with a
-missing group; all rows of a suppressed stratum are withheld. What is released are sums of cells. Every sum with a
-suppressed cell has at least two cells and the minimum number of rows: no equation has a single unknown.
+A cell is a combination of groups, strata and label. Its selected rows and its other rows are counted separately. All
+rows of a suppressed group move to the cells of rows with a missing group; all rows of a suppressed stratum are
+withheld. What is released are sums of cells. Every sum with a suppressed cell has at least two cells and the minimum
+number of rows: no equation has a single unknown. Within a cell, neighboring scores are merged up to the same minimum.
 """
 
 from __future__ import annotations
@@ -17,21 +18,34 @@ import numpy as np
 from metrifair.auditing.bins import StateCounts, StateGrid
 from metrifair.auditing.state_file import Shape, StateParts, Value, rank_of
 from metrifair.errors import DataError
+from metrifair.support.arrays import Booleans, Floats, Integers
 
 Cell: TypeAlias = tuple[Value, ...]
 State = TypeVar("State", bound=StateParts)
 
 _WITHHELD: Cell = ()  # where the rows of a suppressed stratum go
 _FEWEST_GROUPS = 2  # of an attribute: fewer cannot be compared
+_ROUNDING = 1 + 1e-9  # of sums of weights
 
 
 def without_small_cells(parts: State, min_cell: int) -> tuple[State, dict[str, list[Value]]]:
-    """The counts without cells of fewer than ``min_cell`` rows; and the suppressed groups and strata, by column."""
+    """The counts without cells of fewer than ``min_cell`` rows; and the suppressed groups and strata, by column.
+
+    A cell is also small if fewer of its rows, but some, are selected or are not selected.
+    """
     shape, counts = parts.shape, parts.counts
     if shape is None or counts is None:
         return parts, {}
     rows = np.bincount(counts.cell, counts.rows, len(parts.cells)).astype(np.int64)
-    suppressed = suppressed_values(dict(zip(parts.cells, rows.tolist(), strict=True)), shape, min_cell)
+    selected = np.bincount(counts.cell, counts.rows * _selected_entries(parts, counts), len(parts.cells))
+    sides = zip(parts.cells, selected.astype(np.int64).tolist(), rows.tolist(), strict=True)
+    sizes = {
+        (*cell, side): size
+        for cell, some, every in sides
+        for side, size in ((True, some), (False, every - some))
+        if size
+    }
+    suppressed = suppressed_values(sizes, shape, min_cell)
     released = [released_cell(cell, shape, suppressed) for cell in parts.cells]
     cells = sorted(set(released) - {_WITHHELD}, key=lambda cell: [rank_of(value) for value in cell])
     place = {cell: number for number, cell in enumerate(cells)}
@@ -44,18 +58,71 @@ def without_small_cells(parts: State, min_cell: int) -> tuple[State, dict[str, l
     return found, {column: sorted(values, key=rank_of) for column, values in suppressed.items() if values}
 
 
+def _selected_entries(parts: StateParts, counts: StateCounts) -> Booleans:
+    """Which entries are of selected rows: the highest scores of each cell, as many as the cell selects."""
+    amount = counts.weight if len(counts.weight) else counts.rows
+    below = np.cumsum(amount) - amount
+    first = np.searchsorted(counts.cell, np.arange(len(parts.cells)))  # entries are in ascending order of cells
+    total = np.bincount(counts.cell, amount, len(parts.cells))
+    from_here = total[counts.cell] - (below - below[first][counts.cell])
+    return np.asarray(from_here <= parts.selected[counts.cell] * _ROUNDING)
+
+
+def with_merged_scores(parts: State, min_cell: int) -> State:
+    """The same counts with neighboring scores of a cell merged into their mean, until it has ``min_cell`` rows.
+
+    Scores of selected rows are merged only with one another, so that decisions stay those of the scores.
+    """
+    counts = parts.counts
+    if counts is None or min_cell == 1:
+        return parts
+    part = 2 * counts.cell + _selected_entries(parts, counts)
+    run = _runs(counts.rows, part, min_cell)
+    # Rows count alike, even if they have weights: sums of whole numbers do not depend on the order of the rows.
+    middle = counts.low / 2 + counts.high / 2
+    mean = np.bincount(run, counts.rows * middle) / np.bincount(run, counts.rows)
+    first = np.searchsorted(run, np.arange(len(mean)))
+    ends = np.minimum.reduceat(middle, first), np.maximum.reduceat(middle, first)
+    return _with_scores(parts, counts, np.clip(mean, *ends)[run])
+
+
+def _runs(rows: Integers, part: Integers, least: int) -> Integers:
+    """The run of each entry: neighbors of one part, up to ``least`` rows. A short rest belongs to the run before it.
+
+    >>> _runs(np.array([3, 9, 20, 4, 5]), np.array([0, 0, 0, 0, 1]), 10)
+    array([0, 0, 1, 1, 2])
+    """
+    run, starts, size = np.zeros(len(rows), np.int64), list[int](), 0
+    for at, count in enumerate(rows.tolist()):
+        if at == 0 or size >= least or part[at] != part[at - 1]:
+            starts.append(at)
+            size = 0
+        run[at] = len(starts) - 1
+        size += count
+    own = part[starts]
+    short = (np.bincount(run, rows) < least) & np.append(False, own[1:] == own[:-1])
+    merged = np.cumsum(~short) - 1
+    return np.asarray(merged[run])
+
+
 def with_rounded_scores(parts: State, digits: int) -> State:
     """The same counts with scores of so many digits after the decimal point; decisions stay those of the scores."""
-    if parts.counts is None:
+    counts = parts.counts
+    if counts is None:
         return parts
-    counts, grid, found = parts.counts, StateGrid.between(*parts.score_range), copy(parts)
-    scores = np.clip(np.round(counts.low / 2 + counts.high / 2, digits) + 0.0, *parts.score_range)
+    return _with_scores(parts, counts, np.round(counts.low / 2 + counts.high / 2, digits) + 0.0)
+
+
+def _with_scores(parts: State, counts: StateCounts, scores: Floats) -> State:
+    """The same counts with other scores."""
+    grid, found = StateGrid.between(*parts.score_range), copy(parts)
+    scores = np.clip(scores, *parts.score_range)
     bins, within = grid.places(scores)
     moment = counts.weight * grid.scale.positions(scores) if len(counts.weight) else counts.moment
-    rounded = StateCounts(
+    changed = StateCounts(
         counts.cell, bins, scores, scores, counts.rows, within * counts.rows, counts.weight, moment, exact=True
     )
-    found.counts = rounded.grouped()
+    found.counts = changed.grouped()
     return found
 
 

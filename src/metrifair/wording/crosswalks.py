@@ -16,10 +16,17 @@ class Crosswalk(NamedTuple):
     """The items of a scheme, with the figure that answers each and its place in the evidence."""
 
     title: str
-    source: str
+    document: str  # the scheme itself: document, section, version
+    source: str  # where its items were read
+    limits: str  # what of the document was not read, and which items are secondhand
     date: str  # when the source was read
     note: str
     items: Sequence[Mapping[str, str]]  # item, figure, place
+
+    @property
+    def sources(self) -> list[str]:
+        """What the items rest on, as sentences."""
+        return [f"Document: {self.document}.", f"Read on {self.date}: {self.source}.", self.limits, self.note]
 
 
 def crosswalk_names() -> list[str]:

@@ -45,6 +45,10 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
         "{tolerance}).",
         "differs": "audit.json differs from the figures recomputed from counts.state in {count} places: {places}.",
     },
+    "fields": {
+        "unchecked": "metrifair {theirs} wrote other fields in audit.json than this version, {ours}. Not checked by "
+        "this version: {places}."
+    },
     "unusable": {"differs": "The figures cannot be recomputed from these files: {problem}"},
     "page": {
         "agrees": "{name} equals the file generated again from audit.json and the manifest.",
@@ -73,6 +77,10 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
         "unchecked": "The manifest is signed. Pass the public key of the expected signer to verify the signature.",
     },
     "suppressed": {"withheld": "Cannot be recomputed: figures of {column} {values}."},
+    "merged_scores": {
+        "withheld": "Cannot be recomputed: figures of the original scores. Scores are merged until each count has at "
+        "least {min_cell} rows."
+    },
 }
 
 _WORDS = {"agrees": "agrees", "differs": "DIFFERS", "unchecked": "not checked", "withheld": "withheld"}
@@ -156,27 +164,31 @@ def readme_text(record: AuditRecord, manifest: Manifest, names: Iterable[str], s
 def _absent(manifest: Manifest, single: tuple[int, int]) -> list[str]:
     sentences = [
         "The evidence contains no input file, only its sha256, and no column except groups, strata, label and score.",
-        f"{single[0]:,} of the {single[1]:,} counts in counts.state are of a single row.",
     ]
-    if manifest.score_digits is None:
-        sentences[-1] += " Rounding the scores (--score-digits) reduces this number."
+    if manifest.min_cell == 1:
+        text = f"{single[0]:,} of the {single[1]:,} counts in counts.state are of a single row."
+        sentences.append(f"{text} With --min-cell, every count is of at least so many rows.")
     sentences += map(note_text, release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits))
     return [*sentences, "The evidence states no causes of a gap, and nothing about rows that were not audited."]
 
 
 def suppression_checks(manifest: Manifest) -> list[Check]:
-    """The figures that nobody can recompute from what was released, by column."""
-    return [
+    """The figures that nobody can recompute from what was released: of suppressed values, and of merged scores."""
+    found = [
         Check("suppressed", "withheld", {"column": column, "values": listed(list(map(str, values)))})
         for column, values in manifest.suppressed.items()
     ]
+    merged = {"min_cell": manifest.min_cell}
+    return [*found, Check("merged_scores", "withheld", merged)] if manifest.min_cell > 1 else found
 
 
 def _crosswalk_part(name: str) -> tuple[str, list[str]]:
     table = crosswalk_named(name)
     items = [f"{one['item']}: {one['figure']} ({one['place']})" for one in table.items]
-    return f"CROSSWALK: {table.title}", [f"{table.note} Source: {table.source} ({table.date}).", *items]
+    return f"CROSSWALK: {table.title}", [*table.sources, *items]
 
 
 def _wrapped(sentence: Any) -> list[str]:
-    return textwrap.wrap(str(sentence), _WIDTH, initial_indent="  ", subsequent_indent="    ") or [""]
+    indents = {"initial_indent": "  ", "subsequent_indent": "    "}
+    wrapped = textwrap.wrap(str(sentence), _WIDTH, **indents, break_on_hyphens=False)  # addresses stay whole
+    return wrapped or [""]

@@ -166,9 +166,16 @@ def _left_out_rows(rows: int) -> str:
 
 def _suppressed_groups(column: str, groups: Sequence[object], min_cell: int) -> str:
     return (
-        f"Suppressed: {column} {listed([quoted(str(group)) for group in groups])}. A cell (group, stratum and label) "
-        f"has fewer than {min_cell} rows, or a total would reveal such a cell. Rows of suppressed groups count as rows "
-        "with a missing group. Rows of suppressed strata are withheld."
+        f"Suppressed: {column} {listed([quoted(str(group)) for group in groups])}. A cell (group, stratum, label and "
+        f"decision) has fewer than {min_cell} rows, or a total would reveal such a cell. Rows of suppressed groups "
+        "count as rows with a missing group. Rows of suppressed strata are withheld."
+    )
+
+
+def _merged_scores(min_cell: int) -> str:
+    return (
+        f"Neighboring scores of a cell are merged into their mean until each count has at least {min_cell} rows. "
+        "Decisions at a threshold use the original scores. All other figures use the merged scores."
     )
 
 
@@ -332,6 +339,7 @@ NOTES = {
     "left_out_rows": Template("missing", _left_out_rows),
     "withheld_rows": Template("missing", _withheld_rows),
     "suppressed_groups": Template("missing", _suppressed_groups),
+    "merged_scores": Template("exactness", _merged_scores),
     "rounded_scores": Template("exactness", _rounded_scores),
     "missing_groups": Template("missing", _missing_groups),
     "missing_all_groups": Template("missing", _missing_all_groups),

@@ -32,8 +32,10 @@ from metrifair.report.html import (
     resource,
     summary_head,
     table_head,
+    table_region,
     table_row,
 )
+from metrifair.wording.crosswalks import Crosswalk
 from metrifair.wording.findings import SIGNIFICANCE, TESTS, describe, significance_text
 from metrifair.wording.frontier import glossary
 from metrifair.wording.frontier_view import FrontierView
@@ -77,9 +79,10 @@ def audit_html(
     title: str = "Audit of scores",
     frontier: FrontierView | None = None,
     group_metrics: Sequence[MeasuresByGroup] = (),
+    crosswalks: Sequence[Crosswalk] = (),
     most_bytes: int = _MOST_BYTES,
 ) -> str:
-    """The report on an audit: a page that needs nothing but a browser.
+    """The report on an audit: a page that needs nothing but a browser; crosswalks to public schemes stand at its end.
 
     Examples
     --------
@@ -91,6 +94,7 @@ def audit_html(
     findings = shown_findings(record.findings)
     top, sections = _static_parts(record, frontier, group_metrics)
     added = [] if frontier is None else [_frontier_part(frontier)]
+    schemes = [_crosswalk_card(table, number) for number, table in enumerate(crosswalks)]
     words = (
         dict(audit_glossary(record))
         | (FIGURE_WORDS if record.by_group else {})
@@ -109,7 +113,10 @@ def audit_html(
             head=top,
             unscripted=f"The table below lists {which}. Allow JavaScript for this file to see the charts, and to "
             "search and sort.",
-            sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
+            sections=[
+                Section(joined(body, *schemes), "audit-data", content, ("audit.js", "auditviews.js", "findings.js")),
+                *added,
+            ],
             words=list(words.items()),
             provenance=record.provenance,
         )
@@ -145,6 +152,15 @@ def _frontier_part(frontier: FrontierView) -> Section:
     part = frontier_section(frontier, most_numbers=25_000)
     head = element("h2", frontier.title), frontier_head(frontier), origin_list(frontier.provenance)
     return replace(part, body=joined(element("section", *head, class_="part"), part.body))
+
+
+def _crosswalk_card(table: Crosswalk, number: int) -> Markup:
+    """Which figures answer which item of a scheme, and what that rests on."""
+    rows = [table_row(item["item"], (item["figure"], item["place"])) for item in table.items]
+    whole = element("table", table_head(["Item", "Figures", "Place in this folder"]), element("tbody", *rows))
+    name = f"crosswalk-{number}"
+    listed = table_region(whole, aria_labelledby=f"{name}-title")
+    return card(name, f"Crosswalk: {table.title}", listed, item_list(table.sources, class_="sentences hint"))
 
 
 def _remark(topic: str, heading: str, texts: Sequence[str]) -> Markup:
