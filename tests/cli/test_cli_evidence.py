@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,6 +72,13 @@ def test_options_of_counting_are_those_of_verifying(call: Call, scores: Path, tm
     done = call("evidence", scores, *asked, *more[:-2], "--no-pdf", "--out", tmp_path / "a.zip")
     assert done.exit_code == 0, done.output
     assert "Justification: few applied." in done.output
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        page = archive.read("report.html").decode()
+    table = page[page.index('id="ratios"') :]
+    assert re.search(
+        r"Excluded from impact ratios by sex, [^<]*“x” \(\d+ rows, [\d.]+%\)\. Justification: few applied\.", table
+    )
+    assert "<dt>Justification</dt><dd>few applied</dd>" in table
     assert call("verify", tmp_path / "a.zip", "--data", scores).exit_code == 0
 
 

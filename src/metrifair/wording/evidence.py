@@ -78,8 +78,8 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
     },
     "suppressed": {"withheld": "Cannot be recomputed: figures of {column} {values}."},
     "merged_scores": {
-        "withheld": "Cannot be recomputed: figures of the original scores. Scores are merged until each count has at "
-        "least {min_cell} rows."
+        "withheld": "Cannot be recomputed: figures of scores that are merged, so that each count has at least "
+        "{min_cell} rows."
     },
 }
 

@@ -157,10 +157,11 @@ def _frontier_part(frontier: FrontierView) -> Section:
 def _crosswalk_card(table: Crosswalk, number: int) -> Markup:
     """Which figures answer which item of a scheme, and what that rests on."""
     rows = [table_row(item["item"], (item["figure"], item["place"])) for item in table.items]
-    whole = element("table", table_head(["Item", "Figures", "Place in this folder"]), element("tbody", *rows))
+    head = table_head(["Item", "Figures", "Place in this folder"])
+    whole = element("table", head, element("tbody", *rows), class_="texts")
     name = f"crosswalk-{number}"
     listed = table_region(whole, aria_labelledby=f"{name}-title")
-    return card(name, f"Crosswalk: {table.title}", listed, item_list(table.sources, class_="sentences hint"))
+    return card(name, f"Crosswalk: {table.title}", item_list(table.sources, class_="sentences hint"), listed)
 
 
 def _remark(topic: str, heading: str, texts: Sequence[str]) -> Markup:
