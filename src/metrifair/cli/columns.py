@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,8 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
     from metrifair.cli.tables import read
 
     table, _ = read(file, reading, texts=(), roles={})
-    facts = [_facts(column) for column in table]
+    with ThreadPoolExecutor() as pool:
+        facts = list(pool.map(_facts, table))
     notes = list(_notes(table, facts))
     if json_to is not None:
         head = table.head(_SHOWN_ROWS).rows()
@@ -96,8 +98,10 @@ def _facts(column: pl.Series) -> ColumnFacts:
     known, kind = column.drop_nulls(), _kind(column.dtype)
     if kind == "list":
         return ColumnFacts(column.name, kind, column.null_count(), 0, [], None, None, None, None)
-    counts = known.alias("value").value_counts().sort("count", "value", descending=[True, False])
-    values = [(_text(value), int(count)) for value, count in counts.head(_SHOWN_VALUES).rows()]
+    counts = known.alias("value").value_counts()
+    most = counts.top_k(_SHOWN_VALUES, by=["count", "value"], reverse=[False, True])
+    shown = most.sort("count", "value", descending=[True, False]).rows()
+    values = [(_text(value), int(count)) for value, count in shown]
     is_number = kind == "number" and len(known) > 0
     low, high = (_finite(known.min()), _finite(known.max())) if is_number else (None, None)
     role, word = _role(column, kind, len(counts))
@@ -149,7 +153,8 @@ def _role(column: pl.Series, kind: str, distinct: int) -> tuple[str | None, str 
 def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
     """Caveats about duplicate rows, small groups, and columns that encode the suggested label."""
     flat = table.select(one.name for one in facts if one.kind != "list")
-    duplicates = len(flat) - flat.n_unique() if flat.columns else 0
+    distinct = any(one.distinct == len(table) for one in facts)  # and so are all rows
+    duplicates = len(flat) - flat.n_unique() if flat.columns and not distinct else 0
     if duplicates:
         yield f"{duplicates:,} of {len(table):,} rows repeat an earlier row in every column."
     for one in facts:

@@ -9,6 +9,7 @@ import io
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from math import lgamma, log
 from pathlib import Path
@@ -64,11 +65,15 @@ def read(
                 _check_commas(source.name, column)
     if not source.is_text:
         return frame, files
-    return pl.DataFrame([typed_text(column, as_text=column.name in texts) for column in frame]), files
+    with ThreadPoolExecutor() as pool:  # each column by itself: polars computes without Python's lock
+        columns = pool.map(lambda column: typed_text(column, as_text=column.name in texts), frame)
+    return pl.DataFrame(list(columns)), files
 
 
 def _check_commas(name: str, column: pl.Series) -> None:
     """Raise a DataError where text is numbers with a decimal comma, which would be taken for names."""
+    if not column.str.contains(",", literal=True).any():
+        return
     known = column.drop_nulls()
     known = known.filter(~known.str.strip_chars().str.to_lowercase().is_in(MISSING))
     commas = known.filter(known.str.contains(COMMA))
@@ -96,24 +101,32 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
     """
     if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return column
-    text = column.cast(pl.String).str.strip_chars()
+    text = column.cast(pl.String)
+    numbers = text.cast(pl.Float64, strict=False)
+    is_plain = numbers.null_count() == text.null_count() < len(text) and not numbers.is_nan().any()
+    if is_plain and not as_text and not text.str.contains(_CODE).any():
+        return numbers
+    text = text.str.strip_chars()
     text = text.set(text == "", None)
     if as_text:
         return text
-    lowered = text.str.to_lowercase()
+    values = text.unique()  # text has few different values, as a rule
+    lowered = values.str.to_lowercase()
     if lowered.is_in(["true", "false"]).all() and lowered.null_count() < len(lowered):
-        return (lowered == "true").alias(column.name)
-    known = text.set(lowered.is_in(MISSING), None)
+        return (text.str.to_lowercase() == "true").alias(column.name)
+    known = values.set(lowered.is_in(MISSING), None)
     numbers = known.cast(pl.Float64, strict=False)
-    if numbers.null_count() > known.null_count() or known.str.contains(_CODE).any():
-        return text if (dates := _dates(known)) is None else dates
-    return numbers
+    is_number = numbers.null_count() == known.null_count() and not known.str.contains(_CODE).any()
+    if not is_number and not known.str.contains(_DATE).all():
+        return text
+    known = text.set(text.str.to_lowercase().is_in(MISSING), None)
+    if is_number:
+        return known.cast(pl.Float64, strict=False)
+    return text if (dates := _dates(known)) is None else dates
 
 
 def _dates(text: pl.Series) -> pl.Series | None:
-    """ISO dates as dates, with the time in UTC where one is written; None where any value is something else."""
-    if not text.str.contains(_DATE).all():
-        return None
+    """Text in the form of ISO dates as dates, with the time in UTC where one is written; None where one is no date."""
     try:
         found = [None if value is None else dt.datetime.fromisoformat(value) for value in text]
     except ValueError:  # such as 2026-02-30
@@ -234,6 +247,7 @@ def free_name(name: str, taken: list[str]) -> str:
     return name
 
 
+_FIRST_ROWS = 1_000
 _CHANCE = 1e-4  # that any column of a file is so by chance, below which it is called leakage
 
 
@@ -261,12 +275,12 @@ which no later file will contain: exclude it with --ignore approved, or keep it 
         column = features.get_column(name)
         if name in keep or column.dtype.is_nested():  # the encoder has its own words for lists
             continue
-        levels, pure = column.n_unique(), _determines(column, label)
-        if pure and levels == values and lgamma(values + 1) - ways < limit:
+        levels = column.n_unique()
+        if levels == values and lgamma(values + 1) - ways < limit and _determines(column, label):
             raise _leakage(name, label, "one-to-one")
         if number and log(2) - ways < limit and _is_monotone(column, label):
             raise _leakage(name, label, "the same order")
-        if pure and not number and levels * log(values) - ways < limit:
+        if not number and levels * log(values) - ways < limit and _determines(column, label):
             notes.append(
                 f"Column {name!r} alone determines the label {label.name!r} in all {len(label):,} rows; where it is "
                 f"written down only after the outcome, leave it out with --ignore {quote(name)}."
@@ -275,8 +289,9 @@ which no later file will contain: exclude it with --ignore approved, or keep it 
 
 
 def _determines(column: pl.Series, label: pl.Series) -> bool:
-    """Whether rows with one value of the column have one label."""
-    return pl.DataFrame([column.alias("column"), label.alias("label")]).n_unique() == column.n_unique()
+    """Whether rows with one value of the column have one label; most often, the first rows show that they have not."""
+    rows = pl.DataFrame([column.alias("column"), label.alias("label")])
+    return all(part.n_unique() == part.get_column("column").n_unique() for part in (rows.head(_FIRST_ROWS), rows))
 
 
 def _leakage(name: str, label: pl.Series, how: str) -> DataError:
