@@ -480,7 +480,7 @@ def test_what_is_neither_folder_nor_archive_is_refused(data: Path, tmp_path: Pat
 
 
 def test_evidence_of_another_processor_agrees() -> None:
-    """Written on ARM by ``metrifair evidence scores.csv ... --no-pdf`` from the rows of ``people``; CI runs on x86-64 too.
+    """Written on ARM by ``metrifair evidence scores.csv ... --no-pdf`` from rows of ``people``; CI runs on x86-64 too.
 
     Write it again, on ARM, when the content of ``audit.json`` changes.
     """

@@ -73,7 +73,7 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
     assert "because the name contains “score”" in page.inner_text("#score-why")
     assert page.input_value("#positive") == ""  # nothing is assumed: the user says which label is positive
     check_shape(page, contrast, 1280)
-    keep(page, "look-1280-light")
+    keep(page, "inspect-1280-light")
 
     page.focus("#positive")
     page.keyboard.press("y")  # a drop-down takes the first letter
@@ -93,12 +93,12 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
     phone = visit(viewport={"width": 390, "height": 844}, color_scheme="dark")  # a second visitor sees the same
     phone.wait_for_selector("#found:not([hidden])")
     check_shape(phone, contrast, 390)
-    keep(phone, "look-390-dark")
-    for step in ("audit", "train", "choose", "take"):
+    keep(phone, "inspect-390-dark")
+    for step in ("audit", "train", "choose", "download"):
         phone.click(f"nav a[href='#{step}']")
         check_shape(phone, contrast, 390)
         keep(phone, f"{step}-390-dark")
-    assert "metrifair audit" in phone.inner_text("#taken pre >> nth=0")
+    assert "metrifair audit" in phone.inner_text("#downloads pre >> nth=0")
 
     page.locator("#threshold-slider").focus()  # live: the first visitor moves the slider, and both see the new report
     shown = phone.get_attribute("#audit-result iframe", "src")
@@ -106,7 +106,7 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
     phone.wait_for_function(
         "old => document.querySelector('#audit-result iframe')?.src.endsWith(old) === false", arg=shown
     )
-    assert "--threshold=0.51" in phone.inner_text("#taken pre >> nth=0")
+    assert "--threshold=0.51" in phone.inner_text("#downloads pre >> nth=0")
 
 
 @pytest.mark.slow
@@ -132,9 +132,9 @@ def test_the_five_steps_end_to_end(visit, studio, contrast, tmp_path):
     page.frame_locator("#choose iframe[title^=Audit]").locator("#audit-summary").wait_for()
     check_shape(page, contrast, 1280)
     keep(page, "choose-1280-light")
-    page.click("nav a[href='#take']")
-    with page.expect_download() as taken:
-        page.click("#taken a[download='model.metrifair']")
-    taken.value.save_as(tmp_path / "model.metrifair")
+    page.click("nav a[href='#download']")
+    with page.expect_download() as downloads:
+        page.click("#downloads a[download='model.metrifair']")
+    downloads.value.save_as(tmp_path / "model.metrifair")
     assert (tmp_path / "model.metrifair").stat().st_size > 1_000
     keep(page, "take-1280-light")

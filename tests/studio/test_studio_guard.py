@@ -8,7 +8,7 @@ import pytest
 
 from tests.studio.driver import Studio
 
-PATHS = ("/", "/state", "/events", "/studio.js", "/take/audit/report.html")
+PATHS = ("/", "/state", "/events", "/studio.js", "/download/audit/report.html")
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -35,7 +35,7 @@ def test_a_request_of_another_is_refused(studio: Studio, path: str, headers: dic
 @pytest.mark.parametrize("headers", [{"Origin": None}, {"Origin": "http://127.0.0.1:1"}, {"Cookie": None}], ids=str)
 def test_only_the_page_changes_something(studio: Studio, headers: dict[str, str | None]) -> None:
     before = studio.idle()
-    for method, path in (("POST", "/run/look"), ("PUT", "/upload/file?name=a.csv")):
+    for method, path in (("POST", "/run/inspect"), ("PUT", "/upload/file?name=a.csv")):
         assert studio.ask(method, path, "{}", **headers)[0] == 403
     assert studio.idle()["version"] == before["version"]
 
@@ -69,11 +69,11 @@ def test_no_other_machine_reaches_the_studio(studio: Studio) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/take/audit/../../etc/passwd",
-        "/take/audit/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
-        "/take/audit/log.txt",
-        "/take/look/columns.json",
-        "/take/upload/loans.csv",
+        "/download/audit/../../etc/passwd",
+        "/download/audit/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/download/audit/log.txt",
+        "/download/inspect/columns.json",
+        "/download/upload/loans.csv",
         "/session.py",
         "/../server.py",
     ],

@@ -26,6 +26,13 @@ CHOICES: dict[str, Any] = {
     "standard": "",
     "intersectional": False,
 }
+TRAINING = {
+    "criterion": "statistical_parity",
+    "utility": "auto",
+    "minutes": "20",
+    "max_unfairness": "0.2",
+    "families": "auto,linear",
+}
 # What makes a page of figures: everything but where and when it was computed.
 ORIGIN = ("provenance", "origin")
 
@@ -45,11 +52,11 @@ def run_shown(text: str, folder: Path) -> None:
 
 def test_the_shown_command_and_python_compute_the_figures_of_the_page(studio: Studio, tmp_path: Path) -> None:
     studio.idle()
-    studio.run("look", missing=["N/A"])
+    studio.run("inspect", missing=["N/A"])
     studio.run("roles", **ROLES)
     done = studio.run("audit", **CHOICES)["done"]["audit"]
     assert set(done["files"]) == {"report.html", "audit.json"}
-    shown = figures(studio.ask("GET", "/take/audit/audit.json")[2])
+    shown = figures(studio.ask("GET", "/download/audit/audit.json")[2])
     (command,) = done["commands"]
     assert "--missing=N/A" in command
     run_shown(command, tmp_path)
@@ -57,11 +64,11 @@ def test_the_shown_command_and_python_compute_the_figures_of_the_page(studio: St
     script = done["python"] + "print(audit.to_json())\n"
     printed = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert figures(printed.stdout) == shown
-    status, headers, page = studio.ask("GET", "/take/audit/report.html")
+    status, headers, page = studio.ask("GET", "/download/audit/report.html")
     assert status == 200
     assert "sandbox allow-scripts" in headers["content-security-policy"]  # it reaches nothing of the studio
     for name in ("log.txt", "..%2f..%2fetc%2fpasswd", "."):  # beside the results, and elsewhere
-        assert studio.ask("GET", f"/take/audit/{name}")[0] == 404
+        assert studio.ask("GET", f"/download/audit/{name}")[0] == 404
     assert b"--missing=N/A" in page or b"--missing N/A" in page  # the report names its command
 
 
@@ -73,7 +80,7 @@ def test_evidence_of_the_audit_agrees_with_the_file(studio: Studio, loans: Path,
     state = studio.run("evidence")
     assert state["failed"] == {}
     assert state["choices"]["audit"] == audited["choices"]["audit"]
-    (tmp_path / "evidence.zip").write_bytes(studio.ask("GET", "/take/evidence/evidence.zip")[2])
+    (tmp_path / "evidence.zip").write_bytes(studio.ask("GET", "/download/evidence/evidence.zip")[2])
     found = verify(tmp_path / "evidence.zip", data=loans)
     assert found.agrees, found
 
@@ -87,7 +94,7 @@ def test_a_second_file_is_compared_with_the_first(studio: Studio, loans: Path, t
     assert studio.upload(later.encode(), "later.csv", "second")["second"] == "later.csv"
     state = studio.run("compare")
     assert state["failed"] == {}
-    shown = figures(studio.ask("GET", "/take/compare/changes.json")[2])
+    shown = figures(studio.ask("GET", "/download/compare/changes.json")[2])
     (tmp_path / "later.csv").write_text(later)
     run_shown("\n".join(state["done"]["compare"]["commands"]), tmp_path)
     assert figures((tmp_path / "changes.json").read_text()) == shown
@@ -106,8 +113,9 @@ def test_a_second_file_is_compared_with_the_first(studio: Studio, loans: Path, t
         ("audit", CHOICES | {"criterion": "nonsense"}, "nonsense"),
         ("audit", CHOICES | {"threshold": "much"}, "The threshold must be a number"),
         ("audit", CHOICES | {"group": ["--html=/tmp/stolen.html"]}, "--html=/tmp/stolen.html"),
-        ("train", {"minutes": "0", "families": ["linear"]}, "The time budget must be a number above 0."),
-        ("train", {"minutes": "1", "families": []}, "Choose at least one model family."),
+        ("train", TRAINING | {"minutes": "0"}, "The time budget must be a number above 0."),
+        ("train", TRAINING | {"max_unfairness": ""}, "The unfairness limit must be a number above 0."),
+        ("train", TRAINING | {"families": "auto,nonsense"}, "nonsense"),
         ("choose", {"max_unfairness": "0.1"}, "Train models first."),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
@@ -144,7 +152,7 @@ MORE_HOSTILE = {
 def check_hostile(studio: Studio, name: str, content: bytes) -> None:
     """A file is read, or refused in a sentence; either way the page is alive."""
     state = studio.upload(content, name)
-    said = state["failed"].get("look", "")
+    said = state["failed"].get("inspect", "")
     assert (state["columns"] is None) == bool(said)
     assert "Traceback" not in said
     assert "\n" not in said
@@ -184,15 +192,15 @@ async def _parts(*parts: bytes) -> Any:
         yield part
 
 
-def looked(session: Session, table: Table) -> str:
-    """What the session says after it looked at a file; empty: nothing."""
+def inspected(session: Session, table: Table) -> str:
+    """What the session says after it inspected a file; empty: nothing."""
 
-    async def look() -> None:
-        session.look(table, {})
+    async def inspect() -> None:
+        session.inspect(table, {})
         await _finished(session)
 
-    asyncio.run(look())
-    return session.failed.get("look", "")
+    asyncio.run(inspect())
+    return session.failed.get("inspect", "")
 
 
 def test_uploads_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,13 +215,13 @@ def test_uploads_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_number_of_columns_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(studio_session, "MOST_COLUMNS", 2)
     (tmp_path / "wide.csv").write_text("a,b,c\n1,2,3\n")
-    said = looked(Session(tmp_path, tmp_path / "ledger"), Table(tmp_path / "wide.csv", "wide.csv"))
+    said = inspected(Session(tmp_path, tmp_path / "ledger"), Table(tmp_path / "wide.csv", "wide.csv"))
     assert said == "The file has 3 columns; the studio accepts up to 2."
 
 
 def test_a_step_ends_at_its_time_limit(loans: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(studio_session, "_SECONDS", 0.01)
-    said = looked(Session(tmp_path, tmp_path / "ledger"), Table(loans, "loans.csv"))
+    said = inspected(Session(tmp_path, tmp_path / "ledger"), Table(loans, "loans.csv"))
     assert said.startswith("The step took longer than its limit")
 
 
@@ -221,15 +229,15 @@ def test_a_step_can_be_canceled_and_only_one_runs(loans: Path, tmp_path: Path) -
     session = Session(tmp_path, tmp_path / "ledger")
 
     async def cancel() -> None:
-        session.look(Table(loans, "loans.csv"), {})
+        session.inspect(Table(loans, "loans.csv"), {})
         with pytest.raises(Refused, match="Another step is running"):
-            session.look(Table(loans, "loans.csv"), {})
+            session.inspect(Table(loans, "loans.csv"), {})
         await asyncio.sleep(0.2)
         session.cancel()
         await _finished(session)
 
     asyncio.run(cancel())
-    assert session.failed == {"look": "Canceled."}
+    assert session.failed == {"inspect": "Canceled."}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce the limit")

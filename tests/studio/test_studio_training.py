@@ -1,4 +1,4 @@
-"""Train, choose and take away; an interruption loses nothing."""
+"""Train, choose and download; an interruption loses nothing."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ from typing import Any
 import pytest
 
 from tests.studio.driver import ROLES, Studio
-from tests.studio.test_studio_steps import figures
+from tests.studio.test_studio_steps import TRAINING, figures
 
-pytestmark = pytest.mark.slow  # every round starts a process that imports torch
-TRAINING = {"criterion": "statistical_parity", "utility": "auto", "minutes": "20", "families": ["linear"]}
+pytestmark = pytest.mark.slow  # every step starts a process that imports torch
 
 
 def test_a_kill_loses_no_finished_model_and_the_shown_commands_compute_the_same(loans: Path, tmp_path: Path) -> None:
-    roles = ROLES | {"ignore": ["decision"]}
+    roles, training = ROLES | {"ignore": ["decision"]}, TRAINING | {"families": "auto,linear,network"}
     first = Studio(str(loans), cwd=tmp_path, kept=tmp_path / "kept")
     first.idle()
-    first.run("look", missing=["N/A"])
+    first.run("inspect", missing=["N/A"])
     first.run("roles", **roles)
-    first.ask("POST", "/run/train", json.dumps(TRAINING))
-    state = first.wait(lambda state: len([one for one in state["rounds"] if one["seconds"] is not None]) >= 1)
+    first.ask("POST", "/run/train", json.dumps(training))
+    state = first.wait(lambda state: len(models(state["ledger"])) >= 3)
     assert state["running"] == "train"
-    assert first.state()["rounds"] == state["rounds"] or first.state()["done"]["train"]  # a reload shows the same
     first.stop(signal.SIGKILL)
 
     second = Studio(str(loans), cwd=tmp_path, kept=tmp_path / "kept")
     second.idle()
-    second.run("look", missing=["N/A"])
+    second.run("inspect", missing=["N/A"])
     second.run("roles", **roles)
     before = models(second.state()["ledger"])
-    assert before >= 3
-    state = second.run("train", **TRAINING)
+    assert len(before) >= 3
+    state = second.run("train", **training)
     assert state["failed"] == {}
-    assert len(state["rounds"]) == 3
-    assert models(state["ledger"]) == 25  # all usual strengths, those of the first studio among them
+    assert [name for name, seconds in state["progress"]["families"] if seconds is not None] == ["linear", "network"]
+    assert before < models(state["ledger"])  # those of the first studio are among them, as they were
     state = second.run("choose", max_unfairness="0.2")
     assert state["failed"] == {}
     done = state["done"]["choose"]
     assert {"model.metrifair", "model.onnx", "card.md", "held-out.csv", "held-out.html"} <= set(done["files"])
-    taken = {name: second.ask("GET", f"/take/choose/{name}?download")[2] for name in done["files"]}
-    assert b"repaid" in taken["card.md"]
-    assert_same_elsewhere(done, taken, tmp_path)
+    downloads = {name: second.ask("GET", f"/download/choose/{name}?download")[2] for name in done["files"]}
+    assert b"repaid" in downloads["card.md"]
+    assert_same_elsewhere(done, downloads, tmp_path)
     second.stop(signal.SIGTERM)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("metrifair-studio")] != []  # of the kill
     assert second.process.returncode == 0
 
 
-def models(ledger: str) -> int:
-    """How many finished models a ledger has."""
+def models(ledger: str | None) -> set[tuple[Any, ...]]:
+    """The finished models of a ledger, with all that it keeps of them."""
+    if ledger is None:
+        return set()
     with closing(sqlite3.connect(ledger)) as database:
-        (count,) = database.execute("SELECT count(*) FROM finished").fetchone()
-    return int(count)
+        tables = database.execute("SELECT name FROM sqlite_master WHERE name = 'finished'").fetchall()
+        return set(database.execute("SELECT * FROM finished").fetchall()) if tables else set()
 
 
-def assert_same_elsewhere(done: dict[str, Any], taken: dict[str, bytes], folder: Path) -> None:
+def assert_same_elsewhere(done: dict[str, Any], downloads: dict[str, bytes], folder: Path) -> None:
     """The shown commands, in an empty folder and without the studio's ledger, compute the figures of the files."""
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
@@ -69,17 +69,31 @@ def assert_same_elsewhere(done: dict[str, Any], taken: dict[str, bytes], folder:
         arguments = command.removeprefix("metrifair ")
         subprocess.run(f"{sys.executable} -m metrifair {arguments}", shell=True, cwd=elsewhere, check=True)
     again = figures((elsewhere / "held-out.json").read_text())
-    shown = figures(taken["held-out.json"])
+    shown = figures(downloads["held-out.json"])
     assert [one["value"] for one in again["findings"]] == pytest.approx([one["value"] for one in shown["findings"]])
 
 
-def test_training_ends_at_its_budget_and_can_be_canceled(loans: Path, tmp_path: Path) -> None:
+def test_families_are_shown_as_they_finish_and_are_the_result_of_a_canceled_training(
+    loans: Path, tmp_path: Path
+) -> None:
     studio = Studio(str(loans), cwd=tmp_path, kept=tmp_path / "kept")
     studio.idle()
     studio.run("roles", **ROLES)
     state = studio.run("train", **TRAINING | {"minutes": "0.01"})
-    assert state["failed"]["train"].startswith("No round of training finished in time.")
-    studio.ask("POST", "/run/train", json.dumps(TRAINING))
+    assert state["failed"]["train"].startswith("No family was finished in time.")
+    studio.ask("POST", "/run/train", json.dumps(TRAINING | {"families": "auto,linear,network"}))
+    first = studio.wait(lambda state: state["progress"]["families"])
+    assert first["running"] == "train"
+    assert first["progress"] == {"families": [["linear", None]], "total": 2}
+    studio.wait(lambda state: state["progress"]["families"][0][1] is not None)
+    state = studio.run("cancel")
+    assert state["failed"] == {}
+    done = state["done"]["train"]
+    assert done["notes"] == ["Canceled. The result has the families that were finished: linear."]
+    assert "--families=auto,linear " in done["commands"][0]
+    found = json.loads(studio.ask("GET", "/download/train/frontier.json")[2])
+    assert {point["family"] for point in found["points"]} <= {"linear", ""}
+    studio.ask("POST", "/run/train", json.dumps(TRAINING | {"families": "auto,network"}))
     studio.wait(lambda state: state["running"] == "train")
     state = studio.run("cancel")
     assert state["failed"]["train"] == "Canceled. Finished models are stored."

@@ -13,6 +13,7 @@ import click
 
 from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options
 from metrifair.figures.intervals import FEW
+from metrifair.problem.tables import MOST_CLASSES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,6 +46,7 @@ class ColumnFacts:
     high: float | None
     role: str | None
     word: str | None
+    target: str | None  # what a model would predict if this column were the label: classes or number
 
     @property
     def reason(self) -> str:
@@ -97,7 +99,7 @@ def _facts(column: pl.Series) -> ColumnFacts:
     """What is known of a column."""
     known, kind = column.drop_nulls(), _kind(column.dtype)
     if kind == "list":
-        return ColumnFacts(column.name, kind, column.null_count(), 0, [], None, None, None, None)
+        return ColumnFacts(column.name, kind, column.null_count(), 0, [], None, None, None, None, None)
     counts = known.alias("value").value_counts()
     most = counts.top_k(_SHOWN_VALUES, by=["count", "value"], reverse=[False, True])
     shown = most.sort("count", "value", descending=[True, False]).rows()
@@ -105,7 +107,14 @@ def _facts(column: pl.Series) -> ColumnFacts:
     is_number = kind == "number" and len(known) > 0
     low, high = (_finite(known.min()), _finite(known.max())) if is_number else (None, None)
     role, word = _role(column, kind, len(counts))
-    return ColumnFacts(column.name, kind, column.null_count(), len(counts), values, low, high, role, word)
+    target = "number" if kind == "number" and not _is_classes(known, len(counts)) else "classes"
+    found = column.name, kind, column.null_count(), len(counts), values, low, high, role, word
+    return ColumnFacts(*found, None if kind == "date" else target)
+
+
+def _is_classes(numbers: pl.Series, distinct: int) -> bool:
+    """Whether numbers are labels of classes, as ``frontier`` and ``train`` decide."""
+    return distinct <= MOST_CLASSES and bool((numbers == numbers.round()).all())
 
 
 def _kind(dtype: pl.DataType) -> str:

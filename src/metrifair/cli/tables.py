@@ -120,9 +120,8 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
     if not is_number and not known.str.contains(_DATE).all():
         return text
     known = text.set(text.str.to_lowercase().is_in(MISSING), None)
-    if is_number:
-        return known.cast(pl.Float64, strict=False)
-    return text if (dates := _dates(known)) is None else dates
+    found = known.cast(pl.Float64, strict=False) if is_number else _dates(known)
+    return text if found is None else found
 
 
 def _dates(text: pl.Series) -> pl.Series | None:

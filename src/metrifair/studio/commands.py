@@ -12,9 +12,6 @@ Choices: TypeAlias = Mapping[str, Any]
 """What the page sends: text, numbers, flags and lists of text by name."""
 
 READING = ("separator", "decimal", "encoding", "sheet", "missing", "day_first")
-FAMILIES = ("linear", "mlp")
-# Penalty strengths of training rounds: some of the usual ones, then more. The last round takes all of them.
-_FEW, _MORE = "0,1.148,26.121", "0,0.085,0.241,0.682,1.148,1.933,5.477,15.518,26.121,124.573,1000"
 
 
 @dataclass(frozen=True)
@@ -105,31 +102,15 @@ TRAIN = ("label", "positive", "group", "weight", "id", "ignore", "criterion", "u
 
 
 def frontier_command(table: Table, choices: Choices, ledger: Path, *outputs: str) -> Command:
-    """Train models of several strengths; the ledger keeps those that are finished."""
+    """Train families of models; the ledger keeps the models that are finished."""
     ignored = {*choices.get("ignore", ()), choices.get("score", "")} - {choices["label"], ""}  # no features
-    options = _options({**choices, "ignore": sorted(ignored)}, (*TRAIN, "strengths", *READING))
-    families = ",".join(choices["families"])
-    return Command(("frontier", table, *options, f"--families={families}", "--ledger", ledger, *outputs))
+    options = _options({**choices, "ignore": sorted(ignored)}, (*TRAIN, "families", "budget", *READING))
+    return Command(("frontier", table, *options, "--ledger", ledger, *outputs))
 
 
-def plan(choices: Choices, rounds: int) -> Choices:
-    """Families and strengths of a training round, from 1: few strengths of the first family, then of all, then more.
-
-    >>> [plan({"families": ["linear", "mlp"]}, number)["families"] for number in (1, 2, 3, 4)]
-    [['linear'], ['linear', 'mlp'], ['linear', 'mlp'], ['linear', 'mlp']]
-    """
-    families = choices["families"]
-    strengths = {len(families) + 1: _MORE, len(families) + 2: None}
-    return {"families": families[:rounds], "strengths": strengths.get(rounds, _FEW)}
-
-
-def training_rounds(table: Table, choices: Choices, ledger: Path) -> list[Command]:
-    """Every round of training; each trains only what the ledger does not have."""
-    outputs = ("--html=frontier.html", "--json=frontier.json")
-    return [
-        frontier_command(table, {**choices, **plan(choices, number)}, ledger, *outputs)
-        for number in range(1, len(choices["families"]) + 3)
-    ]
+def training_command(table: Table, choices: Choices, ledger: Path) -> Command:
+    """Train families of models and show the trade-off."""
+    return frontier_command(table, choices, ledger, "--html=frontier.html", "--json=frontier.json")
 
 
 def choice_commands(table: Table, choices: Choices, ledger: Path, *, score: str) -> list[Command]:

@@ -132,7 +132,7 @@ class Answers:
         """Start a step, or stop it."""
         session, step, choices = self.session, request.path_params["step"], await _choices(request)
         own: dict[str, Callable[[], None]] = {
-            "look": lambda: session.look(session.table, choices),
+            "inspect": lambda: session.inspect(session.table, choices),
             "roles": lambda: session.confirm(choices),
             "cancel": session.cancel,
             "forget": session.forget_models,
@@ -142,7 +142,7 @@ class Answers:
         own.get(step, lambda: session.start(step, choices))()
         return JSONResponse({})
 
-    async def take(self, request: Request) -> Response:
+    async def download(self, request: Request) -> Response:
         """A result, as a page to show or as a file to keep."""
         step, name = request.path_params["step"], request.path_params["name"]
         path = self.session.file(step, name) if step in FILES else None
@@ -159,7 +159,7 @@ def studio_app(session: Session, port: int, token: str) -> ASGIApp:
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         if session.table is not None:
-            session.look(session.table, {})
+            session.inspect(session.table, {})
         yield
         await session.close()
 
@@ -172,7 +172,7 @@ def studio_app(session: Session, port: int, token: str) -> ASGIApp:
         Route("/events", answers.events),
         Route("/upload/{which}", answers.upload, methods=["PUT"]),
         Route("/run/{step}", answers.run, methods=["POST"]),
-        Route("/take/{step}/{name}", answers.take),
+        Route("/download/{step}/{name}", answers.download),
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={Refused: _refused, Exception: _fault})
     return Guard(app, port, token)

@@ -9,11 +9,10 @@ import re
 import shutil
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from metrifair.studio import commands
 from metrifair.studio.commands import Choices, Command, Table
@@ -22,7 +21,7 @@ MOST_BYTES = 2 * 2**30
 MOST_COLUMNS = 1_000
 _SECONDS = 600.0  # of one command; training has a budget of its own
 _LEAST_MEMORY = 4 * 2**30
-_CLASSES = 20  # a label with more different numbers is a number to predict, as `metrifair frontier` reads it
+_BETWEEN_READINGS = 0.3  # seconds, of the progress that a command reports
 
 FILES = {
     "audit": {"report.html": "Report, one page", "audit.json": "All figures of the audit"},
@@ -68,6 +67,32 @@ class Done:
         return {"number": self.number, "files": files} | same
 
 
+class Progress(NamedTuple):
+    """The families of models that were started, with the seconds that each took; None for one that is not finished."""
+
+    families: tuple[tuple[str, float | None], ...] = ()
+    total: int = 0  # how many may be tried
+
+    @classmethod
+    def reported(cls, log: str) -> Progress:
+        """What a command reports in its log, one event a line.
+
+        >>> first = '{"progress": "Training", "item": "stack", "done": 0, "total": 6, "seconds": 0.0}'
+        >>> Progress.reported(first + "\\n" + first.replace("stack", "linear").replace("0.0", "4.5"))
+        Progress(families=(('stack', 4.5), ('linear', None)), total=6)
+        """
+        events = [json.loads(line) for line in log.splitlines() if line.startswith('{"progress"') and line[-1] == "}"]
+        ends = [*(event["seconds"] for event in events[1:]), None]
+        pairs = [(event, end) for event, end in zip(events, ends, strict=False) if event["item"]]
+        families = tuple((one["item"], None if end is None else round(end - one["seconds"], 1)) for one, end in pairs)
+        return cls(families, events[0]["total"] if events else 0)
+
+    @property
+    def finished(self) -> list[str]:
+        """The families that are finished."""
+        return [name for name, seconds in self.families if seconds is not None]
+
+
 @dataclass
 class Session:
     """The state that the page shows, and the steps that change it. One step runs at a time."""
@@ -80,8 +105,9 @@ class Session:
     columns: dict[str, Any] | None = None
     done: dict[str, Done] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    rounds: list[dict[str, Any]] = field(default_factory=list)  # of training, the last one perhaps unfinished
+    progress: Progress = field(default_factory=Progress)  # of training
     running: str | None = None
+    closing: bool = False
     version: int = 0
     _task: asyncio.Task[None] | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -96,7 +122,7 @@ class Session:
             "choices": self.choices,
             "running": self.running,
             "failed": self.failed,
-            "rounds": self.rounds,
+            "progress": self.progress._asdict(),
             "done": {step: done.shown(step) for step, done in self.done.items()},
             "ledger": str(self.ledger) if self.ledger.exists() else None,
         }
@@ -114,7 +140,7 @@ class Session:
             await changed.wait()
 
     async def receive(self, content: AsyncIterator[bytes], name: str, *, second: bool) -> None:
-        """Store an uploaded file, and look at it."""
+        """Store an uploaded file, and inspect it."""
         self._check_idle()
         shown = re.sub(r"[^\w.\- ]", "_", Path(name.replace("\\", "/")).name)[-100:].lstrip(".- ") or "file"
         folder = self._new_folder("upload")
@@ -134,20 +160,20 @@ class Session:
             self._forget("compare")
             self._change()
         else:
-            self.look(Table(path, shown), {})
+            self.inspect(Table(path, shown), {})
 
-    def look(self, table: Table | None, reading: Choices) -> None:
+    def inspect(self, table: Table | None, reading: Choices) -> None:
         """Read a file, or the present one in another way; all results of the last one are gone."""
         self._check_idle()
         if table is None:
             raise Refused("Choose a file first.")
-        self.table, self.columns, self.second, self.rounds = table, None, None, []
+        self.table, self.columns, self.second, self.progress = table, None, None, Progress()
         self.choices = {"reading": reading}
         self._forget(*self.done, *self.failed)
-        self._start("look", self._look(table, reading))
+        self._start("inspect", self._inspect(table, reading))
 
-    async def _look(self, table: Table, reading: Choices) -> None:
-        folder = self._new_folder("look")
+    async def _inspect(self, table: Table, reading: Choices) -> None:
+        folder = self._new_folder("inspect")
         await self._run(commands.columns_command(table, reading), folder, _SECONDS)
         columns = json.loads((folder / "columns.json").read_text(encoding="utf-8"))
         if (count := len(columns["columns"])) > MOST_COLUMNS:
@@ -164,12 +190,12 @@ class Session:
         if not roles.get("score") and not roles.get("label"):
             raise Refused("Choose a score column to audit, or a label column to train.")
         self.choices = {"reading": self.choices["reading"], "roles": roles}
-        self.rounds = []
+        self.progress = Progress()
         self._forget(*self.done, *self.failed)
         self._change()
 
     def start(self, step: str, choices: Choices) -> None:
-        """Run a step after ``look`` with the confirmed roles."""
+        """Run a step after ``inspect`` with the confirmed roles."""
         self._check_idle()
         work: dict[str, Callable[[Table, Choices], Coroutine[Any, Any, None]]] = {
             "audit": self._audit,
@@ -188,7 +214,7 @@ class Session:
 
     async def _audit(self, table: Table, choices: Choices) -> None:
         if not choices.get("score"):
-            raise Refused("An audit needs a score column. Choose one in Look, or train a model.")
+            raise Refused("An audit needs a score column. Choose one in Inspect, or train a model.")
         if choices.get("threshold"):
             _number(choices["threshold"], "The threshold", above=-1e6)
         asked = commands.audit_command(table, choices, "--html=report.html", "--json=audit.json")
@@ -216,56 +242,52 @@ class Session:
         return self.choices["audit"]
 
     async def _train(self, table: Table, choices: Choices) -> None:
-        """Train in rounds until the time is up; each round that finishes is a result."""
+        """Train families of models until the time is up; whatever stops it, the finished families are a result."""
         self._check_label(choices)
-        if not choices.get("families"):
-            raise Refused("Choose at least one model family.")
-        minutes = _number(choices.get("minutes"), "The time budget")
+        _number(choices.get("max_unfairness"), "The unfairness limit")
+        seconds = 60 * _number(choices.get("minutes"), "The time budget")
         self.ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.rounds = []
+        self.progress = Progress()
         self._forget("train", "choose")
-        end = time.monotonic() + 60 * minutes
-        for asked in commands.training_rounds(table, choices, self.ledger):
-            began = time.monotonic()
-            self.rounds.append({"command": asked.text, "seconds": None})
-            self._change()
-            try:
-                await self._finish("train", [asked], commands.MODEL_PYTHON, seconds=end - began)
-            except _TimeIsUp:
-                self.rounds.pop()
-                break
-            self.rounds[-1]["seconds"] = round(time.monotonic() - began, 1)
-        if not self.rounds:
-            raise Refused(
-                "No round of training finished in time. Finished models are stored. Train again with a larger budget."
-            )
+        asked = commands.training_command(table, {**choices, "budget": f"{seconds:g}"}, self.ledger)
+        try:
+            await self._finish("train", [asked], commands.MODEL_PYTHON, seconds=seconds, follow=True)
+        except (_TimeIsUp, asyncio.CancelledError) as stop:
+            finished = self.progress.finished
+            if self.closing or not finished:
+                raise
+            why = "Canceled." if isinstance(stop, asyncio.CancelledError) else "The time is up."
+            asked = commands.training_command(table, {**choices, **self._trained()}, self.ledger)
+            note = f"{why} The result has the families that were finished: {', '.join(finished)}."
+            await self._finish("train", [asked], commands.MODEL_PYTHON, notes=[note])
+
+    def _trained(self) -> Choices:
+        """The families of the result that is shown, by their names: the same ones on any machine."""
+        asked = self.choices["train"]["families"]
+        return {"families": ",".join(["auto", *self.progress.finished]) if self.progress.finished else asked}
 
     async def _choose(self, table: Table, choices: Choices) -> None:
         if "train" not in self.done:
             raise Refused("Train models first.")
         _number(choices.get("max_unfairness"), "The unfairness limit")
-        asked = {**choices, **self.choices["train"], **self.choices["choose"], **self._last_round()}
+        asked = {**choices, **self.choices["train"], **self.choices["choose"], **self._trained()}
         score = "prediction" if self._predicts_number(choices) else "probability"
         work = commands.choice_commands(table, asked, self.ledger, score=score)
         await self._finish("choose", work, commands.MODEL_PYTHON)
 
-    def _last_round(self) -> Choices:
-        """Families and strengths of the round that is shown."""
-        return commands.plan(self.choices["train"], len(self.rounds))
-
     def _check_label(self, choices: Choices) -> None:
         label = self._column(choices.get("label"))
         if label is None:
-            raise Refused("Training needs a label column, which the model predicts. Choose one in Look.")
+            raise Refused("Training needs a label column, which the model predicts. Choose one in Inspect.")
         if label["distinct"] != 2 and not self._predicts_number(choices):
             raise Refused(
-                f"The label has {label['distinct']:,} values. The studio trains models for labels with two values, or "
-                f"for numbers with more than {_CLASSES} values."
+                f"The label has {label['distinct']:,} values. The studio trains models for labels with two values, and "
+                "for numbers that are no classes."
             )
 
     def _predicts_number(self, choices: Choices) -> bool:
         label = self._column(choices.get("label"))
-        return label is not None and label["kind"] == "number" and label["distinct"] > _CLASSES
+        return label is not None and label["target"] == "number"
 
     def _column(self, name: object) -> dict[str, Any] | None:
         listed: list[dict[str, Any]] = (self.columns or {}).get("columns", [])
@@ -285,6 +307,7 @@ class Session:
 
     async def close(self) -> None:
         """Stop the step that runs, and wait for its end."""
+        self.closing = True
         self.cancel()
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
@@ -313,22 +336,31 @@ class Session:
         except Refused as refusal:
             self.failed[step] = str(refusal)
         except _TimeIsUp:
-            self.failed[step] = f"The step took longer than its limit of {_SECONDS / 60:.0f} minutes."
+            limit = f"The step took longer than its limit of {_SECONDS / 60:.0f} minutes."
+            self.failed[step] = _NOTHING_TRAINED if step == "train" else limit
         except asyncio.CancelledError:
             self.failed[step] = "Canceled. Finished models are stored." if step == "train" else "Canceled."
         except Exception:
             self.failed[step] = _FAULT
         finally:
-            self.rounds = [one for one in self.rounds if one["seconds"] is not None]
             self.running = None
             self._change()
 
-    async def _finish(self, step: str, asked: Sequence[Command], python: str, *, seconds: float = _SECONDS) -> None:
-        """Run commands in a new folder, whose files become the result of the step."""
-        folder, notes = self._new_folder(step), []
+    async def _finish(
+        self,
+        step: str,
+        asked: Sequence[Command],
+        python: str,
+        *,
+        seconds: float = _SECONDS,
+        notes: Sequence[str] = (),
+        follow: bool = False,
+    ) -> None:
+        """Run commands in a new folder, whose files become the result of the step; ``follow`` shows their progress."""
+        folder, notes = self._new_folder(step), [*notes]
         for command in asked:
             try:
-                await self._run(command, folder, seconds)
+                await self._run(command, folder, seconds, follow=follow)
             except Refused as refusal:
                 if not command.is_optional:
                     raise
@@ -351,7 +383,7 @@ class Session:
         folder.mkdir()
         return folder
 
-    async def _run(self, command: Command, folder: Path, seconds: float) -> None:
+    async def _run(self, command: Command, folder: Path, seconds: float, *, follow: bool = False) -> None:
         """Run one command in a process of its own, within its limits; a refusal for every exit code but 0."""
         log, limit = folder / "log.txt", memory_limit()
         # -P: nothing in the folder can be imported.
@@ -364,7 +396,9 @@ class Session:
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=said,
                 start_new_session=True,
+                env=os.environ | {"METRIFAIR_PROGRESS": "json"},
             )
+        following = asyncio.create_task(self._follow(log)) if follow else None
         try:
             async with asyncio.timeout(seconds):
                 code = await process.wait()
@@ -372,10 +406,26 @@ class Session:
             raise _TimeIsUp from None
         finally:
             await _end(process)
+            if following is not None:
+                following.cancel()
+                self._read_progress(log)
         if code != 0:
-            raise Refused(_sentence(code, log.read_text(encoding="utf-8", errors="replace"), limit))
+            raise Refused(_sentence(code, _text_of(log), limit))
+
+    async def _follow(self, log: Path) -> None:
+        """Show the progress of a command while it runs."""
+        while True:
+            self._read_progress(log)
+            await asyncio.sleep(_BETWEEN_READINGS)
+
+    def _read_progress(self, log: Path) -> None:
+        progress = Progress.reported(_text_of(log))
+        if progress != self.progress:
+            self.progress = progress
+            self._change()
 
 
+_NOTHING_TRAINED = "No family was finished in time. Finished models are stored. Train again with a larger budget."
 _FAULT = "This step failed because of an error in metrifair. The other steps still work."
 
 
@@ -392,6 +442,10 @@ def _sentence(code: int, log: str, limit: int) -> str:
     if code < 0 or "MemoryError" in log or "memory allocation" in log:
         return f"This step needs more memory than its limit of {limit / 2**30:.0f} GB."
     return _FAULT
+
+
+def _text_of(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

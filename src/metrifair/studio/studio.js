@@ -2,7 +2,7 @@
 
 const byId = (id) => document.getElementById(id);
 const all = (selector) => [...document.querySelectorAll(selector)];
-const STEPS = { look: "Reading the file", audit: "Auditing", pdf: "Printing the report", evidence: "Writing evidence", compare: "Comparing", train: "Training", choose: "Choosing" };
+const STEPS = { inspect: "Reading the file", audit: "Auditing", pdf: "Printing the report", evidence: "Writing evidence", compare: "Comparing", train: "Training", choose: "Choosing" };
 const ROLES = { score: ["score", "decision"], label: ["label"], weight: ["weight"], id: ["id"] };
 let state = null;
 
@@ -116,7 +116,7 @@ function showValues() {
   const score = columnNamed(byId("score").value);
   const label = columnNamed(byId("label").value);
   const decisions = score && score.kind !== "number";
-  const classes = label && label.distinct <= 20;
+  const classes = label?.target === "classes" && label.distinct === label.values.length;
   for (const [name, needed, column] of [["favorable_decision", decisions, score], ["positive", classes, label]]) {
     const select = byId(name);
     byId(name === "positive" ? "positive-field" : "favorable-field").hidden = !needed;
@@ -143,7 +143,7 @@ function showAuditForm(roles) {
 /** A report in a frame, loaded again only if it is a new one. */
 function showResult(place) {
   const step = place.dataset.result.split(" ").find((name) => state.done[name]?.files[place.dataset.file]);
-  const address = step ? `take/${step}/${place.dataset.file}?${state.done[step].number}` : "";
+  const address = step ? `download/${step}/${place.dataset.file}?${state.done[step].number}` : "";
   if (place.dataset.shown === address) return;
   place.dataset.shown = address;
   const title = place.dataset.title;
@@ -162,17 +162,17 @@ function copied(title, text) {
   return [make("h3", { textContent: title }), make("pre", { tabIndex: 0, textContent: text }), button];
 }
 
-function showTakeAway() {
+function showDownloads() {
   const titles = { audit: "Audit", pdf: "Report as PDF", evidence: "Evidence", compare: "Comparison", train: "Trade-off", choose: "Chosen model" };
   const steps = Object.keys(titles).filter((step) => state.done[step]);
   const shown = steps.map((step) => `${step}${state.done[step].number}`).join();
   byId("nothing").hidden = steps.length > 0;
-  if (byId("taken").dataset.shown === shown) return;
-  byId("taken").dataset.shown = shown;
-  byId("taken").replaceChildren(...steps.map((step) => {
+  if (byId("downloads").dataset.shown === shown) return;
+  byId("downloads").dataset.shown = shown;
+  byId("downloads").replaceChildren(...steps.map((step) => {
     const { number, files, commands, python, notes } = state.done[step];
     const links = Object.entries(files).map(([name, title]) =>
-      make("li", {}, make("a", { href: `take/${step}/${name}?${number}&download`, download: name, textContent: name }), ` ${title}`));
+      make("li", {}, make("a", { href: `download/${step}/${name}?${number}&download`, download: name, textContent: name }), ` ${title}`));
     const card = make("div", { className: "card" }, make("h2", { textContent: titles[step] }), make("ul", { className: "files" }, ...links));
     card.append(...notes.map((text) => make("p", { className: "hint", textContent: text })));
     const further = { pdf: "Print the report as PDF", evidence: "Write evidence that others can verify" };
@@ -187,11 +187,14 @@ function showTakeAway() {
   }));
 }
 
-function showRounds() {
-  byId("rounds").replaceChildren(...state.rounds.map(({ command, seconds }) => {
-    const text = seconds === null ? "running" : `finished in ${seconds} s`;
-    return make("li", {}, make("strong", { textContent: text }), " ", make("code", { textContent: command }));
+function showFamilies() {
+  const { families, total } = state.progress;
+  const after = state.running === "train" ? "running" : "stopped";
+  byId("families").replaceChildren(...families.map(([name, seconds]) => {
+    const text = seconds === null ? after : `finished in ${seconds} s`;
+    return make("li", {}, make("code", { textContent: name }), " ", make("strong", { textContent: text }));
   }));
+  if (state.running === "train" && total) showStatus(`Training … family ${families.length} of at most ${total}`);
   byId("kept").hidden = !state.ledger;
   byId("ledger").textContent = state.ledger ?? "";
 }
@@ -224,11 +227,14 @@ function show(next) {
   for (const part of all("[data-after]")) part.hidden = !has[part.dataset.after];
   for (const part of all("[data-before]")) part.hidden = Boolean(has[part.dataset.before]);
   if (has.roles && !same((one) => one.choices.roles)) showAuditForm(has.roles);
-  if (!same((one) => one.choices.train)) restore(byId("train-form"), next.choices.train);
+  if (!same((one) => one.choices.train)) {
+    restore(byId("train-form"), next.choices.train);
+    restore(byId("choose-form"), next.choices.train); // the limit
+  }
   byId("second-name").textContent = next.second ? `Second file: ${next.second}` : "";
-  showRounds();
+  showFamilies();
   all("[data-result]").forEach(showResult);
-  showTakeAway();
+  showDownloads();
 }
 
 async function refresh() {
@@ -243,13 +249,13 @@ function onSubmit(id, step, then = () => {}) {
   });
 }
 
-onSubmit("reading-form", "look");
+onSubmit("reading-form", "inspect");
 onSubmit("roles-form", "roles", () => { location.hash = byId("score").value ? "#audit" : "#train"; });
 onSubmit("audit-form", "audit");
 onSubmit("compare-form", "compare");
 onSubmit("train-form", "train");
 onSubmit("choose-form", "choose");
-byId("file").addEventListener("change", ({ target }) => target.files[0] && upload("look", "file", target.files[0]));
+byId("file").addEventListener("change", ({ target }) => target.files[0] && upload("inspect", "file", target.files[0]));
 byId("second").addEventListener("change", ({ target }) => target.files[0] && upload("compare", "second", target.files[0]));
 byId("score").addEventListener("change", showValues);
 byId("label").addEventListener("change", showValues);
@@ -263,7 +269,7 @@ for (const [kind, over] of [["dragover", true], ["dragleave", false], ["drop", f
   byId("drop").addEventListener(kind, (event) => {
     event.preventDefault();
     byId("drop").classList.toggle("over", over);
-    if (kind === "drop" && event.dataTransfer.files[0]) upload("look", "file", event.dataTransfer.files[0]);
+    if (kind === "drop" && event.dataTransfer.files[0]) upload("inspect", "file", event.dataTransfer.files[0]);
   });
 }
 addEventListener("hashchange", () => { showHash(); byId("main").focus(); });

@@ -254,14 +254,13 @@ class _SweepPlan:
     def started_families(self) -> Iterator[Family]:
         """The families, one after the other until the budget is spent; progress shows the one that is being tried."""
         budget, begun, width = self.asked.search.budget, monotonic(), max(len(one.name) for one in self.families)
-        bar = Progress("", total=len(self.families), text="{} families".format) if len(self.families) > 1 else None
+        bar = Progress("Training", len(self.families), text="{} families".format) if len(self.families) > 1 else None
         with bar or nullcontext():
             for place, family in enumerate(self.families):
                 if place and budget is not None and monotonic() - begun > budget:
                     return
                 if bar is not None:
-                    bar.label = f"Training {family.name:<{width}}"
-                    bar.show(place)
+                    bar.show(place, f"{family.name:<{width}}")
                 yield family
 
     def with_one_split(self, members: Sequence[Any]) -> _Swept:
