@@ -15,6 +15,7 @@ NAMES = (
     "auditing",
     "files",
     "startup",
+    "studio",
     "reproduction",
     "boosting",
     "distributed",

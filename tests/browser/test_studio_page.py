@@ -1,10 +1,12 @@
 """The studio in a real browser: steps by mouse and by keyboard, on a desk and on a phone, in light and in dark."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from metrifair.evidence import verify
 from tests.studio.driver import PATIENCE, ROLES, Studio, write_loans
 
 pytest.importorskip("uvicorn", reason="uvicorn is in the extra studio")
@@ -15,7 +17,9 @@ TEXTS = ("h1", ".hint", "label", "label code", "td", "nav a[aria-current]", "but
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory):
     folder = tmp_path_factory.mktemp("studio")
-    running = Studio(str(write_loans(folder / "loans.csv")), cwd=folder, kept=folder / "kept")
+    file = write_loans(folder / "loans.csv")
+    running = Studio(str(file), cwd=folder, kept=folder / "kept")
+    running.file = file
     running.idle()
     yield running
     assert "Traceback" not in running.stop()
@@ -109,32 +113,120 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
     assert "--threshold=0.51" in phone.inner_text("#downloads pre >> nth=0")
 
 
+def tab_to(page, selector, key="Tab"):
+    """Move the focus with one key until it is on an element; whoever has no mouse must get there."""
+    for _ in range(400):
+        if page.evaluate("selector => document.activeElement?.matches(selector)", selector):
+            return
+        page.keyboard.press(key)
+    raise AssertionError(f"{selector} cannot be reached with {key}")
+
+
+def press(page, selector, key="Enter"):
+    tab_to(page, selector)
+    page.keyboard.press(key)
+
+
+def go_to(page, step):
+    tab_to(page, f"nav a[href='#{step}']", "Shift+Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"#{step}", state="visible")
+
+
+def wait_until_idle(page):
+    page.wait_for_function("() => document.querySelector('#cancel').hidden")
+
+
+LOOKS = {
+    "1280-light": {"viewport": {"width": 1280, "height": 900}},
+    "1280-dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "390-dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
+}
+
+
 @pytest.mark.slow
-def test_the_five_steps_end_to_end(visit, studio, contrast, tmp_path):
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_five_steps_by_keyboard_alone(visit, studio, contrast, tmp_path, look):
+    page, width = visit(**LOOKS[look]), LOOKS[look]["viewport"]["width"]
+
+    def check(step):
+        check_shape(page, contrast, width)
+        keep(page, f"{step}-{look}")
+
+    page.wait_for_selector("#found:not([hidden])")
+    press(page, "#positive", ROLES["positive"][0])  # a drop-down takes the first letter
+    check("inspect")
+    press(page, "#roles-form button[type=submit]")
+    page.wait_for_selector("#audit-form", state="visible")
+    press(page, "#audit-form button[type=submit]")
+    page.frame_locator("#audit-result iframe").locator("#audit-summary").wait_for()
+    wait_until_idle(page)
+    check("audit")
+
+    go_to(page, "train")
+    press(page, "#train-form select[name=families]", "l")  # the linear model
+    press(page, "#train-form button[type=submit]")
+    page.wait_for_selector("#cancel:not([hidden])")
+    page.reload()  # in the middle of training
+    page.wait_for_function("() => document.querySelector('#choose [data-after]')?.hidden === false")
+    wait_until_idle(page)
+    check("train")
+
+    go_to(page, "choose")
+    page.frame_locator("#choose iframe").locator("#slider").wait_for()
+    tab_to(page, "#choose-form input[name=max_unfairness]")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("0.2")
+    page.keyboard.press("Enter")
+    page.frame_locator("#choose iframe[title^=Audit]").locator("#audit-summary").wait_for()
+    wait_until_idle(page)
+    check("choose")
+
+    go_to(page, "download")
+    tab_to(page, "#downloads button[data-runs=evidence]")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#downloads a[download='evidence.zip']")
+    for name in ("model.metrifair", "evidence.zip"):
+        with page.expect_download() as download:
+            press(page, f"#downloads a[download='{name}']")
+        download.value.save_as(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1_000
+    check("download")
+
+
+class Hands:
+    """Counts what a person does on the way: clicks, and characters with the key that ends a line."""
+
+    def __init__(self, page, *lines):
+        self.page, self.clicks, self.typed = page, 0, sum(len(line) + 1 for line in lines)
+
+    def click(self, selector):
+        self.page.click(selector)
+        self.clicks += 1
+
+    def choose(self, selector, value):
+        self.page.select_option(selector, value)
+        self.clicks += 2  # one opens the list
+
+
+def test_the_way_from_an_empty_environment_to_evidence_is_as_long_as_the_guide_says(visit, studio, tmp_path):
+    guide = (Path(__file__).parents[2] / "docs" / "studio.md").read_text()
+    lines = re.search(r"```text\n(.*?)```", guide, re.DOTALL)[1].splitlines()
+    assert lines == ['pip install "metrifair[studio]"', "metrifair studio loans.csv"]
     page = visit(viewport={"width": 1280, "height": 900})
     page.wait_for_selector("#found:not([hidden])")
-    page.select_option("#positive", ROLES["positive"])
-    page.click("#roles-form button[type=submit]")
+    hands = Hands(page, *lines)
+    hands.choose("#positive", ROLES["positive"])
+    hands.click("#roles-form button[type=submit]")
     page.wait_for_selector("#audit-form", state="visible")
-    page.click("nav a[href='#train']")
-    page.uncheck("#train-form input[value=mlp]")
-    page.click("#train-form button[type=submit]")
-    page.wait_for_selector("#rounds li")
-    page.reload()  # in the middle of training
-    page.wait_for_function(
-        "() => document.querySelectorAll('#rounds li').length === 3 && !document.querySelector('#cancel:not([hidden])')"
-    )
-    keep(page, "train-1280-light")
-    page.click("nav a[href='#choose']")
-    page.frame_locator("#choose iframe").locator("#slider").wait_for()
-    page.fill("input[name=max_unfairness]", "0.2")
-    page.click("#choose-form button[type=submit]")
-    page.frame_locator("#choose iframe[title^=Audit]").locator("#audit-summary").wait_for()
-    check_shape(page, contrast, 1280)
-    keep(page, "choose-1280-light")
-    page.click("nav a[href='#download']")
-    with page.expect_download() as downloads:
-        page.click("#downloads a[download='model.metrifair']")
-    downloads.value.save_as(tmp_path / "model.metrifair")
-    assert (tmp_path / "model.metrifair").stat().st_size > 1_000
-    keep(page, "take-1280-light")
+    hands.click("#audit-form button[type=submit]")
+    page.frame_locator("#audit-result iframe").locator("#audit-summary").wait_for()
+    wait_until_idle(page)
+    hands.click("nav a[href='#download']")
+    hands.click("#downloads button[data-runs=evidence]")
+    page.wait_for_selector("#downloads a[download='evidence.zip']")
+    with page.expect_download() as download:
+        hands.click("#downloads a[download='evidence.zip']")
+    download.value.save_as(tmp_path / "evidence.zip")
+    assert verify(tmp_path / "evidence.zip", data=studio.file).agrees
+    assert f"{hands.clicks} clicks and {hands.typed} typed characters" in " ".join(guide.split())

@@ -100,10 +100,10 @@ def _facts(column: pl.Series) -> ColumnFacts:
     known, kind = column.drop_nulls(), _kind(column.dtype)
     if kind == "list":
         return ColumnFacts(column.name, kind, column.null_count(), 0, [], None, None, None, None, None)
-    counts = known.alias("value").value_counts()
-    most = counts.top_k(_SHOWN_VALUES, by=["count", "value"], reverse=[False, True])
-    shown = most.sort("count", "value", descending=[True, False]).rows()
-    values = [(_text(value), int(count)) for value, count in shown]
+    counts = known.sort().rle().struct.unnest()  # faster than value_counts where most values differ
+    most = counts.top_k(_SHOWN_VALUES, by=["len", "value"], reverse=[False, True])
+    shown = most.sort("len", "value", descending=[True, False]).rows()
+    values = [(_text(value), int(count)) for count, value in shown]
     is_number = kind == "number" and len(known) > 0
     low, high = (_finite(known.min()), _finite(known.max())) if is_number else (None, None)
     role, word = _role(column, kind, len(counts))

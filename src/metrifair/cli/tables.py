@@ -59,15 +59,15 @@ def read(
         files = source_files(source.paths, source.name if source.is_copy else None)
     if not len(frame):
         raise DataError(f"{source.name} has no rows below its header")
-    if options.decimal == ".":
-        for column in frame.select(pl.selectors.string()):
-            if column.name not in {*texts, *roles.get("ignore", ())}:
-                _check_commas(source.name, column)
-    if not source.is_text:
-        return frame, files
-    with ThreadPoolExecutor() as pool:  # each column by itself: polars computes without Python's lock
-        columns = pool.map(lambda column: typed_text(column, as_text=column.name in texts), frame)
-    return pl.DataFrame(list(columns)), files
+    unchecked = {*texts, *roles.get("ignore", ())} if options.decimal == "." else frame.columns
+
+    def read_column(column: pl.Series) -> pl.Series:
+        if column.dtype == pl.String and column.name not in unchecked:
+            _check_commas(source.name, column)
+        return typed_text(column, as_text=column.name in texts) if source.is_text else column
+
+    with ThreadPoolExecutor() as pool:  # polars computes without Python's lock
+        return pl.DataFrame(list(pool.map(read_column, frame))), files
 
 
 def _check_commas(name: str, column: pl.Series) -> None:

@@ -178,6 +178,7 @@ function showDownloads() {
     const further = { pdf: "Print the report as PDF", evidence: "Write evidence that others can verify" };
     for (const [name, title] of step === "audit" ? Object.entries(further).filter(([other]) => !state.done[other]) : []) {
       const button = make("button", { type: "button", textContent: title });
+      button.dataset.runs = name;
       button.onclick = () => run(name);
       card.append(make("p", {}, button));
     }
