@@ -67,6 +67,7 @@ def check_shape(page, contrast, width):
 def keep(page, name):
     if SHOTS:
         page.screenshot(path=Path(SHOTS, f"studio-{name}.png"), full_page=True)
+        page.screenshot(path=Path(SHOTS, f"window-{name}.png"))  # pictures of the guide are such
 
 
 def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
@@ -180,6 +181,7 @@ def test_the_five_steps_by_keyboard_alone(visit, studio, contrast, tmp_path, loo
     page.keyboard.press("Enter")
     page.frame_locator("#choose iframe[title^=Audit]").locator("#audit-summary").wait_for()
     wait_until_idle(page)
+    page.frame_locator("#choose iframe[title^=Trade]").locator("#slider").wait_for()
     check("choose")
 
     go_to(page, "download")

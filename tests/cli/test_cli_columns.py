@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from refusals import refusal
@@ -67,6 +72,44 @@ def test_roles_are_suggested_with_a_reason(table: pl.DataFrame, tmp_path: Path, 
     }
 
 
+def test_each_column_says_what_a_model_of_it_would_predict(tmp_path: Path, call: Any) -> None:
+    """As ``frontier`` reads a label: up to 20 whole numbers are classes, and so is text."""
+    columns = {
+        "grade": [row % 20 for row in range(63)],
+        "points": [row % 21 for row in range(63)],
+        "half": [0.5, 1.0, 1.5] * 21,
+        "town": [f"town {row}" for row in range(63)],
+        "member": [True, False, True] * 21,
+        "when": ["2026-01-31"] * 63,
+    }
+    pl.DataFrame(columns).write_csv(tmp_path / "table.csv")
+    found = {one["name"]: one["target"] for one in facts(call, tmp_path / "table.csv")["columns"]}
+    assert found == {
+        "grade": "classes",
+        "points": "number",
+        "half": "number",
+        "town": "classes",
+        "member": "classes",
+        "when": None,
+    }
+
+
+@pytest.mark.parametrize("values", [[3.0, 1.0, 1.0, None, 2.0], ["b", "a", "b", None], [True, False, True]])
+def test_the_most_frequent_values_come_first_and_then_the_smallest(
+    values: list[Any], tmp_path: Path, call: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"x": rng.choice(np.array(values, dtype=object), 500).tolist()})
+    table.write_parquet(tmp_path / "table.parquet")
+    (found,) = facts(call, tmp_path / "table.parquet")["columns"]
+    counts = Counter(value for value in table["x"].to_list() if value is not None)
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    assert [count for _, count in found["values"]] == [count for _, count in ordered]
+    assert [value.lower() for value, _ in found["values"]] == [
+        f"{value:g}" if isinstance(value, float) else str(value).lower() for value, _ in ordered
+    ]
+
+
 def test_caveats_name_small_groups_duplicates_and_leakage(table: pl.DataFrame, tmp_path: Path, call: Any) -> None:
     pl.concat([table, table.head(2)]).write_csv(tmp_path / "table.csv")
     notes = "\n".join(facts(call, tmp_path / "table.csv")["notes"])
@@ -97,3 +140,22 @@ def test_a_frontier_with_a_ledger_trains_nothing_twice(csv: Path, tmp_path: Path
     again = call(*arguments)
     assert again.exit_code == 0, again.output
     assert json.loads((tmp_path / "found.json").read_text())["points"] == points
+
+
+def test_progress_is_lines_of_json_for_programs(csv: Path, tmp_path: Path) -> None:
+    asked = ["frontier", str(csv), "--label", "hired", "--group", "sex", "--ignore", "number", "--strengths", "0,1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "metrifair", *asked, "--families", "auto,linear,blind_barycenter"],
+        env=os.environ | {"METRIFAIR_PROGRESS": "json"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    events = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert [(one["item"], one["done"], one["total"]) for one in events] == [
+        ("linear", 0, 2),
+        ("blind_barycenter", 1, 2),
+        ("", 2, 2),
+    ]
+    times = [one["seconds"] for one in events]
+    assert times == sorted(times)

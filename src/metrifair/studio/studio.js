@@ -62,6 +62,7 @@ function restore(form, choices) {
   }
 }
 
+const shortName = (path) => path.split("/").at(-1);
 const columnNamed = (name) => state.columns?.columns.find((column) => column.name === name);
 
 function options(select, values, empty) {
@@ -77,7 +78,7 @@ function fill(table, headings, rows) {
 }
 
 function showColumns({ rows, columns, head, notes }) {
-  byId("columns-title").textContent = `${state.file}: ${rows.toLocaleString("en")} rows, ${columns.length.toLocaleString("en")} columns`;
+  byId("columns-title").textContent = `${shortName(state.file)}: ${rows.toLocaleString("en")} rows, ${columns.length.toLocaleString("en")} columns`;
   byId("notes").replaceChildren(...notes.map((text) => make("li", { textContent: text })));
   const values = (column) => column.low === null ? column.values.slice(0, 6).map(([value]) => value).join(", ") : `${column.low} to ${column.high}`;
   const missing = ({ missing }) => missing ? `${missing.toLocaleString("en")} (${(100 * missing / rows).toFixed(1)}%)` : "none";
@@ -196,6 +197,7 @@ function showFamilies() {
     return make("li", {}, make("code", { textContent: name }), " ", make("strong", { textContent: text }));
   }));
   if (state.running === "train" && total) showStatus(`Training … family ${families.length} of at most ${total}`);
+  byId("trained-notes").textContent = state.done.train?.notes.join(" ") ?? "";
   byId("kept").hidden = !state.ledger;
   byId("ledger").textContent = state.ledger ?? "";
 }
@@ -216,7 +218,7 @@ function show(next) {
   state = next;
   const same = (part) => before !== null && JSON.stringify(part(before)) === JSON.stringify(part(next));
   document.title = next.file ? `${next.file} – metrifair studio` : "metrifair studio";
-  byId("title").textContent = next.file?.split("/").at(-1) ?? "Audit and train without code";
+  byId("title").textContent = next.file ? shortName(next.file) : "Audit and train without code";
   showStatus(next.running ? `${STEPS[next.running]} …` : "");
   byId("cancel").hidden = !next.running;
   for (const button of all("button[type=submit]")) button.disabled = Boolean(next.running);
