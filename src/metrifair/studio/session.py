@@ -67,19 +67,19 @@ class Done:
         return {"number": self.number, "files": files} | same
 
 
-class Progress(NamedTuple):
+class TriedFamilies(NamedTuple):
     """The families of models that were started, with the seconds that each took; None for one that is not finished."""
 
     families: tuple[tuple[str, float | None], ...] = ()
     total: int = 0  # how many may be tried
 
     @classmethod
-    def reported(cls, log: str) -> Progress:
+    def reported(cls, log: str) -> TriedFamilies:
         """What a command reports in its log, one event a line.
 
         >>> first = '{"progress": "Training", "item": "stack", "done": 0, "total": 6, "seconds": 0.0}'
-        >>> Progress.reported(first + "\\n" + first.replace("stack", "linear").replace("0.0", "4.5"))
-        Progress(families=(('stack', 4.5), ('linear', None)), total=6)
+        >>> TriedFamilies.reported(first + "\\n" + first.replace("stack", "linear").replace("0.0", "4.5"))
+        TriedFamilies(families=(('stack', 4.5), ('linear', None)), total=6)
         """
         events = [json.loads(line) for line in log.splitlines() if line.startswith('{"progress"') and line[-1] == "}"]
         ends = [*(event["seconds"] for event in events[1:]), None]
@@ -105,7 +105,7 @@ class Session:
     columns: dict[str, Any] | None = None
     done: dict[str, Done] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    progress: Progress = field(default_factory=Progress)  # of training
+    progress: TriedFamilies = field(default_factory=TriedFamilies)  # of training
     running: str | None = None
     closing: bool = False
     version: int = 0
@@ -167,7 +167,7 @@ class Session:
         self._check_idle()
         if table is None:
             raise Refused("Choose a file first.")
-        self.table, self.columns, self.second, self.progress = table, None, None, Progress()
+        self.table, self.columns, self.second, self.progress = table, None, None, TriedFamilies()
         self.choices = {"reading": reading}
         self._forget(*self.done, *self.failed)
         self._start("inspect", self._inspect(table, reading))
@@ -190,7 +190,7 @@ class Session:
         if not roles.get("score") and not roles.get("label"):
             raise Refused("Choose a score column to audit, or a label column to train.")
         self.choices = {"reading": self.choices["reading"], "roles": roles}
-        self.progress = Progress()
+        self.progress = TriedFamilies()
         self._forget(*self.done, *self.failed)
         self._change()
 
@@ -247,7 +247,7 @@ class Session:
         _number(choices.get("max_unfairness"), "The unfairness limit")
         seconds = 60 * _number(choices.get("minutes"), "The time budget")
         self.ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.progress = Progress()
+        self.progress = TriedFamilies()
         self._forget("train", "choose")
         asked = commands.training_command(table, {**choices, "budget": f"{seconds:g}"}, self.ledger)
         try:
@@ -419,7 +419,7 @@ class Session:
             await asyncio.sleep(_BETWEEN_READINGS)
 
     def _read_progress(self, log: Path) -> None:
-        progress = Progress.reported(_text_of(log))
+        progress = TriedFamilies.reported(_text_of(log))
         if progress != self.progress:
             self.progress = progress
             self._change()
