@@ -10,7 +10,8 @@ from metrifair.evidence import verify
 from tests.studio.driver import PATIENCE, ROLES, Studio, write_loans
 
 pytest.importorskip("uvicorn", reason="uvicorn is in the extra studio")
-SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at
+# A folder: keep screenshots there, for people to look at. The pictures of docs/studio.md are the tops of some.
+SHOTS = os.environ.get("METRIFAIR_SHOTS")
 TEXTS = ("h1", ".hint", "label", "label code", "td", "nav a[aria-current]", "button.primary", "small")
 
 
@@ -67,7 +68,6 @@ def check_shape(page, contrast, width):
 def keep(page, name):
     if SHOTS:
         page.screenshot(path=Path(SHOTS, f"studio-{name}.png"), full_page=True)
-        page.screenshot(path=Path(SHOTS, f"window-{name}.png"))  # pictures of the guide are such
 
 
 def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
