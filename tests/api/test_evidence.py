@@ -550,6 +550,7 @@ def test_fields_that_are_added_or_removed_within_a_version_are_found(
     assert outcomes(folder)["figures"] == "differs"
 
 
+@pytest.mark.extended
 def test_crosswalks_are_on_the_page_and_say_what_was_read(data: Path, tmp_path: Path) -> None:
     made = audit_file(data, score="p", group="sex", metrics=["kolmogorov"], options=OPTIONS, random_state=0)
     made.to_evidence(tmp_path / "evidence", crosswalks=crosswalk_names(), pdf=False)

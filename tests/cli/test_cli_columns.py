@@ -142,6 +142,7 @@ def test_a_frontier_with_a_ledger_trains_nothing_twice(csv: Path, tmp_path: Path
     assert json.loads((tmp_path / "found.json").read_text())["points"] == points
 
 
+@pytest.mark.extended
 def test_progress_is_lines_of_json_for_programs(csv: Path, tmp_path: Path) -> None:
     asked = ["frontier", str(csv), "--label", "hired", "--group", "sex", "--ignore", "number", "--strengths", "0,1"]
     done = subprocess.run(

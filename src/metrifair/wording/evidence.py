@@ -17,7 +17,8 @@ from metrifair.wording.provenance import provenance_lines
 from metrifair.wording.rates import NO_VERDICT
 from metrifair.wording.summary import audit_summary
 
-_WIDTH = 100
+# Addresses stay whole.
+_WRAPPER = textwrap.TextWrapper(100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 _MOST_LISTED = 5  # figures of a check
 
 _CONTENT = {
@@ -189,6 +190,4 @@ def _crosswalk_part(name: str) -> tuple[str, list[str]]:
 
 
 def _wrapped(sentence: Any) -> list[str]:
-    indents = {"initial_indent": "  ", "subsequent_indent": "    "}
-    wrapped = textwrap.wrap(str(sentence), _WIDTH, **indents, break_on_hyphens=False)  # addresses stay whole
-    return wrapped or [""]
+    return _WRAPPER.wrap(str(sentence)) or [""]
