@@ -232,7 +232,6 @@ OPTIONS_WITH_VALUES = {
     ("cli/training.py", "--test"): "repeats what the user typed",
     ("cli/training.py", "--validation"): "repeats what the user typed",
     ("cli/datasets.py", "--label"): "the column of a data set that we ship",
-    ("studio/commands.py", "--families"): "repeats what the user chose",
     ("studio/commands.py", "--max-unfairness"): "repeats what the user chose",
 }
 
