@@ -35,18 +35,26 @@ class Samples:
     cell: Tensor  # (n,) integers: no comparison distinguishes samples of one cell
     weight: Tensor  # (n,): weight of the sample's loss in the mean
     value: Tensor | None = None  # (n, attributes): numbers, or codes of names; None: only groups are compared
+    shares: Tensor | None = None  # (n, cells): weight by probabilities of groups; None: all of it is in the cell
 
     def __len__(self) -> int:
         return self.cell.shape[0]  # torch's own len takes ten times as long
 
     def take(self, rows: Tensor | slice) -> Samples:
         """The samples in these rows, in this order."""
-        value = None if self.value is None else self.value[rows]
-        return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows], value)
+        value, shares = (None if part is None else part[rows] for part in (self.value, self.shares))
+        return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows], value, shares)
+
+    def to(self, like: Tensor) -> Samples:
+        """The same on the device of a tensor, with outcomes and weights of its kind."""
+        y = self.y.to(like.device, like.dtype if self.y.is_floating_point() else None)
+        value = None if self.value is None else self.value.to(like.device)
+        shares = None if self.shares is None else self.shares.to(like)
+        return Samples(self.x.to(like), y, self.cell.to(like.device), self.weight.to(like), value, shares)
 
     def with_weight(self, weight: Tensor) -> Samples:
         """The same samples with other loss weights."""
-        return Samples(self.x, self.y, self.cell, weight, self.value)
+        return replace(self, weight=weight)
 
 
 def joined(parts: Sequence[Samples]) -> Samples:

@@ -37,7 +37,8 @@ from metrifair.estimators.settings import (
 from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.clusters import cluster_share
-from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
+from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of, problem_with_shares
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, frame_names, is_missing, not_numbers
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats
@@ -72,10 +73,14 @@ class FitData:
 
     def samples(self) -> Samples:
         """Samples with their cells."""
-        weight = np.ones(len(self.x)) if self.problem.weight is None else self.problem.weight
-        values = self.problem.attribute_values
-        arrays = [self.x, self.targets, self.problem.cell, weight] + ([] if values is None else [values])
-        return Samples(*(torch.as_tensor(np.require(array, requirements=["C", "W"])) for array in arrays))
+        problem = self.problem
+        weight = np.ones(len(self.x)) if problem.weight is None else problem.weight
+        arrays = self.x, self.targets, problem.cell, weight, problem.attribute_values, problem.shares
+        return Samples(*(None if array is None else _tensor(array) for array in arrays))
+
+
+def _tensor(array: NDArray[Any]) -> Tensor:
+    return torch.as_tensor(np.require(array, requirements=["C", "W"]))
 
 
 @dataclass(eq=False, repr=False)
@@ -87,7 +92,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         X: Table,
         y: Table,
         *,
-        sensitive_features: Table | None = None,
+        sensitive_features: Table | GroupProbabilities | None = None,
         control_features: Table | None = None,
         sample_weight: ArrayLike | None = None,
         clusters: Table | None = None,
@@ -100,9 +105,10 @@ class FairEstimator(Settings, Saved, BaseEstimator):
             Features, as numbers. ``TableEncoder`` encodes text and dates.
         y : array-like of shape (n_samples,)
             Labels, or a regression target.
-        sensitive_features : array-like or table, default=None
+        sensitive_features : array-like, table or GroupProbabilities, default=None
             The group of each sample. A table holds several attributes. Samples with a missing group are used for the
-            risk only. Not needed for strength 0.
+            risk only. If groups are not in the data, pass their probabilities as ``GroupProbabilities``. Not needed for
+            strength 0.
         control_features : array-like or table, default=None
             Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -228,7 +234,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         self,
         X: Table,
         y: Table,
-        sensitive_features: Table | None = None,
+        sensitive_features: Table | GroupProbabilities | None = None,
         control_features: Table | None = None,
         sample_weight: Table | None = None,
         *,
@@ -258,7 +264,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
                 "sample, or set strength=0"
             )
         else:
-            problem = problem_of(
+            problem = (problem_of if stream else problem_with_shares)(
                 given,
                 criterion=self.criterion,
                 contrast=self.contrast,

@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
 from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, least_samples
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
 from metrifair.problem.criteria import Criterion, Penalize
 from metrifair.problem.problem import Problem, Scheme, warn_of_labels
-from metrifair.support.arrays import Integers
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, check_switches, is_integer, is_number
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
@@ -152,8 +152,12 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     A side needs two rows. One that mixes cells loses those of one row, where the population is estimated from batches:
     what a single row says of the spread within its cell is nothing.
     """
-    warn_of_labels(problem)
-    sizes = np.bincount(problem.cell, minlength=problem.scheme.cells.count if problem.scheme.cells else 1)
+    if problem.shares is None:
+        warn_of_labels(problem)
+    elif aim.estimate == "population":
+        wrong = "'population' needs the group of each row, and these are probabilities"
+        raise DataError(wrong, argument="estimate", remedy=Remedy("estimate", "rows"))
+    sizes = problem.cell_sizes
     of_cell = least_samples(aim.metric, aim.estimate) if aim.estimate == "population" else 1
     small: dict[str, None] = {}
     found = [_large_enough(one, problem, sizes, of_cell, small) for one in problem.comparisons]
@@ -177,21 +181,21 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
 
 
 def _large_enough(
-    one: Comparison, problem: Problem, sizes: Integers, of_cell: int, small: dict[str, None]
+    one: Comparison, problem: Problem, sizes: Floats | Integers, of_cell: int, small: dict[str, None]
 ) -> Comparison | None:
     """The comparison of cells that have rows enough, None where too few are left; ``small`` takes in the others."""
     sides, dependent = [], isinstance(one, Dependence)
     for cells, group in zip(one.sides, one.groups, strict=False):
         enough = tuple(cell for cell in cells if sizes[cell] >= one.needs(of_cell))
-        rows, counted = int(sizes[list(cells)].sum()), int(sizes[list(enough)].sum())
+        rows, counted = (round(float(sizes[list(part)].sum()), 1) for part in (cells, enough))
         sides.append(enough if counted >= FEWEST else ())
         where = "" if one.within == "everyone" else f", {one.within}"
         called = f"{one.attribute}{where}" if dependent else f"{one.attribute} {group!r}{where}"
         if counted < FEWEST:
-            small[f"{called} ({rows} row{'' if rows == 1 else 's'})"] = None
+            small[f"{called} ({rows:g} row{'' if rows == 1 else 's'})"] = None
         elif counted < rows:
             few = "fewer than four of their kind" if dependent else "each alone of its kind"
-            small[f"{rows - counted} of {rows} rows of {called}, {few}"] = None
+            small[f"{rows - counted:g} of {rows:g} rows of {called}, {few}"] = None
     if not all(sides):
         return None
     if not isinstance(one, Dependence):

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.namespaces import Array, is_tensor, namespace_for, no_warnings
-from metrifair.problem.cells import Sides
+from metrifair.problem.cells import Sides, SignedDraws
 from metrifair.problem.tables import array_of, check_exact
 from metrifair.support.arrays import Floats
 
@@ -42,6 +42,7 @@ class Pair:
     right: tuple[int, ...]
     weights: Array | None = None  # (..., n)
     fraction: Array | None = None  # (..., blocks): of a block's rows, how much is here; None: fresh ones, see Sides
+    signed: SignedDraws | None = None  # weights are signed, see Sides: all scores are left ones
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -229,7 +230,7 @@ def _pair(scores: Array, sides: Sides, vector: bool) -> Pair:
     # Asked for its kind first: comparing a tensor with a slice takes longer than the whole distance.
     everything = isinstance(sides.rows, slice) and sides.rows == slice(0, scores.shape[-2 if vector else -1])
     values = scores if everything else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
-    return Pair(values, sides.left, sides.right, sides.weights, sides.fraction)
+    return Pair(values, sides.left, sides.right, sides.weights, sides.fraction, sides.signed)
 
 
 _PIECE = 2**15

@@ -10,12 +10,16 @@ q_k = sum W_k^2 / (sum W_k)^2, r_k = q_k / (1 - q_k), and sum_k (1 + r_k) sum_i 
 Where a fraction f_k of a stratum's rows was drawn without replacement, the mean over such draws is the plug-in of all
 those rows with r_k = (1 - f_k) q_k / (1 - q_k) and 1 + r_k - f_k in place of 1 + r_k: f = 0 is the unbiased value of
 fresh samples, f = 1 the plug-in.
+
+Where groups have probabilities, there is one stratum, W holds signed weights, B = 1, and how rows were drawn says what
+pairs of them and the diagonal count (``SignedDraws``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -39,6 +43,7 @@ from metrifair.metrics.pair import (
     weight_below_less_above,
     weight_below_twice,
 )
+from metrifair.problem.cells import SignedDraws
 from metrifair.support.arrays import AnyFloats, Floats
 
 AnyIntegers: TypeAlias = NDArray[Any]  # as narrow as their size allows
@@ -58,6 +63,8 @@ class Form(NamedTuple):
 
 def form_of(pair: Pair, *, unbiased: bool) -> Form:
     """The form for samples of these sizes, strata, weights and fractions."""
+    if pair.signed is not None:
+        return _signed_form(pair.signed, namespace_for(pair.values))
     if unbiased:
         _check_enough(pair)
     if pair.weights is None and (pair.fraction is None or not unbiased):
@@ -92,6 +99,12 @@ def _even_form(left: tuple[int, ...], right: tuple[int, ...], unbiased: bool, xp
     return _form(count, count, len(left), unbiased=unbiased)
 
 
+@lru_cache(maxsize=256)
+def _signed_form(draws: SignedDraws, xp: Any) -> Form:
+    scale, kept = math.sqrt(draws.pairs), 1 - draws.diagonal / draws.pairs
+    return Form(*(xp.array([[value]]) for value in (scale, 1.0, kept)))
+
+
 @lru_cache(maxsize=256)  # within a step that CUDA records, nothing may be copied to the device
 def _counts(sizes: tuple[int, ...], xp: Any) -> Array:
     return xp.array(sizes)
@@ -122,17 +135,19 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Array:
     """
     z, xp = pair.values, namespace_for(pair.values)
     with xp.no_grad():
-        # Without weights or strata counting is all there is to do.
-        array = xp.host_array(z) if pair.weights is None and len(pair.sizes) == 2 else None
-        if array is None:
-            coefficients, center = _coefficients(pair, form_of(pair, unbiased=unbiased))
-        else:
+        array, counted = xp.host_array(z), pair.weights is None and len(pair.sizes) == 2
+        if array is not None and counted:  # without weights or strata counting is all there is to do
             fractions: Sequence[Any] = (1.0, 1.0)
             if unbiased:
                 _check_enough(pair)
                 fractions = _two_fractions(pair.fraction)
-            counts = energy_coefficients(array, *pair.left, fractions=fractions)
-            coefficients, center = (xp.from_host(np.asarray(part)) for part in counts)
+            found = energy_coefficients(array, *pair.left, fractions=fractions)
+        elif array is not None and pair.signed is not None:  # as cheap, of small batches
+            on_host = replace(pair, values=array, weights=xp.host_array(pair.weights))
+            found = _coefficients(on_host, form_of(on_host, unbiased=unbiased))
+        else:
+            found = _coefficients(pair, form_of(pair, unbiased=unbiased))
+        coefficients, center = (part if is_tensor(part) else xp.from_host(np.asarray(part)) for part in found)
     # They sum to 0: any center gives the same value, one among the scores the smallest rounding error.
     value = xp.vecdot(coefficients, z - (center if z.ndim == 1 else center[..., None]))
     return value if unbiased else xp.at_least(value, 0.0)
@@ -291,7 +306,7 @@ def projected_pair(pair: Pair, directions: Array) -> tuple[Pair, float]:
     weights, fraction = (
         part if part is None or part.ndim == 1 else part[..., None, :] for part in (pair.weights, pair.fraction)
     )
-    return Pair(projections, pair.left, pair.right, weights, fraction), shrinkage
+    return replace(pair, values=projections, weights=weights, fraction=fraction), shrinkage
 
 
 def projected(values: Array, directions: Array) -> tuple[Array, float]:

@@ -112,6 +112,16 @@ def check_dependences(comparisons: Sequence[Comparison], metric: object) -> None
         )
 
 
+class SignedDraws(NamedTuple):
+    """How rows with signed weights were drawn: what pairs of them count in an unbiased estimate of all rows' distance.
+
+    The signed weight of a row in a comparison is its share of the left side less its share of the right side.
+    """
+
+    pairs: float  # two different draws
+    diagonal: float  # a draw and itself
+
+
 @dataclass(frozen=True, eq=False)
 class Sides:
     """The rows of a batch that a comparison uses: those of its left side, then those of its right side.
@@ -121,7 +131,8 @@ class Sides:
     ``left`` and ``right`` are the sizes of consecutive blocks of rows that were drawn with fixed counts (one block:
     ordinary independent samples); ``weights`` give the blocks their true shares. ``fraction`` is how much of the data's
     rows of each block is here, drawn without replacement: 1 is all of them; None: they are fresh, or were drawn with
-    replacement.
+    replacement. Where groups have probabilities, a row may be on both sides; or all rows are on the left, and their
+    weights are ``signed``.
     """
 
     rows: Any  # array or slice
@@ -130,11 +141,13 @@ class Sides:
     weights: Any = None  # (..., n)
     fraction: Any = None  # (..., blocks)
     dependence: Dependence | None = None  # of the rows' scores on their attribute; nothing is on the right then
+    signed: SignedDraws | None = None  # weights are signed; nothing is on the right then
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Samples on the left and on the right; of a dependence, samples."""
-        return (sum(self.left), sum(self.right)) if self.dependence is None else (sum(self.left),)
+        """Samples on the left and on the right; of a dependence and of signed weights, samples."""
+        one_sided = self.dependence is not None or self.signed is not None
+        return (sum(self.left),) if one_sided else (sum(self.left), sum(self.right))
 
 
 def rows_by_cell(cell: Integers, cells: int) -> list[Integers]:

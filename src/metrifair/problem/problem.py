@@ -103,7 +103,8 @@ class Scheme:
 class Problem:
     """Validated rows, and the meaning of their values. Rows without weight are removed.
 
-    Where groups have probabilities, a row is here once for each group that it may belong to, with its share of weight.
+    Where groups have probabilities, a row is here once for each group that it may belong to, with its share of weight
+    (``members``); or once, in its most probable group, with what it weighs in all cells (``shares``).
     """
 
     scheme: Scheme
@@ -115,6 +116,7 @@ class Problem:
     numbers: Floats | None = None  # (n, attributes): attributes that are numbers, 0 for others; None: there are none
     clusters: Integers | None = None  # (n,): rows of one number stay together in every split; None: no row has to
     members: Memberships | None = None  # of rows in groups of which probabilities are known; None: groups are known
+    shares: Floats | None = None  # (n, cells): what a row weighs in each; None: all of its weight is in its cell
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -148,9 +150,9 @@ class Problem:
 
     def take(self, rows: NDArray[Any]) -> Problem:
         """These of the rows, by number or by a mask."""
-        labels, strata, weight, numbers, clusters = (
+        labels, strata, weight, numbers, clusters, shares = (
             None if part is None else part[rows]
-            for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters)
+            for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters, self.shares)
         )
         members = None if self.members is None else self.members.take(rows)
         return Problem(
@@ -162,7 +164,16 @@ class Problem:
             numbers=numbers,
             clusters=clusters,
             members=members,
+            shares=shares,
         )
+
+    @property
+    def cell_sizes(self) -> Floats | Integers:
+        """How many rows each cell has; where groups have probabilities, how many are expected."""
+        if self.shares is None:
+            return np.bincount(self.cell, minlength=self.scheme.cells.count if self.scheme.cells else 1)
+        expected: Floats = (self.shares if self.weight is None else self.shares / self.weight[:, None]).sum(0)
+        return expected
 
     @property
     def attribute_values(self) -> Floats | None:
@@ -280,16 +291,70 @@ def problem_by_membership(
     if not isinstance(given.sensitive_features, GroupProbabilities):
         return problem_of(given, criterion=criterion, pos_label=pos_label, **options)
     found = row_probabilities(given.sensitive_features)
-    check_labels(found, [criterion_named(criterion)])
     by_label = found.labels is not None
-    problem = problem_of(
-        replace(given, sensitive_features=_likeliest(found.values), y=given.y if by_label else None),
+    problem = _in_likeliest_groups(
+        given if by_label else replace(given, y=None),
+        found,
         criterion=criterion,
         pos_label=pos_label if by_label else None,
-        groups=range(len(found.groups)),
-        **options | {"continuous": False, "intersectional": False},
+        **options,
     )
     return _by_membership(problem, found, labels_unused=given.y is not None and not by_label)
+
+
+def problem_with_shares(given: Given, **options: Any) -> Problem:
+    """The record of the first rows, as ``problem_of`` makes it, for training with probabilities of groups as well.
+
+    Each row is here once. The outcome counts for the risk, and within groups only if the probabilities may be used so.
+
+    >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex")
+    >>> problem = problem_with_shares(Given([0, 1], sex, sample_weight=[1, 2]))
+    >>> problem.groups.ravel(), problem.shares
+    (array([1, 0]), array([[0.25, 0.75],
+           [2.  , 0.  ]]))
+    """
+    if not isinstance(given.sensitive_features, GroupProbabilities):
+        return problem_of(given, **options)
+    found = row_probabilities(given.sensitive_features)
+    if found.inverse is not None:
+        raise DataError("corrects audits only", argument="confusion", remedy=Remedy("confusion", leave_out=True))
+    problem = _in_likeliest_groups(given, found, **options)
+    problem = replace(problem, scheme=_of_probabilities(problem.scheme, found))
+    values = problem.of_kept(found.values)
+    is_known = np.isin(values[~np.isnan(values)], (0.0, 1.0)).all()
+    if is_known or not options.get("compared", True):
+        return problem
+    if options.get("contrast") == "independence":
+        wrong = f"'independence' needs the group of each row, and {found.name} has probabilities"
+        raise DataError(wrong, argument="contrast", remedy=Remedy("contrast", "pairs"))
+    return replace(problem, shares=_shares_of_cells(problem, np.nan_to_num(values)))
+
+
+def _shares_of_cells(problem: Problem, values: Floats) -> Floats:
+    """What each row weighs in each cell, by the probabilities (n, groups) of its groups."""
+    weighted = values if problem.weight is None else values * problem.weight[:, None]
+    everyone = np.arange(len(problem))
+    shares = np.zeros((len(problem), problem.scheme.cells.count if problem.scheme.cells else 1))
+    for code, share in enumerate(weighted.T):
+        shares[everyone, replace(problem, groups=np.full_like(problem.groups, code)).cell] += share
+    return shares
+
+
+def _in_likeliest_groups(
+    given: Given, found: RowProbabilities, *, criterion: str | Criterion = "statistical_parity", **options: Any
+) -> Problem:
+    """The record of rows as if each were in its most probable group."""
+    check_labels(found, [criterion_named(criterion)])
+    return problem_of(
+        replace(given, sensitive_features=_likeliest(found.values)),
+        criterion=criterion,
+        **options | {"groups": range(len(found.groups)), "continuous": False, "intersectional": False},
+    )
+
+
+def _of_probabilities(scheme: Scheme, found: RowProbabilities) -> Scheme:
+    """The scheme with the attribute and the groups that probabilities are of."""
+    return replace(scheme, attributes=(Attribute(found.name, found.groups),))
 
 
 def _likeliest(values: Floats) -> NDArray[Any]:
@@ -308,7 +373,7 @@ def _by_membership(problem: Problem, probabilities: RowProbabilities, *, labels_
     found = problem.take(row)
     return replace(
         found,
-        scheme=replace(problem.scheme, attributes=(Attribute(probabilities.name, probabilities.groups),)),
+        scheme=_of_probabilities(problem.scheme, probabilities),
         groups=code[:, None],
         weight=share if found.weight is None else share * found.weight,
         kept=row if problem.kept is None else np.flatnonzero(problem.kept)[row],

@@ -16,7 +16,8 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
-from metrifair.batches.samples import Batch, Samples, tensor_sides
+from metrifair.batches.memberships import plug_in_sides
+from metrifair.batches.samples import Batch, Samples
 from metrifair.metrics.registry import Estimate, facts_of, least_samples
 from metrifair.support.progress import Progress
 from metrifair.training.models import Model, Network, Parameters, Predictor, Scaling, member, scaling_of
@@ -27,6 +28,7 @@ from metrifair.training.stack import (
     Schedule,
     SeedOutputs,
     Stack,
+    membership_epochs,
     sent,
     stack_at_start,
     stratified_epochs,
@@ -52,9 +54,11 @@ class RowsObjective:
         The distance is the rows' own, whatever the objective estimates, unless that is the population's. Comparisons
         that some seed has too few rows for are left out.
         """
-        estimate: Estimate = "population" if objective.estimate == "population" else "batch"
+        data = replace(data, x=data.x[:, :0], weight=data.weight.double())
+        fresh = objective.estimate == "population" and data.shares is None
+        estimate: Estimate = "population" if fresh else "batch"
         least = least_samples(objective.metric, estimate)
-        by_seed = [tensor_sides(objective.comparisons, data.cell[part]) for part in rows]
+        by_seed = [plug_in_sides(objective.comparisons, data.take(part)) for part in rows]
         kept = [
             one
             for one, *sides in zip(objective.comparisons, *by_seed, strict=True)
@@ -64,17 +68,12 @@ class RowsObjective:
         most = _MOST_PAIRED if facts_of(objective.metric).by_pairs else _MOST_SCORES
         own, batches = [], []
         for part in rows:
-            work = sum(sum(side.counts) for side in tensor_sides(objective.comparisons, data.cell[part]))
+            work = sum(sum(side.counts) for side in plug_in_sides(objective.comparisons, data.take(part)))
             chosen = part[some_rows(data.cell[part], max(work, len(part)), most)]
-            weight = data.weight[chosen].double()
-            even = bool((weight == weight[0]).all())
-            y = data.y[chosen].to(like.device, like.dtype if data.y.is_floating_point() else None)
-            cell = data.cell[chosen].to(like.device)
-            value = None if data.value is None else data.value[chosen].to(like.device)
-            samples = Samples(like.new_empty(len(chosen), 0), y, cell, (weight / weight.mean()).to(like), value)
-            sides = tensor_sides(objective.comparisons, cell, None if even else weight.to(like))
+            samples = data.take(chosen)
+            sides = plug_in_sides(objective.comparisons, samples.to(like))
             own.append(chosen.to(like.device))
-            batches.append(Batch(samples, sides))
+            batches.append(Batch(samples.with_weight(samples.weight / samples.weight.mean()).to(like), sides))
         generator = torch.Generator(like.device).manual_seed(0)
         return cls(replace(objective, generator=generator), tuple(own), tuple(batches))
 
@@ -181,6 +180,8 @@ def train(
     Where every batch is the whole data set, models are trained in double precision, else in single.
     """
     own = [torch.arange(len(data))] * len(seeds) if rows is None else list(rows)
+    if source is None and data.shares is not None:
+        source = membership_epochs(data, own, objective, batch_size=schedule.batch_size)
     source = source or stratified_epochs(data, own, objective, batch_size=schedule.batch_size, device=device)
     if not any(strengths):
         source = source._replace(sides=())

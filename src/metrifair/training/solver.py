@@ -21,7 +21,8 @@ from scipy.optimize import nnls
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from metrifair.batches.samples import Batch, Samples, tensor_sides
+from metrifair.batches.memberships import plug_in_sides
+from metrifair.batches.samples import Batch, Samples
 from metrifair.errors import DataError
 from metrifair.problem.cells import Sides
 from metrifair.support.arrays import Floats
@@ -352,29 +353,35 @@ def _problem(
     """
     x, y = data.x.double().numpy(), data.y.double().numpy()
     first, place = _distinct(x)
-    content = [place, y, data.cell.numpy()] + ([] if data.value is None else list(data.value.numpy().T))
+    content = [place, y] + ([] if data.value is None else list(data.value.numpy().T))
+    content += [data.cell.numpy()] if data.shares is None else []  # shares are summed
     chosen, number = _distinct(np.stack(content, 1).astype(np.float64))
-    weight = torch.zeros(len(chosen), dtype=torch.float64)
-    weight.index_add_(0, torch.from_numpy(number), data.weight.double())
+    weight = _sums(data.weight, number, len(chosen))
+    shares = None if data.shares is None else _sums(data.shares, number, len(chosen))
     taken, features = torch.from_numpy(chosen), torch.from_numpy(place[chosen])
     if len(first) == len(chosen):
         first, features = chosen, torch.arange(len(chosen))
-    count = torch.zeros(len(first), dtype=torch.float64).index_add_(0, features, weight)
+    count = _sums(weight, features.numpy(), len(first))
     own, nothing = torch.from_numpy(x[first]), torch.zeros(len(first))
     scaling = scaling_of(Samples(own, nothing, nothing, count), None) if standardize else Scaling.none(model.features)
-    even = bool((weight == weight[0]).all())
     values = None if data.value is None else data.value[taken]
-    samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight / weight.mean(), values)
+    samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight, values, shares)
     return _Problem(
         scaling.in_shared_units(own, torch.device("cpu"), torch.float64)[0],
         count,
         features,
-        Batch(samples, tensor_sides(objective.comparisons, samples.cell, None if even else weight)),
+        Batch(samples.with_weight(weight / weight.mean()), plug_in_sides(objective.comparisons, samples)),
         scaling,
         model,
         replace(objective, estimate="batch", slices=_SLICES, generator=torch.Generator()),
         weight_decay,
     )
+
+
+def _sums(values: Tensor, number: NDArray[np.int64], count: int) -> Tensor:
+    """The sums of values of equal numbers, of which there are ``count``."""
+    found = torch.zeros(count, *values.shape[1:], dtype=torch.float64)
+    return found.index_add_(0, torch.from_numpy(number), values.double())
 
 
 def _distinct(rows: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

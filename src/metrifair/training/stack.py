@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from metrifair.batches.memberships import Drawing, side_weights
 from metrifair.batches.samples import (
     Batch,
     ByCell,
@@ -31,6 +32,7 @@ from metrifair.batches.samples import (
     tensor_sides,
 )
 from metrifair.errors import DataError
+from metrifair.metrics.registry import has_estimates
 from metrifair.problem.cells import Comparison, Sides
 from metrifair.training.models import Model, Network, Parameters, Scaling, stacked
 from metrifair.training.objective import Objective
@@ -69,6 +71,7 @@ class EpochSource(NamedTuple):
     sides: tuple[Sides, ...]
     draw: Callable[[Sequence[torch.Generator], Outputs], Epoch]  # one epoch; it may look at the models
     whole: bool = False  # every batch is the whole data set: computed in double precision
+    by_row: bool = False  # weights of sides are those of all rows, (seeds, parts, n): a batch looks its own up
 
 
 def stratified_epochs(
@@ -133,6 +136,54 @@ def _whole_epochs(weight: Tensor, own: ByCell, plan: Layout, comparisons: Sequen
     return EpochSource(plan.size, sides, lambda *_: everything, whole=True)
 
 
+def membership_epochs(data: Samples, rows: Sequence[Tensor], objective: Objective, *, batch_size: int) -> EpochSource:
+    """Batches of rows whose groups have probabilities; where one holds all rows of every seed, those every time.
+
+    The metric is one of signed weights, which batches estimate without bias; or, where it has no such estimate, that of
+    the rows of the batch, with what they weigh on either side.
+    """
+    sizes = set(map(len, rows))
+    size, whole = min(batch_size, *sizes), len(sizes) == 1 and max(sizes) <= batch_size
+    ways = {id(part): _drawing(data.take(part), objective.comparisons, size, whole=whole) for part in rows}
+    is_signed = objective.estimate != "batch" and has_estimates(objective.metric)
+    own = {id(part): part for part in rows}  # often the same of all seeds
+    weights = torch.zeros(len(own), len(objective.comparisons), 1 if is_signed else 2, len(data), dtype=torch.float64)
+    loss_weight = torch.zeros(len(own), len(data), dtype=torch.float64)
+    for place, (name, part) in enumerate(own.items()):
+        weights[place, ..., part] = ways[name].signed.unsqueeze(1) if is_signed else ways[name].sides
+        loss_weight[place, part] = ways[name].loss_weight
+    steps = max(1, min(sizes) // size)
+
+    def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
+        drawn = [part[ways[id(part)].rows(steps, size, own)] for part, own in zip(rows, generators, strict=True)]
+        chosen = torch.stack(drawn)
+        return Epoch(chosen, _looked_up(loss_weight, chosen.flatten(1)).view(chosen.shape))
+
+    everyone = Sides(slice(0, size), (size,), (), signed=next(iter(ways.values())).draws)
+    on_both = Sides(torch.arange(size).repeat(2), (size,), (size,))
+    sides = [replace(everyone if is_signed else on_both, weights=one) for one in weights.unbind(1)]
+    return EpochSource(size, tuple(sides), draw, whole=whole, by_row=True)
+
+
+def _drawing(samples: Samples, comparisons: Sequence[Comparison], size: int, *, whole: bool) -> Drawing:
+    """How batches of these samples are drawn."""
+    if samples.shares is None:
+        raise DataError("the samples have no shares in cells; pass them")
+    sides = side_weights(comparisons, samples.shares.double())
+    return (Drawing.uniform if whole else Drawing.weighted)(samples.weight.double(), sides, size=size)
+
+
+def _looked_up(table: Tensor, chosen: Tensor) -> Tensor:
+    """Values (seeds or 1, n) of all rows at the rows (seeds, size) that were chosen."""
+    return table[0][chosen] if len(table) == 1 else table.gather(1, chosen)
+
+
+def side_of_batch(side: Sides, chosen: Tensor) -> Sides:
+    """The side of an ``EpochSource`` by row, with the weights of the rows (seeds, size) that were chosen."""
+    parts = [_looked_up(part, chosen) for part in side.weights.unbind(1)]
+    return replace(side, weights=torch.cat(parts, 1).unsqueeze(1))
+
+
 SeedOutputs: TypeAlias = Callable[[int, slice, Tensor], Tensor]
 """What some models of a seed return for some rows: (strengths, n) or (strengths, n, outputs)."""
 
@@ -182,12 +233,14 @@ class Stack:
     weight_decay: float = 0.0  # where Adam knows of none
     scaled: bool = False  # what is lowered is the objective over 1 + strength: its gradients keep their size
     value: Tensor | None = None  # of the attributes that scores should not depend on, in all rows
+    by_row: bool = False  # weights of sides are those of all rows, as in EpochSource
 
     def step(self, chosen: Tensor, weight: Tensor) -> None:
         """One step of all models on the rows (seeds, size), which count so much."""
         features = self.scaling.apply(self.x[chosen])
         value = None if self.value is None else self.value[chosen].unsqueeze(1)
-        batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1), value), self.sides)
+        sides = tuple(side_of_batch(side, chosen) for side in self.sides) if self.by_row else self.sides
+        batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1), value), sides)
         terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
         total = terms.risk + self.strength * terms.unfairness
         if self.weight_decay:
@@ -297,6 +350,7 @@ def stack_at_start(
         weight_decay=schedule.weight_decay if scaled else 0.0,
         scaled=scaled,
         value=None if data.value is None else data.value.to(device),
+        by_row=source.by_row,
     )
 
 

@@ -1,0 +1,95 @@
+"""Batches of rows whose groups have probabilities: every row has a share in each side of a comparison.
+
+The distance of all rows is a quadratic form of signed weights: a row's share of the left side less its share of the
+right side. Batches keep the weights of all rows, so that their mean over all draws is that distance exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from metrifair.batches.samples import Samples, tensor_sides
+from metrifair.problem.cells import Comparison, Sides, SignedDraws
+
+_BY_WEIGHT = 0.7  # of the draws: by signed weights; the others by what rows count for the risk
+
+
+def plug_in_sides(comparisons: Sequence[Comparison], samples: Samples) -> tuple[Sides, ...]:
+    """The rows of each comparison with their weights, for distances of all samples; of equal weights, without them.
+
+    Where groups have probabilities, a row is on each side on which it weighs something.
+
+    >>> shares = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
+    >>> both = Samples(torch.zeros(2, 0), torch.zeros(2), torch.zeros(2), torch.ones(2), shares=shares)
+    >>> (sides,) = plug_in_sides([Comparison((0,), (1,))], both)
+    >>> sides.rows, sides.weights, sides.counts
+    (tensor([0, 1, 0]), tensor([0.2500, 1.0000, 0.7500]), (2, 1))
+    """
+    if samples.shares is None:
+        weight = samples.weight
+        return tensor_sides(comparisons, samples.cell, None if bool((weight == weight[0]).all()) else weight)
+    found = []
+    for weights in side_weights(comparisons, samples.shares):
+        side, row = weights.nonzero(as_tuple=True)
+        left = int((side == 0).sum())
+        found.append(Sides(row, (left,), (len(row) - left,), weights[side, row]))
+    return tuple(found)
+
+
+def side_weights(comparisons: Sequence[Comparison], shares: Tensor) -> Tensor:
+    """What rows with shares (n, cells) weigh on the left and on the right, (comparisons, 2, n)."""
+    return torch.stack(
+        [torch.stack([shares[:, list(side)].sum(1) for side in (one.left, one.right)]) for one in comparisons]
+    )
+
+
+class Drawing(NamedTuple):
+    """How batches of rows are drawn, and what their rows then count.
+
+    >>> shares = torch.tensor([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]]).double()
+    >>> way = Drawing.uniform(shares.sum(1), side_weights([Comparison((0,), (1,))], shares), size=2)
+    >>> way.signed[0], way.draws
+    (tensor([-0.4571,  0.5714, -0.1143], dtype=torch.float64), SignedDraws(pairs=3.0, diagonal=1.5))
+    """
+
+    odds: Tensor | None  # (n,): probabilities of rows, drawn with replacement; None: uniform, without replacement
+    loss_weight: Tensor  # (n,): what the loss counts, in a mean over the batch
+    sides: Tensor  # (comparisons, 2, n): what rows count on each side
+    signed: Tensor  # (comparisons, n): signed weights
+    draws: SignedDraws
+
+    @classmethod
+    def uniform(cls, weight: Tensor, sides: Tensor, *, size: int) -> Drawing:
+        """Uniformly and without replacement: of all rows, the distance itself."""
+        n = len(weight)
+        draws = SignedDraws(n * (n - 1) / (size * max(1, size - 1)), n / size)
+        return cls(None, weight / weight.mean(), sides, _signed(sides), draws)
+
+    @classmethod
+    def weighted(cls, weight: Tensor, sides: Tensor, *, size: int) -> Drawing:
+        """With replacement, rows with large signed weights more often: estimates vary less.
+
+        Every row has some probability, so that the risk is that of all rows.
+        """
+        signed, risk = _signed(sides), weight / weight.sum()
+        large = signed.abs().sum(0)
+        odds = (1 - _BY_WEIGHT) * risk + _BY_WEIGHT * large / large.sum() if bool(large.any()) else risk
+        draws = SignedDraws(1 / (size * max(1, size - 1)), 0.0)
+        return cls(odds, risk / odds, sides / odds, signed / odds, draws)
+
+    def rows(self, batches: int, size: int, generator: torch.Generator) -> Tensor:
+        """The rows of the next batches, (batches, size); drawn without replacement, they share none."""
+        if self.odds is None:
+            return torch.randperm(len(self.loss_weight), generator=generator)[: batches * size].view(batches, size)
+        chosen = torch.rand(batches, size, dtype=torch.float64, generator=generator)
+        return torch.searchsorted(self.odds.cumsum(0), chosen, right=True).clamp_max(len(self.odds) - 1)
+
+
+def _signed(sides: Tensor) -> Tensor:
+    """Shares of the left side less those of the right side."""
+    left, right = (sides / sides.sum(-1, keepdim=True)).unbind(1)
+    return left - right
