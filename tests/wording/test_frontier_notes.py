@@ -55,6 +55,15 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         "Rows count by their sample weights. Intervals are omitted: their proof does not cover weighted samples.",
     ),
     (
+        "probabilities",
+        {"attribute": "P(race)", "assumption": "scores", "source": "BISG", "strata": False},
+        (
+            "The figures weight each row by P(race) (BISG). They are valid for the true groups only if score and group "
+            "are independent given the inputs of P(race). Otherwise, the true gaps can be larger. Intervals of "
+            "unfairness are omitted: their proof requires the group of each row."
+        ),
+    ),
+    (
         "clusters",
         {"clusters": 1200, "rows": 3000},
         (

@@ -13,7 +13,6 @@ from metrifair.auditing.by_group import LabeledScores, reliability
 from metrifair.auditing.decisions import Selection
 from metrifair.auditing.records import (
     REST,
-    Assumption,
     Correction,
     Decisions,
     Finding,
@@ -25,7 +24,7 @@ from metrifair.auditing.records import (
 from metrifair.auditing.sample import AuditSample
 from metrifair.figures.intervals import FEWEST, Interval
 from metrifair.figures.proxies import CELL_ROWS, Estimate, RateBounds, energy_estimate, rate_bounds, rate_estimate
-from metrifair.problem.proxies import Labels, Memberships, RowProbabilities
+from metrifair.problem.proxies import Memberships, RowProbabilities
 from metrifair.support.arrays import Booleans, Floats
 
 
@@ -109,7 +108,7 @@ def proxy_record(
     by: Correction = "known_groups" if rows.inverse is None else "confusion"
     return ProxyRecord(
         rows.name,
-        _assumption(rows),
+        rows.assumption,
         rows.source,
         estimates,
         by if corrected else None,
@@ -118,17 +117,6 @@ def proxy_record(
         _reliability(found, confidence),
         sample.problem.strata is not None,
     )
-
-
-_BY_LABELS: dict[Labels | None, Assumption] = {
-    None: "scores",
-    "independent": "scores_and_labels",
-    "included": "labels_included",
-}
-
-
-def _assumption(rows: RowProbabilities) -> Assumption:
-    return _BY_LABELS[rows.labels] if rows.inverse is None else "observed"
 
 
 def _bounds(found: _ProxyRows) -> dict[str, RateBounds]:

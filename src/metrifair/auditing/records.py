@@ -10,6 +10,7 @@ from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import FEW, Interval
 from metrifair.figures.selection_rates import MIN_GROUP_SHARE, GroupRates
 from metrifair.problem.cells import Contrast
+from metrifair.problem.proxies import Assumption
 from metrifair.problem.values import Value
 from metrifair.support.provenance import Provenance
 
@@ -184,11 +185,6 @@ class ByGroup:
     groups: Sequence[GroupFigures]
     gaps: Mapping[str, Measure] = field(default_factory=dict)  # largest less smallest, by the name of the figure
     conditions: Conditions = ()
-
-
-Assumption = Literal["scores", "scores_and_labels", "labels_included", "observed"]
-"""What is assumed of groups by probability: given the inputs of the probabilities, the group is independent of the
-score, or of score and label, or of the score given the label too; or the observed group is, given the true one."""
 
 
 Correction = Literal["known_groups", "confusion"]

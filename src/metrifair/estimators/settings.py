@@ -152,9 +152,8 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     A side needs two rows. One that mixes cells loses those of one row, where the population is estimated from batches:
     what a single row says of the spread within its cell is nothing.
     """
-    if problem.shares is None:
-        warn_of_labels(problem)
-    elif aim.estimate == "population":
+    warn_of_labels(problem)
+    if problem.probabilities is not None and aim.estimate == "population":
         wrong = "'population' needs the group of each row, and these are probabilities"
         raise DataError(wrong, argument="estimate", remedy=Remedy("estimate", "rows"))
     sizes = problem.cell_sizes

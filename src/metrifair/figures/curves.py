@@ -58,14 +58,16 @@ def curves_of_rows(
     ends: tuple[float, float],
     weight: Floats | None = None,
 ) -> Curves:
-    """The same of one score for each row, and the rows of each group; groups without rows are left out."""
+    """The same of one score for each row, and who is in each group (true or false, or a probability).
+
+    Groups without rows are left out.
+    """
     values, place = np.unique(score, return_inverse=True)
     weights, sizes = {}, {}
-    for name, rows in members.items():
-        own = place[rows]
-        if len(own):
-            weights[name] = np.bincount(own, None if weight is None else weight[rows], len(values))
-            sizes[name] = len(own)
+    for name, share in members.items():
+        if share.any():
+            weights[name] = np.bincount(place, share if weight is None else share * weight, len(values))
+            sizes[name] = round(float(share.sum()))
     return curves_of(values, weights, sizes, ends)
 
 

@@ -104,7 +104,7 @@ class Problem:
     """Validated rows, and the meaning of their values. Rows without weight are removed.
 
     Where groups have probabilities, a row is here once for each group that it may belong to, with its share of weight
-    (``members``); or once, in its most probable group, with what it weighs in all cells (``shares``).
+    (``members``); or once, in its most probable group, with the ``probabilities`` of all.
     """
 
     scheme: Scheme
@@ -116,7 +116,7 @@ class Problem:
     numbers: Floats | None = None  # (n, attributes): attributes that are numbers, 0 for others; None: there are none
     clusters: Integers | None = None  # (n,): rows of one number stay together in every split; None: no row has to
     members: Memberships | None = None  # of rows in groups of which probabilities are known; None: groups are known
-    shares: Floats | None = None  # (n, cells): what a row weighs in each; None: all of its weight is in its cell
+    probabilities: RowProbabilities | None = None  # of the groups of rows that are here once; None: groups are known
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -150,11 +150,13 @@ class Problem:
 
     def take(self, rows: NDArray[Any]) -> Problem:
         """These of the rows, by number or by a mask."""
-        labels, strata, weight, numbers, clusters, shares = (
+        labels, strata, weight, numbers, clusters = (
             None if part is None else part[rows]
-            for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters, self.shares)
+            for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters)
         )
-        members = None if self.members is None else self.members.take(rows)
+        members, probabilities = (
+            None if part is None else part.take(rows) for part in (self.members, self.probabilities)
+        )
         return Problem(
             self.scheme,
             labels,
@@ -164,8 +166,20 @@ class Problem:
             numbers=numbers,
             clusters=clusters,
             members=members,
-            shares=shares,
+            probabilities=probabilities,
         )
+
+    @cached_property
+    def shares(self) -> Floats | None:
+        """What each row weighs in each cell by the probabilities of its groups, (n, cells); None: groups are known."""
+        if self.probabilities is None:
+            return None
+        found = np.zeros((len(self), self.scheme.cells.count if self.scheme.cells else 1))
+        everyone, weight = np.arange(len(self)), 1.0 if self.weight is None else self.weight
+        for code, share in enumerate(np.nan_to_num(self.probabilities.values).T):
+            in_group = replace(self, groups=np.full_like(self.groups, code))
+            found[everyone, in_group.cell] += share * weight
+        return found
 
     @property
     def cell_sizes(self) -> Floats | Integers:
@@ -327,17 +341,7 @@ def problem_with_shares(given: Given, **options: Any) -> Problem:
     if options.get("contrast") == "independence":
         wrong = f"'independence' needs the group of each row, and {found.name} has probabilities"
         raise DataError(wrong, argument="contrast", remedy=Remedy("contrast", "pairs"))
-    return replace(problem, shares=_shares_of_cells(problem, np.nan_to_num(values)))
-
-
-def _shares_of_cells(problem: Problem, values: Floats) -> Floats:
-    """What each row weighs in each cell, by the probabilities (n, groups) of its groups."""
-    weighted = values if problem.weight is None else values * problem.weight[:, None]
-    everyone = np.arange(len(problem))
-    shares = np.zeros((len(problem), problem.scheme.cells.count if problem.scheme.cells else 1))
-    for code, share in enumerate(weighted.T):
-        shares[everyone, replace(problem, groups=np.full_like(problem.groups, code)).cell] += share
-    return shares
+    return replace(problem, probabilities=found if problem.kept is None else found.take(problem.kept))
 
 
 def _in_likeliest_groups(
@@ -601,6 +605,8 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
     >>> attributes_equal_to_label(problem_of(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
     []
     """
+    if problem.probabilities is not None:  # a group that is likely is not the group
+        return []
     found, labels = [], problem.labels
     for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
         known = code >= 0

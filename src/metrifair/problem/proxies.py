@@ -21,6 +21,15 @@ from metrifair.support.checks import check_known
 Labels: TypeAlias = Literal["included", "independent"]
 """Why figures by label are valid: probabilities use the label too, or the group is independent of score and label."""
 
+Assumption: TypeAlias = Literal["scores", "scores_and_labels", "labels_included", "observed"]
+"""What is assumed of groups by probability: given the inputs of the probabilities, the group is independent of the
+score, or of score and label, or of the score given the label too; or the observed group is, given the true one."""
+
+_ASSUMPTIONS: dict[Labels | None, Assumption] = {
+    None: "scores",
+    "independent": "scores_and_labels",
+    "included": "labels_included",
+}
 _ROUNDING = 1e-6  # by which the probabilities of a row may miss 1
 _LARGEST_CONDITION = 20.0  # of a confusion matrix: beyond, errors of the observed groups grow too much
 
@@ -97,6 +106,26 @@ class GroupProbabilities:
         for name, value in zip(self.__dataclass_fields__, given, strict=True):
             object.__setattr__(self, name, value)
 
+    def at_rows(self, rows: Any) -> GroupProbabilities:
+        """The same of some rows, by number or by a mask.
+
+        Parameters
+        ----------
+        rows : array-like
+            Rows to keep.
+
+        Returns
+        -------
+        GroupProbabilities
+            Probabilities, known groups and cells of these rows.
+        """
+        known, cells = (
+            None if part is None else one_column(name, part)[rows]
+            for name, part in (("known_groups", self.known_groups), ("cells", self.cells))
+        )
+        table = {name: column[rows] for name, column in columns("table", self.table).items()}
+        return replace(self, table=table, known_groups=known, cells=cells)
+
     def __repr__(self) -> str:
         return f"GroupProbabilities(..., attribute={self.attribute!r})"
 
@@ -104,7 +133,8 @@ class GroupProbabilities:
         raise DataError(
             f"are probabilities of {self.attribute}, which this function does not accept",
             argument="sensitive_features",
-            remedy="pass them to unfairness, audit, audit_file or audit_table, or pass the group of each row",
+            remedy="pass the group of each row, or use a function that accepts them, such as audit, FairClassifier.fit "
+            "or frontier",
         )
 
 
@@ -119,6 +149,11 @@ class RowProbabilities(NamedTuple):
     inverse: Floats | None  # of the confusion matrix: observed groups as rows times it weigh for the true ones
     labels: Labels | None
     source: str | None
+
+    @property
+    def assumption(self) -> Assumption:
+        """What figures weighted by them assume."""
+        return _ASSUMPTIONS[self.labels] if self.inverse is None else "observed"
 
     def take(self, rows: Any) -> RowProbabilities:
         """These of the rows."""
@@ -182,6 +217,21 @@ def row_probabilities(given: GroupProbabilities) -> RowProbabilities:
         given.with_labels,
         given.source,
     )
+
+
+def group_columns(sensitive_features: Table | GroupProbabilities) -> dict[str, Column]:
+    """The columns of groups by attribute; or those of their probabilities, and of the groups that are known.
+
+    >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex", known_groups=["m", None])
+    >>> list(group_columns(sex))
+    ['P(sex=f)', 'P(sex=m)', 'sex']
+    """
+    if not isinstance(sensitive_features, GroupProbabilities):
+        return columns("sensitive_features", sensitive_features)
+    name, known = sensitive_features.attribute, sensitive_features.known_groups
+    shares = columns("table", sensitive_features.table)
+    found = {f"P({name}={group})": array_of(group, share) for group, share in shares.items()}
+    return found if known is None else found | {name: one_column("known_groups", known)}
 
 
 def probability_columns(given: GroupProbabilities) -> dict[str, str]:

@@ -341,7 +341,9 @@ def _check_labels(name: str, index: Any, other: str, its_index: Any) -> None:
 
 
 def rows_of(table: Table | None, rows: NDArray[Any]) -> Any:
-    """These rows of a table, an array, or a dictionary of columns."""
+    """These rows of a table, an array, a dictionary of columns, or of probabilities of groups."""
+    if hasattr(table, "at_rows"):
+        return table.at_rows(rows)
     from sklearn.utils import _safe_indexing  # noqa: PLC0415  (slow to import, and nn has no use for it)
 
     if isinstance(table, Mapping):

@@ -103,14 +103,31 @@ def point_of(
         return Point(strength, seed, 0.0, 1.0, failed=True)
     values, intervals, errors, marks = worth_of(found, part, rivals(problem) if against is None else against)
     accuracy, gap, decided = values.pop("accuracy"), distances_of(_compared(found, part), part), None
-    proven = {"unfairness": _certified(gap, part)}
+    proven = {"unfairness": _certified(gap, part)} if part.has_certificates else {}
     if not part.regression:
         if (ratio := _four_fifths(found, part)) is not None:
             values["four_fifths"] = ratio
         decisions = distances_of(_decided(found, part), part)
-        decided, proven["decision_unfairness"] = float(decisions.max()), _certified(decisions, part)
-    known = {**intervals, **proven} if problem.weight is None else {}
+        decided = float(decisions.max())
+        if part.has_certificates:
+            proven["decision_unfairness"] = _certified(decisions, part)
+    if (gap_of_known := _unfairness_of_known_groups(found, part)) is not None:
+        values["known_unfairness"] = gap_of_known
+    known = {**intervals, **proven}
     return Point(strength, seed, accuracy, float(gap.max()), decided, values, known, errors=errors, marks=marks)
+
+
+def _unfairness_of_known_groups(found: Predictions, part: HeldOut) -> float | None:
+    """The unfairness of scores of the rows whose true groups are known beside probabilities; None: of too few rows."""
+    known = part.with_known_groups()
+    if known is None or not all(min(known.sizes_of(one)) >= part.least for one in part.compared):
+        return None
+    probabilities = part.problem.probabilities
+    assert probabilities is not None
+    assert probabilities.known is not None
+    values = _compared(found, part)[..., torch.as_tensor(probabilities.known >= 0)]
+    sides = tuple(known.everyone[one] for one in part.compared)
+    return float(between(measured("kolmogorov"), values, sides, reduce="max").max())
 
 
 def _compared(found: Predictions, part: HeldOut) -> Tensor:
@@ -159,9 +176,9 @@ def _four_fifths(found: Predictions, part: HeldOut) -> float | None:
     for attribute, groups in part.members.items():
         large = [own for group, own in groups.items() if (attribute, group) not in part.small]
         own = large if len(large) > 1 else [own for own in groups.values() if own.any()]
-        amounts = [np.bincount(chosen[group], None if weight is None else weight[group], 2) for group in own]
+        amounts = [np.bincount(chosen, group if weight is None else weight * group, 2) for group in own]
         counts = np.array(amounts, dtype=np.float64).reshape(-1, 2)
-        ratios.append(ratios_of(counts, [int(group.sum()) for group in own], len(chosen), RatioRule()).smallest)
+        ratios.append(ratios_of(counts, [round(group.sum()) for group in own], len(chosen), RatioRule()).smallest)
     return min((ratio for ratio in ratios if ratio is not None), default=None)
 
 
@@ -232,7 +249,10 @@ def is_overfit(trained: Predictions, training: HeldOut, found: Predictions, part
     Rows of either part change places at random within each cell, 200 times with a fixed seed: where the model treats
     both parts alike, that changes nothing but by chance. True if the unfairness here exceeds that on training rows
     by more than ``least`` (the unfairness that chance alone would show) and by more than in 99 % of the exchanges.
+    Where groups have probabilities, no cells hold rows that could change places: False.
     """
+    if part.problem.probabilities is not None:
+        return False
     own, other = _compared(trained, training), _compared(found, part)
     gap = float(distances_of(other, part).max() - distances_of(own, training).max())
     if gap <= least:
@@ -262,11 +282,13 @@ def small_groups(parts: Mapping[str, HeldOut]) -> FrontierNote | None:
     """
     small: dict[tuple[str, str, str], dict[str, Any]] = {}
     for rows, part in parts.items():
-        for comparison, side in part.everyone.items():
+        for comparison in part.everyone:
             attribute, within = comparison.attribute, comparison.within
-            for group, size in zip(comparison.groups, side.counts, strict=False):  # a dependence has one side: anyone
+            sizes = part.sizes_of(comparison)
+            for group, size in zip(comparison.groups, sizes, strict=False):  # a dependence has one side: anyone
                 if size < part.least:
-                    facts = {"group": group, "attribute": attribute, "part": rows, "within": within, "rows": size}
+                    count = round(float(size))
+                    facts = {"group": group, "attribute": attribute, "part": rows, "within": within, "rows": count}
                     small.setdefault((attribute, within, group), facts)
     if not small:
         return None
@@ -277,7 +299,7 @@ def small_groups(parts: Mapping[str, HeldOut]) -> FrontierNote | None:
 
 def all_small(part: HeldOut) -> bool:
     """Whether no comparison has enough rows, so that unfairness is that of small groups."""
-    return all(one in part.apart or min(side.counts) < part.least for one, side in part.compared.items())
+    return all(one in part.apart or min(part.sizes_of(one)) < part.least for one in part.compared)
 
 
 @dataclass(frozen=True)
@@ -311,18 +333,21 @@ def performance_by_group(found: Predictions, part: HeldOut) -> tuple[GroupPerfor
     accuracy and AUC; of more, accuracy and AUC; of numbers, mean outcome, mean prediction and R2.
     """
     return tuple(
-        GroupPerformance(attribute, group, int(members.sum()), _group_figures(found, part, members))
+        GroupPerformance(attribute, group, round(float(members.sum())), _group_figures(found, part, members))
         for attribute, groups in part.members.items()
         for group, members in groups.items()
     )
 
 
-def _group_figures(found: Predictions, part: HeldOut, members: NDArray[np.bool_]) -> dict[str, float | None]:
+def _group_figures(found: Predictions, part: HeldOut, members: NDArray[Any]) -> dict[str, float | None]:
     names = ("r2",) if part.regression else ("accuracy", "auc")
     if not members.any():
         return dict.fromkeys(names)
-    problem = part.problem.take(np.flatnonzero(members))
-    inside = Predictions(found.score[members], found.decision[members], found.kind)
+    rows = np.flatnonzero(members)
+    problem = part.problem.take(rows)
+    if part.problem.probabilities is not None:
+        problem = replace(problem, weight=members[rows] * (1.0 if problem.weight is None else problem.weight))
+    inside = Predictions(found.score[rows], found.decision[rows], found.kind)
     values: dict[str, Any] = {}
     if part.regression:
         values = {"mean_outcome": problem.labels, "mean_prediction": inside.score}
@@ -332,6 +357,8 @@ def _group_figures(found: Predictions, part: HeldOut, members: NDArray[np.bool_]
     figures: dict[str, float | None] = {
         name: float(np.average(column, weights=problem.weight)) for name, column in values.items()
     }
+    if problem.probabilities is not None and problem.probabilities.labels is None:
+        return figures | dict.fromkeys((*names, *({"base_rate", "mean_outcome"} & set(values))))  # they use labels
     for name in names:
         estimate = UTILITIES[name].of(inside, problem)
         figures[name] = None if estimate is None else estimate.value
@@ -394,7 +421,7 @@ class Evaluator:
 
     def with_resampled_intervals(self, figures: Point, found: Predictions) -> Point:
         """Figures on the test rows; with test folds, unfairness has intervals by resampling."""
-        if self.test_fold is None or figures.failed or not figures.intervals:
+        if self.test_fold is None or figures.failed or not self.test.has_certificates:
             return figures
         drawn = {"unfairness": resampled_interval(self.resampled(found), figures.unfairness)}
         if figures.decision_unfairness is not None:

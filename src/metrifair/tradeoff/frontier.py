@@ -22,7 +22,8 @@ from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.figures.intervals import FEW
 from metrifair.figures.utility import CONSTANT, UTILITIES, Predictions, Utility, UtilityLike, utility_of
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import attributes_equal_to_label, classes_in
+from metrifair.problem.problem import Problem, attributes_equal_to_label, classes_in
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, levels, library_of, not_numbers, one_column
 from metrifair.stacking import has_lightgbm
 from metrifair.support.checks import check_known, is_number, last_step, seed_of
@@ -59,7 +60,7 @@ class FrontierRequest:
     estimator: Any
     X: Table
     y: Table
-    sensitive_features: Table
+    sensitive_features: Table | GroupProbabilities
     control_features: Table | None
     sample_weight: Table | None
     parameter: str | None
@@ -108,6 +109,7 @@ class FrontierRequest:
             numeric_groups=data.problem.numbers is not None,
             strata=self.control_features is not None,
             needs_group=self.search.needs_group,
+            by_probabilities=data.problem.probabilities is not None,
         )
         families, search = portfolio.chosen(self.search.families or (), replace(self.search, families=None))
         if not_numbers(self.X):
@@ -215,7 +217,8 @@ def _families_note(asked: FrontierRequest, known: Sequence[Family], tried: Seque
 
 def automatic_test_folds(data: DataSet, test: float) -> int:
     """5 where a group that is compared would have few test rows, and training five times is no great effort; else 0."""
-    sizes = [int((codes == code).sum()) for codes in data.problem.groups.T for code in np.unique(codes[codes >= 0])]
+    groups = data.held_out(data.rows).members.values()
+    sizes = [float(own.sum()) for by_group in groups for own in by_group.values()]
     smallest = min((size for size in sizes if size >= FEW), default=0)
     return _TEST_FOLDS if smallest * test < _ENOUGH and len(data.rows) <= _MOST_ROWS else 0
 
@@ -364,6 +367,7 @@ def _record(
         if data.problem.clusters is None
         else FrontierNote("clusters", {"clusters": len(np.unique(data.problem.clusters)), "rows": len(data.rows)}),
         *(FrontierNote("label_groups", {"attribute": name}) for name in attributes_equal_to_label(data.problem)),
+        _probabilities_note(data.problem),
         small_groups({"test": test, "validation": validation}),
         FrontierNote(
             "chance", {"unfairness": floor, "comparisons": len(test.compared), "unfairness_of": unfairness_of}
@@ -372,7 +376,7 @@ def _record(
         *_constant_notes(outcomes, parameters),
         _same_decisions_note(outcomes, utility),
     ]
-    sizes = {name: int(member.sum()) for groups in test.members.values() for name, member in groups.items()}
+    sizes = {name: round(float(member.sum())) for groups in test.members.values() for name, member in groups.items()}
     constant, constant_value = evaluator.constant(utility)
     return TradeOff(
         outcomes,
@@ -394,6 +398,15 @@ def _record(
         library=library_of(asked.X, asked.y, asked.sensitive_features),
         provenance=data.provenance(asked.random_state),
     )
+
+
+def _probabilities_note(problem: Problem) -> FrontierNote | None:
+    """Which probabilities weight the rows, and what figures then assume; None where groups are known."""
+    found = problem.probabilities
+    if found is None:
+        return None
+    facts = {"attribute": found.name, "assumption": found.assumption, "source": found.source}
+    return FrontierNote("probabilities", facts | {"strata": problem.strata is not None})
 
 
 def _plain(label: Any) -> str | float:

@@ -38,6 +38,7 @@ class Portfolio:
     strata: bool = False  # whether groups are compared within strata
     needs_group: bool = False  # whether models may need the group to predict
     saved: bool = False  # whether a model file must hold every model
+    by_probabilities: bool = False  # whether groups are known by probabilities only
 
     @property
     def budget(self) -> float:
@@ -51,6 +52,12 @@ class Portfolio:
 
     def families(self) -> dict[str, Any]:
         """The estimators by name, the best first."""
+        single = {
+            "network": self._ours(FairClassifier, FairRegressor),
+            "linear": self._ours(FairClassifier, FairRegressor, **self._linear),
+        }
+        if self.by_probabilities:
+            return single
         trees, stack, others = self._trees(), {}, {}
         if self._can_stack:
             kinds = FairStackingClassifier, FairStackingRegressor
@@ -58,10 +65,6 @@ class Portfolio:
             others = {"stack_with_features": self._ours(*kinds, passthrough=True)}
         if self.classes <= 2 and not self.numeric_groups and not self.strata:
             others |= self._postprocessors()
-        single = {
-            "network": self._ours(FairClassifier, FairRegressor),
-            "linear": self._ours(FairClassifier, FairRegressor, **self._linear),
-        }
         first = stack | trees if self.rows <= _MANY_ROWS else trees | stack
         return first | single | others
 

@@ -13,7 +13,8 @@ from metrifair.errors import DataError
 from metrifair.figures.certificates import check_confidence, dkw_radius
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLike, utility_of
-from metrifair.problem.tables import Backend, Column, columns
+from metrifair.problem.proxies import group_columns
+from metrifair.problem.tables import Backend, Column
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_switches, is_number
 from metrifair.support.provenance import Provenance
@@ -94,7 +95,7 @@ def in_row_order(parts: Sequence[Predictions], rows: Sequence[Rows]) -> Predicti
 def held_out_columns(found: Predictions, part: HeldOut) -> dict[str, Column]:
     """Groups, labels and predictions of held-out rows by name, as ``audit`` takes them."""
     scheme = part.problem.scheme
-    named: list[tuple[str, Column]] = [*columns("sensitive_features", part.sensitive_features).items()]
+    named: list[tuple[str, Column]] = [*group_columns(part.sensitive_features).items()]
     named.append(("label", np.asarray(part.problem.values)))
     named.append(("prediction", np.asarray(scheme.classes)[found.decision] if scheme.classes else found.score))
     if found.kind == "probability" and found.score.ndim == 2:
@@ -294,7 +295,7 @@ class TradeOff:
             other = evaluator.test_predictions(reference.model, reference.job)
             if other is not None and (between := utility.change(other, self.unseen, evaluator.test.problem)):
                 intervals["utility"] = between
-            if other is not None:
+            if other is not None and evaluator.test.has_certificates:
                 drawn = [
                     evaluator.resampled(one, of_decisions=self.unfairness_of == "decisions")
                     for one in (other, self.unseen)
@@ -492,8 +493,8 @@ def bound(point: Point, *, unfairness_of: str, cdfs: int, models: int) -> float:
     name = "unfairness" if unfairness_of == "scores" or point.decision_unfairness is None else "decision_unfairness"
     if name not in point.intervals:
         raise DataError(
-            "no bound is certified, as what is proven does not hold for weighted samples, nor for folds; select "
-            "without certified, or make the frontier without sample_weight and without folds"
+            "no bound is certified, as what is proven does not hold for weighted samples, for probabilities of groups, "
+            "nor for folds; select without certified, or make the frontier without these"
         )
     gap, interval = point.gap(unfairness_of), point.intervals[name]
     if interval.high >= 1:  # cut off there: the sample proves nothing

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
-from metrifair.batches.samples import tensor_sides
+from metrifair.batches.memberships import plug_in_sides
+from metrifair.batches.samples import Samples
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.figures.intervals import FEW
 from metrifair.figures.selection_rates import enough_rows
@@ -23,7 +24,8 @@ from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides
 from metrifair.problem.clusters import cluster_share
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Given, Problem, problem_of
+from metrifair.problem.problem import Given, Problem, problem_with_shares
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Column, Table, one_column, rows_of
 from metrifair.support.checks import is_number
 from metrifair.support.provenance import Provenance, made_now
@@ -44,7 +46,7 @@ class HeldOut:
     """Rows that were not trained on, with everything needed to judge a model on them."""
 
     X: Table
-    sensitive_features: Table
+    sensitive_features: Table | GroupProbabilities
     problem: Problem
     least: int = FEW  # rows on either side of a comparison that models are judged by
     apart: frozenset[Comparison] = frozenset()  # with fewer in a part that models are judged on beside this one
@@ -62,10 +64,22 @@ class HeldOut:
             raise DataError("models are judged by their outcomes; pass y")
         return self.problem.labels
 
+    @property
+    def has_certificates(self) -> bool:
+        """Whether intervals of unfairness hold: every row counts once, in its group."""
+        return self.problem.weight is None and self.problem.probabilities is None
+
     @cached_property
-    def members(self) -> dict[str, dict[str, NDArray[np.bool_]]]:
-        """Who is in which group, by attribute; where there are several, groups bear the names of theirs."""
-        attributes = self.problem.scheme.attributes
+    def members(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """Who is in which group, by attribute: true or false, or a probability.
+
+        Where there are several attributes, groups bear the names of theirs.
+        """
+        attributes, probabilities = self.problem.scheme.attributes, self.problem.probabilities
+        if probabilities is not None:
+            return {
+                probabilities.name: dict(zip(probabilities.groups, np.nan_to_num(probabilities.values).T, strict=True))
+            }
         return {
             attribute.name: {
                 f"{attribute.name}: {group}" if len(attributes) > 1 else str(group): codes == place
@@ -74,20 +88,29 @@ class HeldOut:
             for attribute, codes in zip(attributes, self.problem.groups.T, strict=True)
         }
 
+    def with_known_groups(self) -> HeldOut | None:
+        """The rows whose true groups are known beside probabilities, in these groups; None where there are none."""
+        found = self.problem.probabilities
+        if found is None or found.known is None or not (found.known >= 0).any():
+            return None
+        problem = self.problem.take(np.flatnonzero(found.known >= 0))
+        known = found.known[found.known >= 0, None]
+        return replace(self, problem=replace(problem, groups=known, probabilities=None))
+
     @cached_property
     def small(self) -> frozenset[tuple[str, str]]:
         """Groups, by attribute, with few rows in all, here or in a part that models are judged on beside this one."""
-        sizes = {
-            (name, group): int(own.sum()) for name, groups in self.members.items() for group, own in groups.items()
-        }
+        sizes = {(name, group): own.sum() for name, groups in self.members.items() for group, own in groups.items()}
         return self.apart_groups | {group for group, rows in sizes.items() if rows < self.least}
 
     @cached_property
     def everyone(self) -> dict[Comparison, Sides]:
         """The rows of each comparison, with their weights; where none has rows on both its sides, an error."""
         problem = self.problem
-        weight = None if problem.weight is None else torch.as_tensor(problem.weight)
-        sides = tensor_sides(problem.comparisons, torch.as_tensor(problem.cell), weight)
+        weight = np.ones(len(problem)) if problem.weight is None else problem.weight
+        parts = weight[:, None], weight, problem.cell, weight, None, problem.shares
+        samples = Samples(*(None if part is None else torch.as_tensor(part) for part in parts))
+        sides = plug_in_sides(problem.comparisons, samples)
         found = dict(zip(problem.comparisons, sides, strict=True))
         if found and not any(min(side.counts) for side in sides):
             comparison, side = next(iter(found.items()))
@@ -101,8 +124,12 @@ class HeldOut:
     def compared(self) -> dict[Comparison, Sides]:
         """Those with enough rows, or if none has, with any: models are evaluated on them; see ``small_groups``."""
         most = {True: self.least - 1, False: len(self.problem)}  # few elsewhere are few here
-        rows = {one: min(*side.counts, most[one in self.apart]) for one, side in self.everyone.items()}
+        rows = {one: min(*self.sizes_of(one), most[one in self.apart]) for one in self.everyone}
         return {one: self.everyone[one] for one in enough_rows(rows, self.least)}
+
+    def sizes_of(self, one: Comparison) -> tuple[float, ...]:
+        """How many rows each side of a comparison has; where groups have probabilities, how many are expected."""
+        return tuple(self.problem.cell_sizes[list(cells)].sum() for cells in one.sides)
 
     @property
     def sides(self) -> tuple[Sides, ...]:
@@ -112,7 +139,7 @@ class HeldOut:
 
 def with_common_comparisons(*parts: HeldOut) -> list[HeldOut]:
     """The parts, evaluated by the same comparisons: those with enough rows in each of them, where there are such."""
-    few = frozenset(one for part in parts for one, side in part.everyone.items() if min(side.counts) < part.least)
+    few = frozenset(one for part in parts for one in part.everyone if min(part.sizes_of(one)) < part.least)
     small = frozenset(group for part in parts for group in part.small)
     return [replace(part, apart=few, apart_groups=small) for part in parts]
 
@@ -123,7 +150,7 @@ class DataSet:
 
     X: Table
     y: Column  # as it came
-    sensitive_features: Table
+    sensitive_features: Table | GroupProbabilities
     problem: Problem
     rows: Rows  # of the table that the record has: all but those without weight
 
@@ -187,7 +214,7 @@ class DataSet:
 def data_set(
     X: Table,
     y: Table,
-    sensitive_features: Table,
+    sensitive_features: Table | GroupProbabilities,
     control_features: Table | None,
     *,
     regression: bool,
@@ -205,7 +232,7 @@ def data_set(
     Models are judged on shares of the rows that are ``held_out``: bands have enough of these, of those with the labels
     among which the fewest are compared.
     """
-    problem = problem_of(
+    problem = problem_with_shares(
         Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}, clusters=clusters),
         criterion=criterion,
         contrast="pairs" if contrast == "independence" else contrast,  # judged by distances between groups

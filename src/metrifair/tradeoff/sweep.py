@@ -30,6 +30,7 @@ from metrifair.estimators.settings import check_devices, is_solved
 from metrifair.postprocessing.calibration import ScorePostprocessor
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Contrast
+from metrifair.problem.proxies import GroupProbabilities, group_columns
 from metrifair.problem.tables import Table, columns, renumbered, rows_of
 from metrifair.support.checks import (
     check_integer,
@@ -183,7 +184,7 @@ class RowsToTrain:
 
     X: Table
     y: Table
-    sensitive_features: Table
+    sensitive_features: Table | GroupProbabilities
     control_features: Table | None
     sample_weight: Table | None
     rows: NDArray[np.int64]
@@ -197,7 +198,9 @@ class RowsToTrain:
 
     def fingerprint(self, *more: str) -> str:
         """A name for all that the results depend on."""
-        tables = [self.X, self.y, self.sensitive_features, self.control_features, self.sample_weight]
+        groups = self.sensitive_features
+        groups = group_columns(groups) if isinstance(groups, GroupProbabilities) else groups
+        tables = [self.X, self.y, groups, self.control_features, self.sample_weight]
         tables += [] if self.clusters is None else [self.clusters]
         parts: list[NDArray[Any] | str] = [self.rows, *more]
         for table in tables:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from metrifair.auditing.records import ProxyRecord
 from metrifair.figures.intervals import FEW, Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, Mark, Utility
+from metrifair.problem.proxies import Assumption
 from metrifair.tradeoff.points import Change, FrontierNote, Point  # noqa: F401  # Change: for the examples
 from metrifair.wording.frontier_view import MARKS, FrontierRow, FrontierView, RowFigure, figure_name
 from metrifair.wording.glossary import CURVES
@@ -25,6 +27,7 @@ from metrifair.wording.numbers import (
     quoted,
     strength_texts,
 )
+from metrifair.wording.proxies import assumption_sentence
 
 _PARTS = {"training": "training rows", "validation": "validation rows", "test": "test rows"}
 _SAME, _THRESHOLD = "the same for everyone", "metrifair train --choose-threshold"
@@ -68,6 +71,12 @@ def _families(tried: Sequence[str], untried: Sequence[str], budget: float | None
 
 def _weighted() -> str:
     return "Rows count by their sample weights. Intervals are omitted: their proof does not cover weighted samples."
+
+
+def _probabilities(attribute: str, assumption: Assumption, source: str | None, *, strata: bool) -> str:
+    """As audits say it."""
+    assumed = assumption_sentence(ProxyRecord(attribute, assumption, source=source, strata=strata))
+    return f"{assumed} Intervals of unfairness are omitted: their proof requires the group of each row."
 
 
 def _clusters(clusters: int, rows: int) -> str:
@@ -183,6 +192,7 @@ NOTES: Mapping[str, Callable[..., str]] = {
     "label_groups": lambda attribute: (
         f"The groups of {attribute} are the label in other words: scores that are right are then unfair by design."
     ),
+    "probabilities": _probabilities,
     "clusters": _clusters,
     "repeated_rows": _repeated_rows,
     "repeated_ids": _repeated_ids,

@@ -26,6 +26,7 @@ _NAMES = {
     "brier": "Brier score",
     "decision_unfairness": "Unfairness of decisions",
     "four_fifths": "Four-fifths ratio",
+    "known_unfairness": "Unfairness of known groups",
 }
 MARKS = {CONSTANT: "decides the same for everyone", NO_BETTER: "no better than a constant predictor"}
 

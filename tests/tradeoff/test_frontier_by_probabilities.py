@@ -1,0 +1,99 @@
+"""Frontiers with probabilities of groups: figures weight each row by them, and known groups are shown beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from metrifair import FairClassifier, FairRegressor, GroupProbabilities, SearchOptions, frontier, load, unfairness
+from metrifair.errors import DataError
+from metrifair.tradeoff.split import data_set
+
+RANDOM = np.random.default_rng(11)
+ROWS = 1200
+Z = RANDOM.normal(size=ROWS)
+X = np.c_[Z, RANDOM.normal(size=(ROWS, 2))]
+P = 1 / (1 + np.exp(-2 * Z))
+RACE = (RANDOM.uniform(size=ROWS) < P).astype(int)
+Y = (X.sum(1) + RANDOM.logistic(size=ROWS) > 0).astype(int)
+KNOWN = np.where(RANDOM.uniform(size=ROWS) < 0.6, RACE.astype(str), None)
+
+
+def race(share: Any = P, **further: Any) -> GroupProbabilities:
+    return GroupProbabilities({"0": 1.0 - share, "1": 1.0 * share}, attribute="race", **further)
+
+
+def swept(groups: Any, **more: Any) -> Any:
+    shared: dict[str, Any] = {"strengths": [0.0, 3.0], "test": 0.25, "random_state": 0} | more
+    return frontier(FairClassifier(model="linear"), X, Y, sensitive_features=groups, **shared)
+
+
+def test_figures_weight_rows_by_probabilities_and_show_known_groups() -> None:
+    front = swept(race(known_groups=KNOWN))
+    test = front.source.test
+    for point, model in zip(front.points, front.models, strict=True):
+        score = model.predict_proba(X[test])[:, 1]
+        assert point.unfairness == pytest.approx(unfairness(None, score, sensitive_features=race(P[test])), abs=1e-12)
+        has_group = KNOWN[test] != None  # noqa: E711
+        known = unfairness(None, score[has_group], sensitive_features=KNOWN[test][has_group])
+        assert point.more["known_unfairness"] == pytest.approx(known, abs=1e-12)
+        selected = (score >= 0.5).astype(float)
+        rates = [np.average(selected, weights=share) for share in (1 - P[test], P[test])]
+        assert point.more["four_fifths"] == pytest.approx(min(rates) / max(rates), abs=1e-12)
+        assert point.accuracy == pytest.approx((selected == Y[test]).mean())
+        assert "accuracy" in point.intervals
+        assert not {"unfairness", "decision_unfairness"} & set(point.intervals)
+    assert front.points[1].unfairness < 0.5 * front.points[0].unfairness
+    assert sum(front.sizes.values()) == pytest.approx(len(test), abs=1)
+    curve = front.outcomes[0].curves.cumulative["1"]
+    grid = np.array(front.outcomes[0].curves.grid)
+    score = front.models[0].predict_proba(X[test])[:, 1]
+    expected = [np.average(score <= at, weights=P[test]) for at in grid]
+    np.testing.assert_allclose(curve, expected, atol=1e-5)
+
+
+def test_probabilities_of_0_and_1_give_the_frontier_of_groups() -> None:
+    found, expected = (swept(groups).points for groups in (race(RACE), RACE.astype(str)))
+    assert [vars(point) for point in found] == [vars(point) for point in expected]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [SearchOptions(folds=3), SearchOptions(test_folds=3), SearchOptions(clusters=np.arange(ROWS) // 2)],
+    ids=str,
+)
+def test_every_way_of_holding_rows_out_takes_probabilities(search: SearchOptions) -> None:
+    front = swept(race(), search=search, test=None if search.test_folds else 0.25)
+    assert front.points[1].unfairness < 0.6 * front.points[0].unfairness
+    assert front.select(max_unfairness=0.2) is not None
+
+
+def test_auto_pipelines_regressors_and_files_take_probabilities(tmp_path: Any) -> None:
+    front = frontier("auto", X, Y, sensitive_features=race(), strengths=[3.0], random_state=0, test=0.25)
+    assert [point.family for point in front.points] == ["network", "linear"]
+    front.save(tmp_path / "front")
+    assert [vars(point) for point in load(tmp_path / "front").points] == [vars(point) for point in front.points]
+    front.to_html(tmp_path / "front.html")
+    assert "by P(race)" in (tmp_path / "front.html").read_text(encoding="utf-8")
+    model = make_pipeline(StandardScaler(), FairRegressor(model="linear"))
+    numbers = frontier(model, X, X @ [1.0, 1.0, 2.0], sensitive_features=race(), strengths=[0.0, 30.0], random_state=0)
+    assert numbers.points[1].unfairness < 0.7 * numbers.points[0].unfairness
+
+
+def test_groups_are_small_by_their_expected_rows() -> None:
+    data = data_set(
+        X, Y, race(np.full(ROWS, 0.01)), None, regression=False, criterion="statistical_parity", contrast="pairs"
+    )
+    part = data.held_out(np.arange(ROWS))
+    assert part.small == {("P(race)", "1")}
+    (comparison,) = part.everyone
+    assert part.sizes_of(comparison) == pytest.approx((0.99 * ROWS, 0.01 * ROWS))
+
+
+def test_a_certificate_needs_groups() -> None:
+    with pytest.raises(DataError, match="does not hold for weighted samples, for probabilities of groups"):
+        swept(race()).select(max_unfairness=0.5, certified=True)
