@@ -256,6 +256,12 @@ def _small_trees(rows: int, *, regression: bool) -> Any:
 
 def _check_theory(problem: Problem) -> None:
     """Raise a DataError where the best scores depend on more than these numbers."""
+    if problem.probabilities is not None:
+        raise DataError(
+            f"learn to predict the group of each row, and {problem.probabilities.name} has probabilities",
+            argument="group_models",
+            remedy="use FairClassifier or FairRegressor",
+        )
     criterion = problem.scheme.criterion
     if criterion.score != "prediction":
         raise DataError(

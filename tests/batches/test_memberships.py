@@ -138,7 +138,9 @@ def test_planted_fault_odds_by_signed_weights_alone_are_found() -> None:
     odds = signed.abs().sum(0) / signed.abs().sum()
     assert bool((odds == 0).any())
     wrong = right._replace(
-        odds=odds, signed=torch.where(odds > 0, signed / odds, 0.0), loss_weight=torch.where(odds > 0, 1 / ROWS / odds, 0.0)
+        odds=odds,
+        signed=torch.where(odds > 0, signed / odds, 0.0),
+        loss_weight=torch.where(odds > 0, 1 / ROWS / odds, 0.0),
     )
     risk, unfairness, _ = means(data, wrong, objective)
     expected_risk, expected, _ = of_all_rows(data, objective)

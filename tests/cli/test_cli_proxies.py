@@ -1,4 +1,4 @@
-"""`metrifair audit --group-probabilities`: columns of probabilities in place of groups."""
+"""`--group-probabilities` of `audit`, `train` and `frontier`: columns of probabilities in place of groups."""
 
 from __future__ import annotations
 
@@ -94,3 +94,67 @@ def test_commands_without_the_option_refuse_it(call: Callable[..., Result], scor
     found = call("count", scores, "--score", "p", *RACE, "--output", scores.with_suffix(".state"))
     assert found.exit_code == 2
     assert "No such option" in found.stderr
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    income = RANDOM.normal(size=ROWS) + 3 * SHARE
+    known = ["white" if one else "black" for one in RANDOM.uniform(size=ROWS) < SHARE]
+    label = np.where(income + RANDOM.logistic(size=ROWS) > 1.5, "yes", "no")
+    table = {"income": income, "age": RANDOM.normal(size=ROWS), "p_white": SHARE, "p_black": 1 - SHARE, "race": known}
+    pl.DataFrame({**table, "approved": label}).write_csv(tmp_path / "people.csv")
+    return tmp_path / "people.csv"
+
+
+def test_a_model_is_trained_by_probabilities_that_are_no_features(
+    call: Callable[..., Result], people: Path, tmp_path: Path
+) -> None:
+    asked = (people, "--label", "approved", *RACE, "--known-group", "race", "--model", "linear", "--test", 0.4)
+    written = (
+        "--held-out",
+        tmp_path / "held-out.csv",
+        "--json",
+        tmp_path / "model.json",
+        "--html",
+        tmp_path / "a.html",
+    )
+    found = call("train", *asked, "--strength", 3, *written, env={"COLUMNS": "200"})
+    assert found.exit_code == 0, found.output
+    words = " ".join(found.stdout.split())
+    assert "Features: 2 columns" in words
+    assert "The figures weight each row by P(race). They are valid for the true groups only if score and group" in words
+    assert "sample weights" not in words
+    again = "--group-probabilities race=white:p_white,black:p_black --known-group race --label approved"
+    assert f"metrifair audit {tmp_path / 'held-out.csv'} --score probability {again}" in words
+    held_out = pl.read_csv(tmp_path / "held-out.csv")
+    race = GroupProbabilities({"white": held_out["p_white"], "black": held_out["p_black"]}, attribute="race")
+    figures = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
+    assert figures["unfairness"] == pytest.approx(
+        unfairness(None, held_out["probability"], sensitive_features=race), abs=1e-9
+    )
+    assert figures["more"]["known_unfairness"] == pytest.approx(
+        unfairness(None, held_out["probability"], sensitive_features=held_out["race"]), abs=1e-9
+    )
+
+
+def test_a_frontier_is_made_by_probabilities(call: Callable[..., Result], people: Path, tmp_path: Path) -> None:
+    written = ("--output", tmp_path / "model.metrifair", "--max-unfairness", 0.5)
+    found = call("frontier", people, "--label", "approved", *RACE, "--model", "linear", "--strengths", "0,3", *written)
+    assert found.exit_code == 0, found.output
+    assert "weight each row by P(race)" in " ".join(found.stdout.split())
+    scored = call("predict", tmp_path / "model.metrifair", people, "--output", tmp_path / "scores.csv")
+    assert scored.exit_code == 0, scored.output
+    probability = pl.read_csv(tmp_path / "scores.csv")
+    assert len(probability) == ROWS
+
+
+@pytest.mark.parametrize("command", ["train", "frontier"])
+def test_training_needs_groups_or_probabilities(call: Callable[..., Result], people: Path, command: str) -> None:
+    for given, message in (
+        ((), "Missing option '--group', or '--group-probabilities'"),
+        (("--group", "race", *RACE), "--group and --group-probabilities cannot be combined"),
+        (("--group", "race", "--known-group", "race"), "--known-group needs --group-probabilities"),
+    ):
+        found = call(command, people, "--label", "approved", *given)
+        assert found.exit_code == 2
+        assert message in " ".join(found.stderr.split())

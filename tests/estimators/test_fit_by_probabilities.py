@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from metrifair import FairClassifier, FairRegressor, GroupProbabilities, unfairness
 from metrifair.errors import DataError, MetrifairWarning
@@ -159,3 +160,34 @@ def test_a_stream_refuses_probabilities() -> None:
     for further in ({}, {"groups": [*"abc"]}):
         with pytest.raises(DataError, match="are probabilities of race, which this function does not accept"):
             FairClassifier(1.0).partial_fit(X, LABEL, sensitive_features=race(), **further)
+
+
+def test_probabilities_train_for_the_true_groups_as_groups_do_and_thresholding_does_not() -> None:
+    """A population in which P(group | x) is known: figures of the true groups, on rows that were not trained on."""
+
+    def drawn(rows: int, seed: int) -> tuple[Any, Any, Any, Any]:
+        random = np.random.default_rng(seed)
+        place = random.normal(size=rows)
+        features = np.c_[place, random.normal(size=(rows, 2))]
+        share = 1 / (1 + np.exp(-1.7 * place))
+        chance = 1 / (1 + np.exp(-features @ [1.0, 1.2, 0.8]))
+        return features, (random.uniform(size=rows) < chance).astype(int), share, random.uniform(size=rows) < share
+
+    features, y, share, group = drawn(4000, 0)
+    test, test_y, _, test_group = drawn(20_000, 1)
+    proxy = GroupProbabilities({"no": 1 - share, "yes": share}, attribute="group")
+    gaps, areas = {}, {}
+    for name, strength, groups in (
+        ("plain", 0.0, group),
+        ("true", 3.0, group),
+        ("proxy", 3.0, proxy),
+        ("cut", 3.0, share > 0.5),
+    ):
+        model = FairClassifier(strength, model="linear").fit(features, y, sensitive_features=groups)
+        score = model.predict_proba(test)[:, 1]
+        gaps[name], areas[name] = unfairness(None, score, sensitive_features=test_group), roc_auc_score(test_y, score)
+    assert gaps["plain"] > 0.22
+    assert gaps["proxy"] < 0.1
+    assert abs(gaps["proxy"] - gaps["true"]) < 0.02
+    assert abs(areas["proxy"] - areas["true"]) < 0.01
+    assert areas["plain"] > areas["proxy"] > areas["cut"] + 0.005  # the wrong groups cost more

@@ -105,6 +105,9 @@ HINTS = {
     ),
     *(Hint("problem/predictions.py", name, "placeholder") for name in ("loss", "y_true", "favorable_decision")),
     *(Hint("problem/problem.py", *rest) for rest in (("given.label", "placeholder"), ("name", "leave out"))),
+    # Probabilities of groups: how training compares groups, and what it estimates.
+    *(Hint("problem/problem.py", *rest) for rest in (("confusion", "leave out"), ("contrast", "'pairs'"))),
+    Hint("estimators/settings.py", "estimate", "'rows'"),
     Hint("report/audit/charts.py", "y_true", "placeholder"),
     *(Hint("tradeoff/frontier.py", *rest) for rest in (("random_state", "0"), ("test_folds", "leave out"))),
     Hint("tradeoff/split.py", "folds", "leave out"),
@@ -174,7 +177,7 @@ SENTENCES = {
         "merge groups that are often confused",
         "name them, as in GroupProbabilities(['p_white', 'p_black'], attribute='race')",
         "pass only one of them",
-        "pass them to unfairness, audit, audit_file or audit_table, or pass the group of each row",
+        "pass the group of each row, or use a function that accepts them, such as audit or FairClassifier.fit",
     ],
     "stacking.py": [
         "cut numbers into groups and use contrast='pairs' or 'rest', or use FairClassifier",

@@ -17,7 +17,6 @@ from metrifair import (
     DataError,
     FairClassifier,
     FairLGBMClassifier,
-    FairRegressor,
     FairXGBClassifier,
     GroupProbabilities,
     ThresholdPostprocessor,
@@ -112,10 +111,11 @@ MODEL = LogisticRegression().fit(X, Y)
 
 
 OTHERS: dict[str, Callable[[], Any]] = {
-    "classifier": lambda: FairClassifier().fit(X, Y, sensitive_features=RACE),
-    "regressor": lambda: FairRegressor().fit(X, X[:, 1], sensitive_features=RACE),
     "stream": lambda: FairClassifier().partial_fit(X, Y, sensitive_features=RACE, classes=[0, 1]),
-    "frontier": lambda: frontier(FairClassifier(), X, Y, sensitive_features=RACE),
+    "stream of declared groups": lambda: FairClassifier().partial_fit(X, Y, sensitive_features=RACE, groups=["a", "b"]),
+    "frontier of boosters": lambda: frontier(
+        FairLGBMClassifier(), X, Y, sensitive_features=RACE, strengths=[1.0], test=0.25, random_state=0
+    ),
     "state": lambda: AuditState().add(None, Y, sensitive_features=RACE),
     "barycenter": lambda: BarycenterPostprocessor(MODEL).fit(X, Y, sensitive_features=RACE),
     "thresholds": lambda: ThresholdPostprocessor(MODEL).fit(X, Y, sensitive_features=RACE),

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from metrifair import SearchOptions, energy_distance, load
-from metrifair.batches.samples import Samples
+from metrifair.batches.samples import Samples, tensor_sides
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.estimators.settings import is_solved, objective_for
@@ -123,7 +123,7 @@ def test_the_gradient_is_that_of_the_objective(kind: str, asked: str, weight: ND
     share = samples.weight / samples.weight.mean()
     batch = solver.Batch(
         Samples(samples.x, samples.y, samples.cell, share),
-        solver.tensor_sides(objective.comparisons, samples.cell, share),
+        tensor_sides(objective.comparisons, samples.cell, share),
     )
     plain = solver.replace(objective, estimate="batch")
     terms = plain(output if problem.model.outputs > 1 else output.squeeze(-1), batch)

@@ -15,6 +15,7 @@ from metrifair.errors import DataError, MetrifairWarning
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import Utility, UtilityLike
 from metrifair.problem.criteria import Criterion
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Backend, Table, frame
 from metrifair.report.frontier import frontier_chart, frontier_html, save_picture
 from metrifair.report.html import framed, write_html
@@ -35,7 +36,7 @@ def frontier(
     X: Table,
     y: Table,
     *,
-    sensitive_features: Table,
+    sensitive_features: Table | GroupProbabilities,
     control_features: Table | None = None,
     sample_weight: Table | None = None,
     parameter: str | None = None,
@@ -67,9 +68,9 @@ def frontier(
         Features: an array, a data frame, or whatever the estimator takes.
     y : array of shape (n,)
         Labels, or a regression target.
-    sensitive_features : array of shape (n,), table or dict of columns
+    sensitive_features : array of shape (n,), table, dict of columns or GroupProbabilities
         The group of each sample. A table holds several attributes. Rows with a missing group are used for accuracy
-        only.
+        only. If groups are not in the data, pass their probabilities as ``GroupProbabilities``.
     control_features : array of shape (n,) or table, default=None
         Strata within which groups are compared.
     sample_weight : array of shape (n,), default=None

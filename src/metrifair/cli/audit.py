@@ -16,6 +16,7 @@ from metrifair.auditing.formats import is_utf8
 from metrifair.cli import options, rules
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.option_names import OPTION_NAMES
+from metrifair.cli.proxies import probabilities_asked
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
@@ -112,34 +113,6 @@ def audit_command(
         found = rules.by_standard(audited, standard, asked["group"])
     write_rates(out, found, rates)
     hand_over(ctx, out, found, written, about=about, details=standard.details)
-
-
-class _Proxy(NamedTuple):
-    """What probabilities of groups change: which columns the groups are, and what an audit takes for them."""
-
-    columns: Mapping[str, Any] = {}
-    arguments: Mapping[str, Any] = {}
-
-
-def probabilities_asked(asked: dict[str, Any]) -> _Proxy:
-    """The options of probabilities in place of groups, which are taken out of ``asked``."""
-    given = asked.pop("group_probabilities")
-    others = {"known_groups": "known_group", "cells": "proxy_cells", "with_labels": "proxy_labels"}
-    further = {argument: asked.pop(option) for argument, option in others.items()}
-    if given is None:
-        for option, value in zip(others.values(), further.values(), strict=True):
-            if value is not None:
-                raise click.UsageError(f"--{option.replace('_', '-')} needs --group-probabilities")
-        if not asked["group"]:
-            raise click.UsageError("Missing option '--group', or '--group-probabilities'.")
-        return _Proxy()
-    if asked["group"]:
-        raise click.UsageError("--group and --group-probabilities cannot be combined; use one of them")
-    from metrifair.problem.proxies import GroupProbabilities, proxy_columns
-
-    attribute, columns = given
-    found = GroupProbabilities(columns, attribute=attribute, **further)
-    return _Proxy({"group": proxy_columns(found)}, {"group": found})
 
 
 def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:

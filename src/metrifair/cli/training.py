@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from metrifair.cli.console import say, show_table
 from metrifair.cli.options import cuts_text
 from metrifair.cli.training_file import TrainingFile, TrainingWarnings
-from metrifair.cli.training_options import Training
+from metrifair.cli.training_options import Training, TrainingOptions
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.table_model import ChosenThreshold, TableModel, choose_threshold
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Predictions, Utility
@@ -385,6 +385,7 @@ def write_held_out(
     given = {
         "--score": [table.columns[place]],
         "--group": options.group,
+        **_proxy_words(options),
         # Of fewer rows, fewer values: what is a number here might be taken for groups there.
         "--continuous": options.continuous or source.estimator.continuous or (),
         "--cuts": [cuts_text(column, cuts) for column, cuts in options.cuts],
@@ -395,6 +396,18 @@ def write_held_out(
     words = [part for option, values in given.items() for value in values for part in (option, value)]
     likewise = " (and the other classes likewise)" if several else ""
     return [*lines, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *words]))}"]
+
+
+def _proxy_words(options: TrainingOptions) -> dict[str, Sequence[str]]:
+    """Options of probabilities in place of groups, as an audit takes them."""
+    if options.group_probabilities is None:
+        return {}
+    name, columns = options.group_probabilities
+    words = {"--known-group": options.known_group, "--proxy-labels": options.proxy_labels}
+    shares = ",".join(f"{group}:{column}" for group, column in columns.items())
+    return {"--group-probabilities": [f"{name}={shares}"]} | {
+        option: [word] for option, word in words.items() if word is not None
+    }
 
 
 def selected(front: Frontier, **limits: Any) -> Any:

@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 
 import metrifair
 from metrifair.api.frontier import Frontier
+from metrifair.auditing.columns import probabilities_in
 from metrifair.auditing.formats import DAY_OR_MONTH
 from metrifair.auditing.notes import naming_notes
 from metrifair.cli.console import collected_warnings, working
@@ -44,11 +45,13 @@ from metrifair.problem.attributes import cuts_by_column, in_groups, numbers_amon
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import value_counts
 from metrifair.problem.problem import attributes_equal_to_label, classes_in, positive_by_name
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
 from metrifair.stacking import has_lightgbm
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import argument_if_asked, check_known, last_step
 from metrifair.support.provenance import SourceFile
+from metrifair.tradeoff.frontier import probabilities_note
 from metrifair.tradeoff.points import FrontierNote, Job
 from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio
 from metrifair.tradeoff.repeats import repeat_notes
@@ -91,7 +94,7 @@ class TrainingFile:
     @property
     def title(self) -> str:
         """The title of a report."""
-        return self.options.title or f"{self.options.label} by {', '.join(self.options.group)}"
+        return self.options.title or f"{self.options.label} by {', '.join(self.options.attributes)}"
 
     @property
     def accuracy_name(self) -> str:
@@ -122,7 +125,7 @@ class TrainingFile:
         with _training(self.options.model) as warned:
             estimator.fit(X, y, **own)
         # A stack's last model is trained on predictions for held-out rows, which are not at hand here.
-        plain = type(estimator) in (FairClassifier, FairRegressor)
+        plain = type(estimator) in (FairClassifier, FairRegressor) and self.options.proxy is None
         if plain and (slack := slack_of(estimator, X, y, **own)).unfinished:
             warned.unfinished.append(
                 f"training has not converged: where outputs alone were rescaled, its objective on training rows would "
@@ -212,6 +215,7 @@ class TrainingFile:
             numeric_groups=bool(self.estimator.continuous),
             strata=bool(self.options.control),
             saved=True,
+            by_probabilities=self.data.problem.probabilities is not None,
         )
         return portfolio.chosen(names, search)
 
@@ -243,7 +247,7 @@ class TrainingFile:
     def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
         """A fitted estimator that takes raw tables."""
         options, hashes = self.options, tuple(file.sha256 for file in self.files)
-        return TableModel(encoder, estimator, options.label, options.group, options.ids, training_files=hashes)
+        return TableModel(encoder, estimator, options.label, options.roles["group"], options.ids, training_files=hashes)
 
     def description(self, encoder: TableEncoder) -> list[str]:
         """A description of the file, line by line."""
@@ -280,7 +284,7 @@ def training_file(
         given["control_features"] = {name: _groups("--control", known.get_column(name)) for name in options.control}
     if options.weight is not None:
         given["sample_weight"] = _weights(known.get_column(options.weight))
-    groups = () if options.use_group else options.group
+    groups = () if options.use_group else options.roles["group"]
     roles = ("label", "weight", "cluster", "ignore", "id")
     features = known.drop({*groups, *(name for role in roles for name in options.roles[role])})
     if not features.columns:
@@ -313,6 +317,8 @@ def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> I
         yield text
     for name in attributes_equal_to_label(data.problem):
         yield frontier_note_text(FrontierNote("label_groups", {"attribute": name}))
+    if (note := probabilities_note(data.problem)) is not None:
+        yield frontier_note_text(note)
     yield from _odd_columns(features)
     for name in features.select(pl.selectors.temporal()).columns:
         yield (
@@ -387,8 +393,12 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
     return None if place else next(iter(classes))
 
 
-def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str, Column], list[str], list[str]]:
+def _sensitive(
+    options: TrainingOptions, frame: pl.DataFrame
+) -> tuple[dict[str, Column] | GroupProbabilities, list[str], list[str]]:
     """The groups; which of them are numeric; and a note where that was decided automatically."""
+    if options.proxy is not None:
+        return probabilities_in(options.proxy, frame), [], []
     cuts = cuts_by_column(cuts_asked(options.cuts), options.group)
     asked = continuous_asked(options.continuous, options.group)
     found, values = dict[str, Column](), dict[str, Column]()

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from metrifair.auditing.formats import ReadOptions
 from metrifair.cli import options
+from metrifair.cli.proxies import Proxy, probabilities_asked
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from metrifair.estimators.table_model import Costs, ThresholdRule
+    from metrifair.problem.proxies import GroupProbabilities
     from metrifair.support.provenance import SourceFile
 
 
@@ -25,6 +28,9 @@ class TrainingOptions:
     file: str
     label: str
     group: tuple[str, ...]
+    group_probabilities: tuple[str, dict[str, str]] | None
+    known_group: str | None
+    proxy_labels: Literal["included", "independent"] | None
     continuous: tuple[str, ...]
     cuts: tuple[tuple[str, list[float]], ...]
     control: tuple[str, ...]
@@ -47,12 +53,27 @@ class TrainingOptions:
     title: str | None
     about: tuple[tuple[str, str], ...]
 
+    @cached_property
+    def _proxy(self) -> Proxy:
+        names = ("group", "group_probabilities", "known_group", "proxy_labels")
+        return probabilities_asked({name: getattr(self, name) for name in names} | {"proxy_cells": None})
+
+    @property
+    def proxy(self) -> GroupProbabilities | None:
+        """The columns of probabilities in place of groups; None where groups are known."""
+        return self._proxy.arguments.get("group")
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the protected attributes."""
+        return self.group if self.proxy is None else (self.proxy.attribute,)
+
     @property
     def roles(self) -> dict[str, Sequence[str]]:
         """The columns of each role."""
         return {
             "label": [self.label],
-            "group": self.group,
+            "group": self._proxy.columns.get("group", self.group),
             "control": self.control,
             "weight": [] if self.weight is None else [self.weight],
             "cluster": [] if self.cluster is None else [self.cluster],
@@ -76,7 +97,7 @@ class TrainingOptions:
             self.reading,
             # Ids are copied as they are written: a float stores only 15 of their digits.
             texts=[
-                *self.group,
+                *(self.group if self.known_group is None else [self.known_group]),
                 *self.control,
                 *self.roles["cluster"],
                 *(name for name in self.ids if name != self.label),

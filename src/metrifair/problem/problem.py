@@ -323,9 +323,9 @@ def problem_with_shares(given: Given, **options: Any) -> Problem:
 
     >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex")
     >>> problem = problem_with_shares(Given([0, 1], sex, sample_weight=[1, 2]))
-    >>> problem.groups.ravel(), problem.shares
-    (array([1, 0]), array([[0.25, 0.75],
-           [2.  , 0.  ]]))
+    >>> problem.groups.ravel(), problem.shares             # the last cell is that of missing groups
+    (array([1, 0]), array([[0.25, 0.75, 0.  ],
+           [2.  , 0.  , 0.  ]]))
     """
     if not isinstance(given.sensitive_features, GroupProbabilities):
         return problem_of(given, **options)

@@ -38,10 +38,10 @@ _LARGEST_CONDITION = 20.0  # of a confusion matrix: beyond, errors of the observ
 class GroupProbabilities:
     """Probabilities of groups that are not in the data, such as P(race | surname, place).
 
-    Pass it as ``sensitive_features`` to ``unfairness`` and ``audit``, or as ``group`` to ``audit_file`` and
-    ``audit_table``. Each row counts for every group in proportion to its probability. The figures are valid for the
-    true groups only if score and group are independent given the inputs of the probabilities. Reports state this
-    assumption with the headline.
+    Pass it as ``sensitive_features`` to ``unfairness``, ``audit``, ``frontier`` and ``FairClassifier.fit``, or as
+    ``group`` to ``audit_file`` and ``audit_table``. Each row counts for every group in proportion to its probability.
+    The figures are valid for the true groups only if score and group are independent given the inputs of the
+    probabilities. Reports state this assumption with the headline.
 
     Parameters
     ----------
@@ -133,8 +133,7 @@ class GroupProbabilities:
         raise DataError(
             f"are probabilities of {self.attribute}, which this function does not accept",
             argument="sensitive_features",
-            remedy="pass the group of each row, or use a function that accepts them, such as audit, FairClassifier.fit "
-            "or frontier",
+            remedy="pass the group of each row, or use a function that accepts them, such as audit or FairClassifier.fit",
         )
 
 

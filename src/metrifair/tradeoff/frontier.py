@@ -367,7 +367,7 @@ def _record(
         if data.problem.clusters is None
         else FrontierNote("clusters", {"clusters": len(np.unique(data.problem.clusters)), "rows": len(data.rows)}),
         *(FrontierNote("label_groups", {"attribute": name}) for name in attributes_equal_to_label(data.problem)),
-        _probabilities_note(data.problem),
+        probabilities_note(data.problem),
         small_groups({"test": test, "validation": validation}),
         FrontierNote(
             "chance", {"unfairness": floor, "comparisons": len(test.compared), "unfairness_of": unfairness_of}
@@ -400,7 +400,7 @@ def _record(
     )
 
 
-def _probabilities_note(problem: Problem) -> FrontierNote | None:
+def probabilities_note(problem: Problem) -> FrontierNote | None:
     """Which probabilities weight the rows, and what figures then assume; None where groups are known."""
     found = problem.probabilities
     if found is None:

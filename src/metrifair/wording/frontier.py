@@ -526,7 +526,7 @@ def interval_note(view: FrontierView, point: Point) -> str:
     """Definitions of the unfairness of one model and of its intervals."""
     meaning = f"Unfairness is {_KOLMOGOROV}."
     if "unfairness" not in point.intervals:
-        return f"{meaning} {_weighted()}"
+        return f"{meaning} {_weighted()}" if not point.intervals else meaning  # a note says it of probabilities
     kind = "Wilson's" if view.accuracy_name == "accuracy" else "an approximation for many rows"
     return (
         f"{meaning} Its intervals are proven, for all comparisons at once (Dvoretzky-Kiefer-Wolfowitz); that of "
