@@ -177,7 +177,7 @@ SENTENCES = {
         "merge groups that are often confused",
         "name them, as in GroupProbabilities(['p_white', 'p_black'], attribute='race')",
         "pass only one of them",
-        "pass the group of each row, or use a function that accepts them, such as audit or FairClassifier.fit",
+        "pass the group of each row, or use what accepts them, such as audit or FairClassifier.fit",
     ],
     "stacking.py": [
         "cut numbers into groups and use contrast='pairs' or 'rest', or use FairClassifier",

@@ -75,8 +75,9 @@ class FitData:
         """Samples with their cells."""
         problem = self.problem
         weight = np.ones(len(self.x)) if problem.weight is None else problem.weight
-        arrays = self.x, self.targets, problem.cell, weight, problem.attribute_values, problem.shares
-        return Samples(*(None if array is None else _tensor(array) for array in arrays))
+        x, y, cell, own_weight = map(_tensor, (self.x, self.targets, problem.cell, weight))
+        further = problem.attribute_values, problem.shares
+        return Samples(x, y, cell, own_weight, *(None if part is None else _tensor(part) for part in further))
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:

@@ -154,9 +154,8 @@ class Problem:
             None if part is None else part[rows]
             for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters)
         )
-        members, probabilities = (
-            None if part is None else part.take(rows) for part in (self.members, self.probabilities)
-        )
+        members = None if self.members is None else self.members.take(rows)
+        probabilities = None if self.probabilities is None else self.probabilities.take(rows)
         return Problem(
             self.scheme,
             labels,

@@ -133,7 +133,7 @@ class GroupProbabilities:
         raise DataError(
             f"are probabilities of {self.attribute}, which this function does not accept",
             argument="sensitive_features",
-            remedy="pass the group of each row, or use a function that accepts them, such as audit or FairClassifier.fit",
+            remedy="pass the group of each row, or use what accepts them, such as audit or FairClassifier.fit",
         )
 
 

@@ -340,7 +340,7 @@ def _check_labels(name: str, index: Any, other: str, its_index: Any) -> None:
     )
 
 
-def rows_of(table: Table | None, rows: NDArray[Any]) -> Any:
+def rows_of(table: Any, rows: NDArray[Any]) -> Any:
     """These rows of a table, an array, a dictionary of columns, or of probabilities of groups."""
     if hasattr(table, "at_rows"):
         return table.at_rows(rows)

@@ -107,9 +107,9 @@ class HeldOut:
     def everyone(self) -> dict[Comparison, Sides]:
         """The rows of each comparison, with their weights; where none has rows on both its sides, an error."""
         problem = self.problem
-        weight = np.ones(len(problem)) if problem.weight is None else problem.weight
-        parts = weight[:, None], weight, problem.cell, weight, None, problem.shares
-        samples = Samples(*(None if part is None else torch.as_tensor(part) for part in parts))
+        weight = torch.as_tensor(np.ones(len(problem)) if problem.weight is None else problem.weight)
+        shares = None if problem.shares is None else torch.as_tensor(problem.shares)
+        samples = Samples(weight[:, None], weight, torch.as_tensor(problem.cell), weight, shares=shares)
         sides = plug_in_sides(problem.comparisons, samples)
         found = dict(zip(problem.comparisons, sides, strict=True))
         if found and not any(min(side.counts) for side in sides):
