@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair.batches.memberships import Drawing, plug_in_sides, side_weights
-from metrifair.batches.samples import Batch, Samples
+from metrifair.batches.memberships import Drawing
+from metrifair.batches.samples import Batch, Samples, plug_in_sides, side_weights
 from metrifair.problem.cells import Comparison, Sides, SignedDraws
 from metrifair.training.objective import Objective, regression
 from metrifair.training.stack import membership_epochs, side_of_batch

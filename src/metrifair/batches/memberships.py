@@ -6,50 +6,21 @@ right side. Batches keep the weights of all rows, so that their mean over all dr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from metrifair.batches.samples import Samples, tensor_sides
-from metrifair.problem.cells import Comparison, Sides, SignedDraws
+from metrifair.problem.cells import SignedDraws
 
 _BY_WEIGHT = 0.7  # of the draws: by signed weights; the others by what rows count for the risk
-
-
-def plug_in_sides(comparisons: Sequence[Comparison], samples: Samples) -> tuple[Sides, ...]:
-    """The rows of each comparison with their weights, for distances of all samples; of equal weights, without them.
-
-    Where groups have probabilities, a row is on each side on which it weighs something.
-
-    >>> shares = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
-    >>> both = Samples(torch.zeros(2, 0), torch.zeros(2), torch.zeros(2), torch.ones(2), shares=shares)
-    >>> (sides,) = plug_in_sides([Comparison((0,), (1,))], both)
-    >>> sides.rows, sides.weights, sides.counts
-    (tensor([0, 1, 0]), tensor([0.2500, 1.0000, 0.7500]), (2, 1))
-    """
-    if samples.shares is None:
-        weight = samples.weight
-        return tensor_sides(comparisons, samples.cell, None if bool((weight == weight[0]).all()) else weight)
-    found = []
-    for weights in side_weights(comparisons, samples.shares):
-        side, row = weights.nonzero(as_tuple=True)
-        left = int((side == 0).sum())
-        found.append(Sides(row, (left,), (len(row) - left,), weights[side, row]))
-    return tuple(found)
-
-
-def side_weights(comparisons: Sequence[Comparison], shares: Tensor) -> Tensor:
-    """What rows with shares (n, cells) weigh on the left and on the right, (comparisons, 2, n)."""
-    return torch.stack(
-        [torch.stack([shares[:, list(side)].sum(1) for side in (one.left, one.right)]) for one in comparisons]
-    )
 
 
 class Drawing(NamedTuple):
     """How batches of rows are drawn, and what their rows then count.
 
+    >>> from metrifair.batches.samples import side_weights
+    >>> from metrifair.problem.cells import Comparison
     >>> shares = torch.tensor([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]]).double()
     >>> way = Drawing.uniform(shares.sum(1), side_weights([Comparison((0,), (1,))], shares), size=2)
     >>> way.signed[0], way.draws

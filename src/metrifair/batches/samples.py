@@ -88,6 +88,35 @@ def tensor_sides(
     return tuple(found)
 
 
+def plug_in_sides(comparisons: Sequence[Comparison], samples: Samples) -> tuple[Sides, ...]:
+    """The rows of each comparison with their weights, for distances of all samples; of equal weights, without them.
+
+    Where groups have probabilities, a row is on each side on which it weighs something.
+
+    >>> shares = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
+    >>> both = Samples(torch.zeros(2, 0), torch.zeros(2), torch.zeros(2), torch.ones(2), shares=shares)
+    >>> (sides,) = plug_in_sides([Comparison((0,), (1,))], both)
+    >>> sides.rows, sides.weights, sides.counts
+    (tensor([0, 1, 0]), tensor([0.2500, 1.0000, 0.7500]), (2, 1))
+    """
+    if samples.shares is None:
+        weight = samples.weight
+        return tensor_sides(comparisons, samples.cell, None if bool((weight == weight[0]).all()) else weight)
+    found = []
+    for weights in side_weights(comparisons, samples.shares):
+        side, row = weights.nonzero(as_tuple=True)
+        left = int((side == 0).sum())
+        found.append(Sides(row, (left,), (len(row) - left,), weights[side, row]))
+    return tuple(found)
+
+
+def side_weights(comparisons: Sequence[Comparison], shares: Tensor) -> Tensor:
+    """What rows with shares (n, cells) weigh on the left and on the right, (comparisons, 2, n)."""
+    return torch.stack(
+        [torch.stack([shares[:, list(side)].sum(1) for side in (one.left, one.right)]) for one in comparisons]
+    )
+
+
 def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
     """The sides whose rows are these; ``weight`` is one number per sample."""
     both = torch.cat([left, right])

@@ -398,7 +398,7 @@ def write_held_out(
     return [*lines, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *words]))}"]
 
 
-def _proxy_words(options: TrainingOptions) -> dict[str, Sequence[str]]:
+def _proxy_words(options: TrainingOptions) -> dict[str, list[str]]:
     """Options of probabilities in place of groups, as an audit takes them."""
     if options.group_probabilities is None:
         return {}

@@ -247,7 +247,9 @@ class TrainingFile:
     def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
         """A fitted estimator that takes raw tables."""
         options, hashes = self.options, tuple(file.sha256 for file in self.files)
-        return TableModel(encoder, estimator, options.label, options.roles["group"], options.ids, training_files=hashes)
+        return TableModel(
+            encoder, estimator, options.label, tuple(options.roles["group"]), options.ids, training_files=hashes
+        )
 
     def description(self, encoder: TableEncoder) -> list[str]:
         """A description of the file, line by line."""

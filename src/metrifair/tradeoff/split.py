@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
-from metrifair.batches.memberships import plug_in_sides
-from metrifair.batches.samples import Samples
+from metrifair.batches.samples import Samples, plug_in_sides
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.figures.intervals import FEW
 from metrifair.figures.selection_rates import enough_rows

@@ -16,8 +16,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
-from metrifair.batches.memberships import plug_in_sides
-from metrifair.batches.samples import Batch, Samples
+from metrifair.batches.samples import Batch, Samples, plug_in_sides
 from metrifair.metrics.registry import Estimate, facts_of, least_samples
 from metrifair.support.progress import Progress
 from metrifair.training.models import Model, Network, Parameters, Predictor, Scaling, member, scaling_of

@@ -21,8 +21,7 @@ from scipy.optimize import nnls
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from metrifair.batches.memberships import plug_in_sides
-from metrifair.batches.samples import Batch, Samples
+from metrifair.batches.samples import Batch, Samples, plug_in_sides
 from metrifair.errors import DataError
 from metrifair.problem.cells import Sides
 from metrifair.support.arrays import Floats

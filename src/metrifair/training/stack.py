@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import cycle
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.batches.memberships import Drawing, side_weights
+from metrifair.batches.memberships import Drawing
 from metrifair.batches.samples import (
     Batch,
     ByCell,
@@ -29,6 +30,7 @@ from metrifair.batches.samples import (
     layout,
     odds_of,
     rows_by_cell,
+    side_weights,
     tensor_sides,
 )
 from metrifair.errors import DataError
@@ -144,22 +146,23 @@ def membership_epochs(data: Samples, rows: Sequence[Tensor], objective: Objectiv
     """
     sizes = set(map(len, rows))
     size, whole = min(batch_size, *sizes), len(sizes) == 1 and max(sizes) <= batch_size
-    ways = {id(part): _drawing(data.take(part), objective.comparisons, size, whole=whole) for part in rows}
+    parts = rows[:1] if len(set(map(id, rows))) == 1 else rows  # often the same of all seeds
+    bare, comparisons = replace(data, x=data.x[:, :0]), objective.comparisons
+    ways = [_drawing(bare.take(part), comparisons, size, whole=whole) for part in parts]
     is_signed = objective.estimate != "batch" and has_estimates(objective.metric)
-    own = {id(part): part for part in rows}  # often the same of all seeds
-    weights = torch.zeros(len(own), len(objective.comparisons), 1 if is_signed else 2, len(data), dtype=torch.float64)
-    loss_weight = torch.zeros(len(own), len(data), dtype=torch.float64)
-    for place, (name, part) in enumerate(own.items()):
-        weights[place, ..., part] = ways[name].signed.unsqueeze(1) if is_signed else ways[name].sides
-        loss_weight[place, part] = ways[name].loss_weight
+    weights = torch.zeros(len(parts), len(comparisons), 1 if is_signed else 2, len(data), dtype=torch.float64)
+    loss_weight = torch.zeros(len(parts), len(data), dtype=torch.float64)
+    for place, (part, way) in enumerate(zip(parts, ways, strict=True)):
+        weights[place, ..., part] = way.signed.unsqueeze(1) if is_signed else way.sides
+        loss_weight[place, part] = way.loss_weight
     steps = max(1, min(sizes) // size)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        drawn = [part[ways[id(part)].rows(steps, size, own)] for part, own in zip(rows, generators, strict=True)]
-        chosen = torch.stack(drawn)
+        own = zip(rows, cycle(ways), generators, strict=False)
+        chosen = torch.stack([part[way.rows(steps, size, generator)] for part, way, generator in own])
         return Epoch(chosen, _looked_up(loss_weight, chosen.flatten(1)).view(chosen.shape))
 
-    everyone = Sides(slice(0, size), (size,), (), signed=next(iter(ways.values())).draws)
+    everyone = Sides(slice(0, size), (size,), (), signed=ways[0].draws)
     on_both = Sides(torch.arange(size).repeat(2), (size,), (size,))
     sides = [replace(everyone if is_signed else on_both, weights=one) for one in weights.unbind(1)]
     return EpochSource(size, tuple(sides), draw, whole=whole, by_row=True)
