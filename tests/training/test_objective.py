@@ -503,3 +503,26 @@ def test_slopes_are_counted_for_the_usual_objective_only() -> None:
     assert [objective.slopes(output, batch, 1.0) for objective in others] == [None] * 5
     weighted = Batch(batch.samples, tensor_sides(COMPARISONS, CELL, WEIGHT))
     assert Objective(BINARY, COMPARISONS).slopes(output, weighted, 1.0) is None
+
+
+@pytest.mark.parametrize("task", [BINARY, MULTICLASS], ids=["binary", "multiclass"])
+@pytest.mark.parametrize("metric", [*METRICS, "number"])
+def test_weights_of_each_seed_are_those_of_its_models(task: Task, metric: str) -> None:
+    """Two seeds of two models: as many as there are seeds, so that weights of the wrong axis would fit too."""
+    one = Dependence((0, 1, 2, 3), attribute="age", scale=1.0) if metric == "number" else COMPARISONS[0]
+    output = OUTPUT[task.name].reshape(2, 2, *OUTPUT[task.name].shape[1:])
+    weight = torch.as_tensor(np.random.default_rng(2).uniform(0.1, 3.0, (2, 1, N)))
+    value = torch.as_tensor(np.random.default_rng(3).normal(size=(2, 1, N, 1)))
+
+    def unfairness(some: slice) -> Tensor:
+        objective = Objective(task, (one,), metric="energy" if metric == "number" else metric, estimate="batch")
+        samples = Samples(torch.zeros(N, 0), Y[task.name], CELL, weight[some], value[some])
+        (side,) = tensor_sides((one,), CELL)
+        objective.generator.manual_seed(0)  # the same projections
+        return objective.unfairness(
+            output[some], Batch(samples, (replace(side, weights=weight[some][..., side.rows]),))
+        )
+
+    together, alone = unfairness(slice(0, 2)), torch.cat([unfairness(slice(0, 1)), unfairness(slice(1, 2))])
+    torch.testing.assert_close(together, alone, rtol=1e-10, atol=1e-12)
+    assert float((together[0] - together[1]).abs().max()) > 1e-6

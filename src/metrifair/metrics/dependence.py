@@ -243,7 +243,7 @@ def sliced_dependence(
     """That of vector scores (..., n, d): Euclidean distances are means over projections on all directions."""
     projections, shrinkage = projected(scores, directions)
     of_each = None if values is None else values[..., None, :, :]
-    return dependence_of(projections, side, values=of_each, estimate=estimate).mean(-1) / shrinkage
+    return dependence_of(projections, side.for_coordinates(), values=of_each, estimate=estimate).mean(-1) / shrinkage
 
 
 def _in_rows(

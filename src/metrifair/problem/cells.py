@@ -149,6 +149,11 @@ class Sides:
         one_sided = self.dependence is not None or self.signed is not None
         return (sum(self.left),) if one_sided else (sum(self.left), sum(self.right))
 
+    def for_coordinates(self) -> Sides:
+        """The same rows of scores (..., coordinates, n): weights get an axis for the coordinates."""
+        weights, fraction = (part if part is None else part[..., None, :] for part in (self.weights, self.fraction))
+        return replace(self, weights=weights, fraction=fraction)
+
 
 def rows_by_cell(cell: Integers, cells: int) -> list[Integers]:
     """For each cell the rows of its samples.

@@ -248,6 +248,9 @@ class Objective:
         if vector:
             together = trained_on_vectors(self.metric, estimate=estimate, slices=self.slices, generator=self.generator)
         by_coordinate = vector and together is None
+        if by_coordinate:  # coordinates, as if they were so many more models
+            score, sides = score.transpose(-2, -1), [side.for_coordinates() for side in sides]
+            values = None if values is None else values.unsqueeze(-3)
 
         def dependence(score: Tensor, side: Sides) -> Array:
             if together is None:
@@ -257,7 +260,7 @@ class Objective:
 
         found: Tensor = between(
             together or trained(self.metric, estimate=estimate),
-            score.transpose(-2, -1) if by_coordinate else score,  # coordinates, as if they were so many more models
+            score,
             sides,
             names=self.comparisons,
             weights=self.weights if self.rho is None else None,
