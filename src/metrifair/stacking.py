@@ -27,6 +27,7 @@ from metrifair.saving.models import class_named
 from metrifair.saving.records import Arrays
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_switches
+from metrifair.support.reuse import reused
 from metrifair.support.signatures import as_in
 from metrifair.training.models import Predictor
 
@@ -53,9 +54,9 @@ class Blend(NamedTuple):
 
     def __call__(self, x: Floats) -> Floats:
         """A number (n, 1), or the log-odds of each class but the first against the first: (n, classes - 1)."""
-        if self.correction is None:
-            return mean_prediction(self.models, x, 0)
-        return log_odds(self.correction(mean_prediction(self.models, x, len(self.correction.bias))))
+        classes = 0 if self.correction is None else len(self.correction.bias)
+        predicted = reused(lambda: mean_prediction(self.models, x, classes), self.models, x)
+        return predicted if self.correction is None else log_odds(self.correction(predicted))
 
 
 def mean_prediction(models: Sequence[Any], x: Floats, classes: int) -> Floats:

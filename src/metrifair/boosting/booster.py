@@ -30,6 +30,7 @@ from metrifair.problem.tables import Table
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import seed_of
+from metrifair.support.reuse import reused
 from metrifair.support.signatures import as_in
 
 GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that predict the group
@@ -188,11 +189,17 @@ class FairBooster(Saved):
         shares = None
         if self.expected_groups:
             seed = np.random.RandomState(seed_of(getattr(self, "random_state", None) or 0))
-            shares = problem.shares(partial(self._group_chances, given.rows["X"], arguments), seed)
+            shares = problem.shares(partial(self._reused_chances, given.rows["X"], arguments), seed)
         objective = problem.objective_of(problem.training, self._risk_weight(problem), shares)
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
         evaluations = tuple(problem.objective_of(evaluation_rows(problem, given_rows)) for given_rows in evaluated)
         return FitPlan(problem, descent, evaluations, arguments)
+
+    def _reused_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
+        """The chances of groups, which the boosters of all strengths share."""
+        known = {name: value for name, value in self.get_params().items() if name not in OWN_PARAMETERS}
+        compute = partial(self._group_chances, X, arguments, kinds, weight)
+        return reused(compute, type(self), X, arguments, kinds, weight, known)
 
     def _fit_on_cluster(self, given: Given, eval_set: Any, lists: Any, arguments: dict[str, Any]) -> None:  # noqa: ARG002
         raise DataError(

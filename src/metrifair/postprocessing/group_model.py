@@ -19,6 +19,7 @@ from metrifair.postprocessing.postprocessor import GivenRows, out_of_fold, overf
 from metrifair.postprocessing.rates import parity_program
 from metrifair.problem.tables import Table, rows_of
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.reuse import reused
 
 _LEAST = 1e-12  # probability
 _LEVELS = 17  # values that a score may be moved to; 33 take five times as long and are no fairer on new rows
@@ -64,7 +65,7 @@ class GroupModel(NamedTuple):
 
     def chances(self, X: Table) -> Floats:
         """The probability of each cell given the features, (n, cells)."""
-        said = np.asarray(self.model.predict_proba(X))
+        said = np.asarray(reused(lambda: self.model.predict_proba(X), self.model, X))
         return self.correction(_of_all_cells(self.model, said, len(self.correction.bias)))
 
 

@@ -19,6 +19,7 @@ from metrifair.problem.clusters import cluster_folds
 from metrifair.problem.tables import Table, rows_of
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import argument_if_asked, check_integer, check_switches, groups_if_asked
+from metrifair.support.reuse import reused
 
 
 def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *, name: str = "estimator") -> None:
@@ -74,7 +75,8 @@ class GivenRows:
             options |= argument_if_asked(model.fit, "clusters", self.clusters[rows])
         if self.y is None:
             raise DataError("y is missing")
-        return model.fit(rows_of(self.X, rows), self.y[rows], **options)
+        X, y = rows_of(self.X, rows), self.y[rows]
+        return reused(lambda: model.fit(X, y, **options), GivenRows, template, X, y, options)
 
 
 class Postprocessor(BaseEstimator):
@@ -166,7 +168,9 @@ class Postprocessor(BaseEstimator):
 
 def _call(method: Callable[..., Any], X: Table, sensitive_features: Table | None) -> Floats:
     """Numbers that a method of the base returns; it gets the groups if it takes them."""
-    return np.asarray(method(X, **groups_if_asked(method, sensitive_features))).astype(np.float64)
+    groups = groups_if_asked(method, sensitive_features)
+    predicted = reused(lambda: method(X, **groups), getattr(method, "__self__", method), method.__name__, X, groups)
+    return np.asarray(predicted).astype(np.float64)
 
 
 def probabilities(base: Any, X: Table, sensitive_features: Table | None) -> Floats:

@@ -28,6 +28,7 @@ from metrifair.problem.tables import Table, levels, library_of, not_numbers, one
 from metrifair.stacking import has_lightgbm
 from metrifair.support.checks import check_known, is_number, last_step, seed_of
 from metrifair.support.progress import Progress
+from metrifair.support.reuse import reusing_results
 from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
@@ -192,7 +193,8 @@ def trade_off(asked: FrontierRequest) -> TradeOff:
     utility = utility_of(asked.utility, classes=scheme.classes)
     plan = _SweepPlan(asked, data, utility, families or ())
     test_folds = asked.test_folds(data, train=families is not None)
-    found = plan.cross_fitted(test_folds) if test_folds else plan.with_one_split(members)
+    with reusing_results():
+        found = plan.cross_fitted(test_folds) if test_folds else plan.with_one_split(members)
     context, outcomes, tried, notes = found.context, found.outcomes, found.tried, [found.note]
     if families is not None:
         notes += repeat_notes(data, context.test_part(data.rows))

@@ -105,7 +105,7 @@ class Portfolio:
             base = self._ours(FairClassifier, FairRegressor, strength=_BEFORE_MAP, **self._linear)
             found["blind_barycenter"] = BarycenterPostprocessor(base, needs_group=False)
         if self.needs_group:
-            base = self._ours(FairStackingClassifier, FairStackingRegressor, strength=0.0)
+            base = self._ours(FairStackingClassifier, FairStackingRegressor, strength=0.0, random_state=0)
             if parity:
                 found["barycenter"] = BarycenterPostprocessor(base)
             if self.classes:

@@ -1,0 +1,99 @@
+"""Fits that models of one frontier share are made once, and change no figure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import metrifair
+from metrifair import Frontier, SearchOptions, frontier
+from metrifair.stacking import FairStackingClassifier
+from metrifair.support.reuse import reused, reusing_results
+from metrifair.tradeoff import frontier as frontiers
+
+RNG = np.random.default_rng(0)
+A = RNG.integers(0, 2, 240)
+X = RNG.normal(size=(240, 2)) + np.c_[A, 0 * A]
+Y = (X.sum(1) + RNG.logistic(size=240) > 0.5).astype(int)
+SEARCH = SearchOptions(
+    families=["stack", "small_trees", "stack_with_features", "barycenter", "thresholds"],
+    tolerances=[0, 1],
+    needs_group=True,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
+
+
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """How many plain LightGBM classifiers are fitted, by what they learn."""
+    lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    found: Counter[str] = Counter()
+    whole = lightgbm.LGBMClassifier.fit
+
+    def counted(self: Any, *arguments: Any, **more: Any) -> Any:
+        found[type(self).__name__] += 1
+        return whole(self, *arguments, **more)
+
+    monkeypatch.setattr(lightgbm.LGBMClassifier, "fit", counted)
+    return found
+
+
+def swept() -> Frontier:
+    return frontier("auto", X, Y, sensitive_features=A, strengths=[0, 1, 10], random_state=3, test=0.25, search=SEARCH)
+
+
+def test_sharing_fits_changes_no_figure(fits: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = swept()
+    few = fits.copy()
+    fits.clear()
+    monkeypatch.setattr(frontiers, "reusing_results", nullcontext)
+    apart = swept()
+    assert shared.points == apart.points
+    assert shared.validation_points == apart.validation_points
+    assert shared.training_points == apart.training_points
+    pairs = zip(shared.outcomes, apart.outcomes, strict=True)
+    assert all(np.array_equal(*(one.model.predict(X, **_groups(one.model)) for one in pair)) for pair in pairs)
+    # Three folds of the group model, once instead of at each of two strengths above 0.
+    assert few["LGBMClassifier"] == 3
+    assert fits["LGBMClassifier"] == 6
+    # Six models each of label and group (five folds and all rows) serve both stacks. The base of the barycenter and the
+    # thresholds is the stack of all rows, and five stacks of folds.
+    assert few["FairLGBMClassifier"] == 3 + 12 + 5 * 6
+    assert fits["FairLGBMClassifier"] == 3 + 2 * 12 + 2 * 6 * 6
+
+
+def _groups(model: Any) -> dict[str, Any]:
+    return {"sensitive_features": A} if getattr(model, "needs_group", False) else {}
+
+
+def test_a_result_is_shared_for_equal_inputs_of_one_owner_only() -> None:
+    calls = []
+
+    def compute() -> int:
+        calls.append(1)
+        return len(calls)
+
+    template = FairStackingClassifier(folds=3)
+    with reusing_results():
+        assert reused(compute, "owner", template, X) == 1
+        assert reused(compute, "owner", clone(template), X.copy()) == 1
+        assert reused(compute, "owner", clone(template).set_params(folds=4), X) == 2
+        assert reused(compute, "owner", template, X + np.eye(*X.shape)) == 3
+        assert reused(compute, "another", template, X) == 4
+        assert reused(compute, "owner", lambda: 0) == 5  # a local function has no content to compare
+        assert reused(compute, "owner", lambda: 0) == 6
+    assert reused(compute, "owner", template, X) == 7  # nothing outlasts the block
+
+
+def test_models_of_two_frontiers_share_nothing(fits: Counter[str]) -> None:
+    trees = metrifair.FairLGBMClassifier(n_estimators=2, n_jobs=1, verbose=-1)
+    for _ in range(2):
+        frontier(trees, X, Y, sensitive_features=A, strengths=[1, 2], random_state=0, test=0.25)
+    assert fits["LGBMClassifier"] == 2 * 3
