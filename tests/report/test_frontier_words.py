@@ -48,7 +48,7 @@ def test_a_headline_is_two_sentences_whatever_was_chosen():
         for chosen in (None, *TWO)
         for limit in (None, 0.05, 0.5)
         for change in (None, CHANGE)
-        for folds in ((), (1.0, 2.0))
+        for folds in ((), (("", 1.0), ("", 2.0)))
     ]
     for view in views:
         lines = headline(view)
@@ -56,6 +56,17 @@ def test_a_headline_is_two_sentences_whatever_was_chosen():
         assert all(line.endswith(".") and ". " not in line for line in lines)
         assert summary(view)[:2] == lines
         assert len(set(summary(view))) == len(summary(view))
+
+
+def test_choices_in_test_folds_name_the_family_and_its_parameter():
+    one = FrontierView(TWO, chosen=TWO[0], fold_choices=[("", 1.0), ("", 2.0)])
+    assert "without each test fold (strength 1, 2)." in " ".join(summary(one))
+    points = [replace(TWO[0], family="linear"), replace(TWO[1], family="moved")]
+    parameters = {"linear": "strength", "moved": "tolerance"}
+    several = FrontierView(
+        points, chosen=points[0], parameters=parameters, fold_choices=[("linear", 1.0), ("moved", 0.05)]
+    )
+    assert "without each test fold (linear, strength 1; moved, tolerance 0.05)." in " ".join(summary(several))
 
 
 def test_the_summary_counts_failures():

@@ -40,13 +40,14 @@ def notes(X: pl.DataFrame, part: Any, *, ids: Any = None, clusters: Any = None) 
     return list(repeat_notes(data_set(X, y, y, None, clusters=clusters, **named), part, ids))
 
 
-@pytest.mark.parametrize("folds", [2, 5])
+@pytest.mark.parametrize("folds", [1, 2, 5])
 def test_copies_of_measured_rows_are_counted(folds: int) -> None:
+    """Every row is a test row of one of several folds; with one split, a part of the rows is."""
     rng = np.random.default_rng(1)
     rows = np.concatenate([np.arange(N), rng.choice(N, size=100, replace=False)])
-    part = rng.integers(folds, size=len(rows))
+    part = rng.integers(-1 if folds == 1 else 0, folds, size=len(rows))
     (note,) = notes(table("measured", rng)[rows], part)
-    tested = [row for row in range(len(rows)) if folds > 2 or part[row] == 1]
+    tested = [row for row in range(len(rows)) if part[row] >= 0]
     by_hand = sum(
         any(rows[row] == rows[other] and part[row] != part[other] for other in range(len(rows))) for row in tested
     )
@@ -60,14 +61,14 @@ def test_rows_of_different_people_raise_no_alarm(kind: str, n: int) -> None:
     rng = np.random.default_rng(2)
     X = table(kind, rng, n)
     assert (kind == "measured") == (X.unique().height == n)  # few values repeat by chance
-    assert not notes(X, rng.integers(2, size=n))
+    assert not notes(X, rng.integers(2, size=n) - 1)
 
 
 def test_few_copies_are_not_worth_a_note() -> None:
     rng = np.random.default_rng(3)
     rows = np.concatenate([np.arange(N), np.arange(8)])
-    assert not notes(table("measured", rng)[rows], np.repeat([0, 1], [100, N - 92]))
-    assert notes(table("measured", rng)[rows], np.repeat([0, 1], [N - 100, 108]))
+    assert not notes(table("measured", rng)[rows], np.repeat([-1, 0], [100, N - 92]))
+    assert notes(table("measured", rng)[rows], np.repeat([-1, 0], [N - 100, 108]))
 
 
 IDS = {
@@ -85,9 +86,9 @@ IDS = {
 def test_ids_are_columns_with_such_names(name: str) -> None:
     rng = np.random.default_rng(4)
     person = rng.permutation(np.repeat(np.arange(N // 4), 4))
-    X, part = table("measured", rng).with_columns(pl.Series(name, person)), rng.integers(2, size=N)
-    shared = sum(bool((part[person == one] == 0).any()) for one in person[part == 1])
-    expected = {"column": name, "repeated": shared, "rows": int(part.sum())}
+    X, part = table("measured", rng).with_columns(pl.Series(name, person)), rng.integers(2, size=N) - 1
+    shared = sum(bool((part[person == one] == -1).any()) for one in person[part == 0])
+    expected = {"column": name, "repeated": shared, "rows": int((part == 0).sum())}
     assert [note.facts for note in notes(X, part)] == ([expected] if IDS[name] else [])
     # A column that the caller calls an id is one, whatever its name.
     given = notes(X.drop(name), part, ids={"whoever": person})
@@ -98,7 +99,7 @@ def test_ids_are_columns_with_such_names(name: str) -> None:
 def test_ids_that_identify_rows_or_categories_raise_no_alarm(code: Any) -> None:
     rng = np.random.default_rng(5)
     X = table("measured", rng).with_columns(state_id=pl.Series(code))
-    assert not notes(X, rng.integers(2, size=N))
+    assert not notes(X, rng.integers(2, size=N) - 1)
 
 
 def test_features_that_are_no_columns_are_left_alone() -> None:
@@ -116,8 +117,9 @@ def test_a_frontier_reports_copies_unless_clusters_keep_them_together() -> None:
     y = (X.sum(1) + rng.normal(size=400) > 1).astype(int)
     given = {"sensitive_features": a[rows], "strengths": [0], "random_state": 0}
     for more, clusters in product(({"test": 0.25}, {"test": None}), (None, rows)):
-        search = SearchOptions(clusters=clusters, test_folds=None if more["test"] else 3)
+        search = SearchOptions(clusters=clusters, test_folds=None if more["test"] else 2)
         front = metrifair.frontier(FairClassifier(model="linear"), X[rows], y[rows], **given, **more, search=search)
         kinds = [note.kind for note in front.notes]
-        assert ("repeated_rows" in kinds) == (clusters is None)
+        repeated = [note.facts["rows"] for note in front.notes if note.kind == "repeated_rows"]
+        assert repeated == ([150 if more["test"] else 600] if clusters is None else [])
         assert ("clusters" in kinds) == (clusters is not None)

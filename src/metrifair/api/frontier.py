@@ -216,8 +216,9 @@ class Frontier(PrintedPage, TradeOff):
         Its measure of quality.
     change : Change or None
         Its figures less those of the model without the penalty, with intervals.
-    fold_choices : tuple of float
-        The strengths that are chosen in each test fold, without its rows. ``chosen`` is evaluated by these choices.
+    fold_choices : tuple of (str, float)
+        Family and strength that are chosen in each test fold, without its rows. A single family is "". ``chosen`` is
+        evaluated by these choices.
     certified : bool
         Whether the limit is certified, between the groups that are compared. ``notes`` name small groups.
 

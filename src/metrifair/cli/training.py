@@ -91,7 +91,7 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         again, more = source.fitted(data.rows)
         model = replace(again, threshold=measured.threshold)
         warned = warned.with_others(more)
-    test_part = np.isin(data.rows, parts.test).astype(np.int64)
+    test_part = np.isin(data.rows, parts.test) - 1
     notes = _notes(source, warned, dict(zip(("test", "training"), apart, strict=False)), test_part)
     return TrainedModel(model, measured, parts, evaluation, chosen, notes, tuple(warned.unfinished))
 

@@ -67,7 +67,7 @@ class FrontierRecord(Record):
     chosen_by: UtilityRecord | None
     certified: bool
     change: Change | None
-    fold_choices: tuple[float, ...]
+    fold_choices: tuple[tuple[str, float], ...]
 
     def __post_init__(self) -> None:
         reference = None if self.change is None else self.change.reference

@@ -29,8 +29,8 @@ Words = NDArray[np.uint64]
 def repeat_notes(data: DataSet, part: Integers, ids: Mapping[str, Column] | None = None) -> Iterator[FrontierNote]:
     """Notes on test rows that equal other rows, or share an id with them; none where clusters keep rows together.
 
-    ``part`` is the test fold of each row; with one split, 1 for test rows and 0 for others. ``ids`` are columns that
-    identify rows, beside those among the features whose names say so.
+    ``part`` is the test fold of each row, or -1 if it is no test row. ``ids`` are columns that identify rows, beside
+    those among the features whose names say so.
     """
     if data.problem.clusters is not None:
         return
@@ -62,7 +62,7 @@ def _note(kind: str, value: NDArray[Any], part: Integers, **facts: Any) -> Itera
     """The note, if enough test rows have a value that rows of another part have too."""
     code = np.unique(value, return_inverse=True)[1].reshape(-1)
     parts_with = np.bincount(np.unique(np.stack([code, part]), axis=1)[0])
-    tested = part > 0 if part.max() == 1 else np.ones(len(part), dtype=np.bool_)
+    tested = part >= 0
     repeated, rows = int((parts_with[code[tested]] > 1).sum()), int(tested.sum())
     if repeated >= _LEAST * rows:
         yield FrontierNote(kind, {**facts, "repeated": repeated, "rows": rows})

@@ -45,9 +45,9 @@ class SweepContext:
     folds: tuple[NestedFold, ...] = ()  # the test folds, where there are such
 
     def test_part(self, rows: Rows) -> Integers:
-        """The test fold of each of all rows; with one split, 1 for test rows and 0 for others."""
+        """The test fold of each of all rows; -1: no test row."""
         fold = self.evaluator.test_fold
-        return np.isin(rows, self.test).astype(np.int64) if fold is None else fold
+        return np.isin(rows, self.test) - 1 if fold is None else fold
 
     def with_utility(self, outcome: Outcome, utility: Utility) -> Outcome:
         """The outcome with one more utility."""
@@ -139,7 +139,7 @@ class TradeOff:
     chosen_by: Utility | None = field(default=None, init=False)
     certified: bool = field(default=False, init=False)
     change: Change | None = field(default=None, init=False)  # against the model without the penalty
-    fold_choices: tuple[float, ...] = field(default=(), init=False)  # strengths that were chosen in each test fold
+    fold_choices: tuple[tuple[str, float], ...] = field(default=(), init=False)  # family and strength, by test fold
     unseen: Predictions | None = field(default=None, init=False)  # of the chosen model for the test rows
 
     @property
@@ -234,7 +234,7 @@ class TradeOff:
             self.unseen = self.source.evaluator.test_predictions(best.model, best.job)
         if self.source is not None and self.source.folds:
             bests = self._chosen_by_fold(wish, judged_by, needs_group)
-            self.fold_choices = tuple(one.job.value for one in bests)
+            self.fold_choices = tuple((one.job.family, one.job.value) for one in bests)
             self.unseen = in_row_order([one.model.test for one in bests], [fold.rows for fold in self.source.folds])
             evaluator = self.source.evaluator
             chosen = evaluator.point(self.unseen, evaluator.test, best.job, needs_group=best.test.needs_group)

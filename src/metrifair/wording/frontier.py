@@ -419,10 +419,9 @@ def remarks(view: FrontierView) -> tuple[str, ...]:
         condition = f"with an {noun(view.label(view.gap_key))} of at most {view.limit:g} {rows}"
         sentences.append(f"The chosen model is {_best(view)}, up to noise, {condition}.")
     if view.fold_choices:
-        chosen = listed(strength_texts(view.fold_choices))
         sentences.append(
-            f"The choice was repeated without each test fold ({noun(view.label('strength'))} {chosen}). Its figures "
-            "are those of these choices, which differ from the row of the chosen model."
+            f"The choice was repeated without each test fold ({_fold_choices(view)}). Its figures are those of these "
+            "choices, which differ from the row of the chosen model."
         )
     sentences += [constant_sentence(view), families_sentence(view)]
     if view.front and (failed := sum(row.failed for row in view.rows)):
@@ -430,6 +429,17 @@ def remarks(view: FrontierView) -> tuple[str, ...]:
             f"{failed} of {len(view.points)} models failed; the table lists them, the plot leaves them out."
         )
     return tuple(filter(None, sentences))
+
+
+def _fold_choices(view: FrontierView) -> str:
+    """The strengths chosen in each test fold; of several families, each with its family and parameter."""
+    texts = strength_texts(value for _, value in view.fold_choices)
+    if not view.parameters:
+        return f"{noun(view.label('strength'))} {listed(texts)}"
+    families = [family for family, _ in view.fold_choices]
+    return "; ".join(
+        f"{family}, {view.parameters[family]} {text}" for family, text in zip(families, texts, strict=True)
+    )
 
 
 def constant_sentence(view: FrontierView) -> str:

@@ -88,7 +88,7 @@ class FrontierView:
     change
         The chosen model's figures less those without the penalty.
     fold_choices
-        The strengths that were chosen in each test fold.
+        The family and the strength that were chosen in each test fold.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class FrontierView:
     parameters: Mapping[str, str] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
     change: Change | None = None
-    fold_choices: Sequence[float] = ()
+    fold_choices: Sequence[tuple[str, float]] = ()
 
     def __post_init__(self) -> None:
         if not self.points:
