@@ -13,7 +13,9 @@ import pytest
 from refusals import refusal
 from sklearn.metrics import roc_auc_score
 
-from metrifair import audit, load
+from metrifair import FairClassifier, FairRegressor, audit, load
+from metrifair.tradeoff import frontier as frontiers
+from metrifair.tradeoff.portfolio import Portfolio
 
 TRAIN = ["--label", "hired", "--group", "sex"]
 
@@ -251,6 +253,60 @@ def test_families_of_auto_are_tried_by_name_and_saved(csv: Path, tmp_path: Path,
     assert [point["family"] for point in figures["points"]] == ["linear", "linear", "stack", "stack"]
     kept = load(tmp_path / "m.metrifair")
     assert len(kept.predict(pl.read_csv(csv))) == 800
+
+
+@pytest.fixture
+def two_families(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A portfolio of two linear models, on a clock that stands still: no budget is ever spent."""
+    kinds = FairClassifier, FairRegressor
+    monkeypatch.setattr(frontiers, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(Portfolio, "families", lambda own: {name: own._ours(*kinds, model="linear") for name in "ab"})
+
+
+@pytest.mark.usefixtures("two_families")
+@pytest.mark.parametrize(
+    ("options", "families"),
+    [([], {"a", "b"}), (["--model", "linear"], {""}), (["--strengths", "0,1", "--model", "linear"], {""})],
+)
+def test_without_a_model_the_families_are_automatic(
+    csv: Path, tmp_path: Path, call: Any, options: list[str], families: set[str]
+) -> None:
+    more = ["--max-unfairness", "1", "--test-folds", "2", "--json", tmp_path / "f.json"]
+    done = call("frontier", csv, *TRAIN, *options, *more)
+    assert done.exit_code == 0, done.output
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert {point["family"] for point in figures["points"]} == families
+    assert ("Families tried, in this order: a; b." in " ".join(figures["notes"])) == (len(families) == 2)
+
+
+@pytest.mark.usefixtures("two_families")
+def test_train_with_a_limit_keeps_the_model_that_a_frontier_chooses(csv: Path, tmp_path: Path, call: Any) -> None:
+    limit = ["--max-unfairness", "0.2", "--test-folds", "2"]
+    for command in ("train", "frontier"):
+        written = ["--output", tmp_path / command, "--json", tmp_path / f"{command}.json"]
+        done = call(command, csv, *TRAIN, *limit, *written)
+        assert done.exit_code == 0, done.output
+    train, sweep = (json.loads((tmp_path / f"{command}.json").read_text()) for command in ("train", "frontier"))
+    assert train["chosen"] == sweep["chosen"]
+    assert train["provenance"]["call"].startswith("metrifair train people.csv")
+    kept = [load(tmp_path / command).predict_proba(pl.read_csv(csv)) for command in ("train", "frontier")]
+    assert np.array_equal(*kept)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--strength", "1"],
+        ["--test", "0.5"],
+        ["--validation", "0.25"],
+        ["--threshold", "0.5"],
+        ["--choose-threshold", "accuracy"],
+        ["--choose-threshold", "cost", "--cost", "0,1;1,0"],
+    ],
+)
+def test_train_with_a_limit_takes_no_option_of_one_model(csv: Path, call: Any, options: list[str]) -> None:
+    said = refusal(call("train", csv, *TRAIN, "--max-unfairness", "0.2", *options))
+    assert f"--max-unfairness chooses among many models; leave {options[0]} out" in said
 
 
 def test_a_family_that_auto_does_not_have_is_refused(csv: Path, call: Any) -> None:

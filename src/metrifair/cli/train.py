@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options, gathered
-from metrifair.cli.training_options import TRAINING, Choice, Training, TrainingOptions
+from metrifair.cli.training_options import TRAINING, Choice, Sweep, Training, TrainingOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +36,7 @@ def train_command(
     *,
     options: TrainingOptions,
     strength: float,
+    max_unfairness: float | None,
     asked: Training,
     held_out: Path | None,
     output: Path | None,
@@ -47,6 +49,13 @@ def train_command(
     The model encodes text, dates and missing values itself. It uses the groups for training, not for prediction. The
     held-out rows have the same mix of groups and labels as the training rows.
 
+    With --max-unfairness, it tries families of models that suit the data, and keeps the best model within the limit, as
+    metrifair frontier does. Without it, --model is trained with the penalty --strength.
+
+    \b
+    Example: train the best model within an unfairness limit
+      metrifair train people.csv --label income --group sex --max-unfairness 0.1 --output model.metrifair
+
     \b
     Example: train, and audit rows that the model never saw
       metrifair train people.csv --label income --group sex --output model.metrifair --held-out held-out.csv
@@ -54,6 +63,12 @@ def train_command(
     """
     _check_training(asked, {"--held-out": held_out, "--html": html, "--pdf": pdf}, output)
     check_paths([options.file], [held_out, output, html, pdf, json_to])
+    if max_unfairness is not None:
+        _check_limit(ctx)
+        choice = Choice(max_unfairness, output=output, held_out=held_out)
+        sweep = Sweep(test_folds=asked.test_folds)
+        _sweep(ctx, options, sweep, choice, html=html, pdf=pdf, json_to=json_to)
+        return
     table, files = options.table()
     from metrifair.cli.console import command_text, console, say, write_json, write_pages
     from metrifair.cli.training import figures, provenance_of, show_trained, trained, write_held_out, write_model_page
@@ -91,6 +106,14 @@ def _check_training(asked: Training, unseen: Mapping[str, Path | None], output: 
         raise click.UsageError("--cost and --choose-threshold cost belong together; give both or neither")
 
 
+def _check_limit(ctx: click.Context) -> None:
+    """Raise a usage error for options of ``train`` that do not go with an unfairness limit."""
+    one_model = {"strength": "strength", "test": "test", "validation": "validation", "threshold": "threshold"}
+    for name, option in {**one_model, "rule": "choose-threshold", "costs": "cost"}.items():
+        if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--max-unfairness chooses among many models; leave --{option} out")
+
+
 @click.command(
     cls=SectionedCommand, short_help="Train the trade-off between accuracy and fairness, and choose a model."
 )
@@ -98,6 +121,7 @@ def _check_training(asked: Training, unseen: Mapping[str, Path | None], output: 
 @command_options("frontier")
 @READING
 @TRAINING
+@gathered("sweep", Sweep, Sweep._fields)
 @gathered("choice", Choice, Choice._fields)
 @click.pass_context
 def frontier_command(
@@ -105,22 +129,16 @@ def frontier_command(
     /,
     *,
     options: TrainingOptions,
-    strengths: Any,
-    families: Any,
-    budget: float | None,
-    seeds: int,
-    folds: int | None,
-    test_folds: int | None,
-    unfairness_of: str,
-    utility: str,
-    costs: Any,
+    sweep: Sweep,
     choice: Choice,
-    ledger: Path | None,
     html: Path | None,
     pdf: Path | None,
     json_to: Path | None,
 ) -> None:
     """Train models with many penalty strengths on FILE, show what fairness costs, and choose a model.
+
+    Without --model, --families or --strengths, it tries families of models that suit the data, the most promising
+    first, within a time budget. The result names the families that were tried.
 
     Half of the rows are training rows, a quarter validation rows, and a quarter test rows. If the smallest group has
     few rows, every row is a test row in one of five folds. All parts have the same mix of groups and labels. The model
@@ -133,29 +151,42 @@ def frontier_command(
       metrifair audit held-out.csv --score probability --group sex --label income
 
     \b
-    Example: try the families of models that suit the data
-      metrifair frontier people.csv --label income --group sex --families auto --max-unfairness 0.1
+    Example: repeat a result with the families that were tried
+      metrifair frontier people.csv --label income --group sex --families auto,stack,small_trees --max-unfairness 0.1
 
     \b
     Example: compare with post-processing, which needs the group at prediction
       metrifair frontier people.csv --label income --group sex --families mlp,linear,barycenter --html report.html
     """
-    if costs is not None and utility != "auto":
+    if sweep.costs is not None and sweep.utility != "auto":
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
-    _check_choice(choice, test_folds)
-    check_paths([options.file], [choice.output, choice.held_out, ledger, html, pdf, json_to])
+    _check_choice(choice, sweep.test_folds)
+    check_paths([options.file], [choice.output, choice.held_out, sweep.ledger, html, pdf, json_to])
+    _sweep(ctx, options, sweep, choice, html=html, pdf=pdf, json_to=json_to)
+
+
+def _sweep(
+    ctx: click.Context,
+    options: TrainingOptions,
+    sweep: Sweep,
+    choice: Choice,
+    *,
+    html: Path | None,
+    pdf: Path | None,
+    json_to: Path | None,
+) -> None:
+    """Train the models of a frontier, show them, and keep the one that is chosen."""
     table, files = options.table()
     from metrifair.cli.console import command_text, console, say, write_json, write_pages
     from metrifair.cli.training import provenance_of, selected, show_frontier
     from metrifair.cli.training_file import training_file
-    from metrifair.tradeoff.sweep import SearchOptions
+    from metrifair.tradeoff.portfolio import AUTO
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, files, strength=1.0)
-    search = SearchOptions(seeds=seeds, folds=folds, test_folds=test_folds, budget=budget, ledger=ledger)
-    asked = {"strengths": strengths, "utility": costs or utility, "unfairness_of": unfairness_of}
-    asked["test"] = 0.25 if choice.certified else None  # nothing is proven of test folds
-    encoder, front = source.frontier(families or (), search, **asked)
+    if sweep.strengths is None and ctx.get_parameter_source("model") is ParameterSource.DEFAULT:
+        sweep = sweep._replace(families=sweep.families or (AUTO,))
+    encoder, front = source.frontier(sweep, test=0.25 if choice.certified else None)  # nothing is proven of test folds
     front = replace(front, provenance=provenance_of(source, command_text(ctx)))
     say(out, *source.description(encoder))
     try:
@@ -166,7 +197,7 @@ def frontier_command(
             chosen = source.model(*(step for _, step in best.steps))
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
-        if costs is not None and front.chosen is not None:
+        if sweep.costs is not None and front.chosen is not None and not front.parameters:
             say(
                 out,
                 "Costs are those of decisions at a probability of 0.5; where another threshold costs less: metrifair "

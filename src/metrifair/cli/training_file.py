@@ -33,7 +33,7 @@ from metrifair.cli.tables import (
     with_predictions,
     without_missing_words,
 )
-from metrifair.cli.training_options import TrainingOptions
+from metrifair.cli.training_options import Sweep, TrainingOptions
 from metrifair.encoding.coders import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning, Remedy
@@ -157,15 +157,15 @@ class TrainingFile:
         table = found.table.with_columns(pl.Series(name, decided.astype(np.int64)))
         return PredictionTable(table, (*found.columns, name))
 
-    def frontier(self, families: Sequence[str], search: SearchOptions, **more: Any) -> tuple[TableEncoder, Frontier]:
-        """The frontier of ``families``, or of the options' model, and an encoder of the rows that taught its models.
-
-        ``more`` are other arguments of :func:`metrifair.frontier`.
-        """
+    def frontier(self, sweep: Sweep, *, test: float | None) -> tuple[TableEncoder, Frontier]:
+        """The frontier of families, or of the options' model, and an encoder of the rows that taught its models."""
+        names = ("seeds", "folds", "test_folds", "budget", "ledger")
+        search = SearchOptions(**{name: getattr(sweep, name) for name in names})
+        families, strengths = sweep.families or (), sweep.strengths
         automatic = bool(families) and families[0] == AUTO
         if automatic:
             named, search = self._portfolio(families[1:], search)
-            more["strengths"] = more["strengths"] or STRENGTHS
+            strengths = strengths or STRENGTHS
         else:
             named = {name: self._family(name) for name in families} if families else {"": self.estimator}
         # Each model has an encoder of its own training rows.
@@ -177,9 +177,12 @@ class TrainingFile:
                 self.features,
                 self.labels,
                 **self.given,
+                strengths=strengths,
+                test=test,
+                utility=sweep.costs or sweep.utility,
+                unfairness_of=sweep.unfairness_of,
                 random_state=self.options.seed,
                 search=replace(search, clusters=self.clusters),
-                **more,
             )
         encoder = next((model[0] for model in front.models if model is not None), None)
         encoder = self.encoder(self.data.rows) if encoder is None else encoder

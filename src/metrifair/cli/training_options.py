@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from metrifair.auditing.formats import ReadOptions
 from metrifair.cli import options
@@ -118,16 +118,31 @@ class Training(NamedTuple):
     refit: bool
 
 
+class Sweep(NamedTuple):
+    """The options of a frontier besides the file: which models are trained, and by what they are compared."""
+
+    strengths: Any = None  # None: the usual ones
+    families: Sequence[str] | None = None
+    budget: float | None = None
+    seeds: int = 1
+    folds: int | None = None
+    test_folds: int | None = None
+    unfairness_of: str = "scores"
+    utility: str = "auto"
+    costs: Costs | None = None
+    ledger: Path | None = None
+
+
 class Choice(NamedTuple):
     """The choice of a frontier's model, the files to write, and whether to retrain it on all rows."""
 
-    max_unfairness: float | None
-    without_group: bool
-    confidence: float | None
-    certified: bool
-    output: Path | None
-    held_out: Path | None
-    refit: bool | None  # None: unless it is certified
+    max_unfairness: float | None = None
+    without_group: bool = False
+    confidence: float | None = None
+    certified: bool = False
+    output: Path | None = None
+    held_out: Path | None = None
+    refit: bool | None = None  # None: unless it is certified
 
     @property
     def is_refitted(self) -> bool:
