@@ -36,7 +36,7 @@ from experiments.duel_tables import CONSTANT, OURS, OURS_BLIND, PROTOCOL_FILE, E
 from experiments.page import circumstances, write_page
 from experiments.runs import sources
 from experiments.settings import Effort, Protocol
-from metrifair import DataError, Frontier, frontier
+from metrifair import DataError, Frontier, SearchOptions, frontier
 from metrifair.support.checks import check_known, groups_if_asked
 from metrifair.support.files import write_file
 
@@ -269,17 +269,18 @@ def peer_models(task: Task, plan: Plan, rows: peers.Rows, fold: Any) -> dict[str
 def our_models(task: Task, plan: Plan, rows: peers.Rows) -> dict[str, Any]:
     """What the models that one call chooses say of the test rows: with and without the group, and family by family."""
     protocol = plan.protocol
-    contest, train = protocol["contests"][task.part], rows.train
+    contest, ours, train = protocol["contests"][task.part], protocol["ours"], rows.train
     front = frontier(
-        protocol["ours"]["estimator"],
+        ours["estimator"],
         rows.x[train],
         rows.y[train],
         sensitive_features=rows.a[train],
         utility=contest["utility"],
         unfairness_of=contest["unfairness_of"],
         random_state=task.case.split,
+        search=SearchOptions(needs_group=ours["needs_group"], budget=ours["budget"]),
     )
-    wish = {"max_unfairness": contest["limit"], "confidence": protocol["ours"]["confidence"]}
+    wish = {"max_unfairness": contest["limit"], "confidence": ours["confidence"]}
     fronts = {OURS: (front, None), OURS_BLIND: (front, False)}
     for family in front.parameters:
         own = [outcome for outcome in front.outcomes if outcome.job.family == family]

@@ -73,7 +73,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> str:
     linear = FairClassifier(model="linear")
     families = [linear, ThresholdPostprocessor(linear)]
     options: dict[str, Any] = {"strengths": [0, 3], "test": 0.25, "search": SearchOptions(tolerances=[0.0, 0.2])}
-    monkeypatch.setattr(duel, "frontier", lambda _, *given, **named: frontier(families, *given, **named, **options))
+    monkeypatch.setattr(duel, "frontier", lambda _, *given, **named: frontier(families, *given, **(named | options)))
     return text
 
 
