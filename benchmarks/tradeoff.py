@@ -71,7 +71,7 @@ def automatic(rows: int) -> tuple[float, float, int]:
     """Seconds, seconds of processor time, and families of ``frontier("auto")`` with its default budget."""
     X, y, a = table(shrunk(rows), 12)
     start, used = time.perf_counter(), time.process_time()
-    search = SearchOptions(budget=0.1) if shrunk(rows) < rows else None
+    search = SearchOptions(families=["linear"]) if shrunk(rows) < rows else None  # a quick run takes one family
     front = frontier("auto", X, y, sensitive_features=a, random_state=0, search=search)
     return time.perf_counter() - start, time.process_time() - used, len(front.parameters)
 

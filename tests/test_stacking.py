@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -236,3 +238,11 @@ EXPECTED = {"check_sample_weight_equivalence_on_dense_data": "copies of a row li
 )
 def test_scikit_learn_check(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+def test_attributes_are_described_as_those_of_the_estimators_without_a_stack() -> None:
+    for stack, plain in ((FairStackingClassifier, FairClassifier), (FairStackingRegressor, FairRegressor)):
+        own, others = (inspect.getdoc(kind).partition("Attributes\n")[2] for kind in (stack, plain))
+        for name in ("left_out_", "n_features_in_", "feature_names_in_", "n_iter_"):
+            (described,) = re.findall(rf"^{name} : .*\n    .*$", own, re.MULTILINE)
+            assert described in others

@@ -329,16 +329,7 @@ class FairStackingClassifier(_Stacking, FairClassifier):
     ----------
     predictor_ : StackedPredictor
         The models: ``outcome``, ``group``, and the parameters of the last one.
-    classes_ : ndarray
-        The classes, in ascending order.
-    left_out_ : tuple of str
-        Groups that were too small to train on, with their numbers of rows.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X had them.
-    n_iter_ : int
-        Epochs of the last model, or iterations of the solver.
+    classes_, left_out_, n_features_in_, feature_names_in_, n_iter_ : as in FairClassifier
 
     See Also
     --------
@@ -387,18 +378,8 @@ class FairStackingRegressor(_Stacking, FairRegressor):
 
     Attributes
     ----------
-    predictor_ : StackedPredictor
-        The models: ``outcome``, ``group``, and the parameters of the last one.
-    target_scaling_ : tuple of float
-        Center and spread of the target.
-    left_out_ : tuple of str
-        Groups that were too small to train on, with their numbers of rows.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X had them.
-    n_iter_ : int
-        Epochs of the last model, or iterations of the solver.
+    predictor_ : as in FairStackingClassifier
+    target_scaling_, left_out_, n_features_in_, feature_names_in_, n_iter_ : as in FairRegressor
 
     See Also
     --------

@@ -10,14 +10,16 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _LINE = re.compile(r"^( *)(\w+(?:, \w+)*) : as in [\w.]+$", re.MULTILINE)
+_SECTION = re.compile(r"(?:Parameters|Attributes)\n-{10}\n(.*?)(?=\n\n\w[\w ]*\n-+\n|\Z)", re.DOTALL)
 _ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \w+)*)(?: : .*)?(?:\n(?: +.*)?$)*", re.MULTILINE)
 
 
 def as_in(*sources: Callable[..., Any]) -> Callable[[T], T]:
     """A decorator: what a docstring says to be ``as in`` other functions or classes is said there in full.
 
-    In the docstring, ``names : as in NAME`` stands for what the parameters section of the first of ``sources`` that
-    knows them says of each of the names. A function that takes them as ``**options`` shows them in its signature.
+    In the docstring, ``names : as in NAME`` stands for what the parameters or attributes section of the first of
+    ``sources`` that knows them says of each of the names. A function that takes them as ``**options`` shows them in its
+    signature.
 
     >>> def audit(rows, *, threshold=0.5):
     ...     '''An audit.
@@ -68,10 +70,10 @@ def as_in(*sources: Callable[..., Any]) -> Callable[[T], T]:
 
 
 def _entries(source: Callable[..., Any]) -> dict[str, str]:
-    """What the docstring of a function or class says of each of its parameters."""
-    section = (inspect.getdoc(source) or "").partition("Parameters\n----------\n")[2]
-    section = re.split(r"\n\n\w[\w ]*\n-+\n", section)[0]
-    return {name: one[0].rstrip() for one in _ENTRY.finditer(section) for name in one[1].split(", ")}
+    """What the docstring of a function or class says of each of its parameters and attributes."""
+    sections = _SECTION.findall(inspect.getdoc(source) or "")
+    entries = (one for section in sections for one in _ENTRY.finditer(section))
+    return {name: one[0].rstrip() for one in entries for name in one[1].split(", ")}
 
 
 def _signature(function: Callable[..., Any], sources: tuple[Callable[..., Any], ...]) -> inspect.Signature:
