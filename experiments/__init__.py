@@ -24,8 +24,8 @@ NAMES = (
     "boosting",
     "continuous",
 )
-ALONE = ("choice", "duel")
-"""Not part of ``"all"``: one has splits of its own, one compares us with other libraries, from wheels."""
+ALONE = ("choice", "hindsight", "duel")
+"""Not part of ``"all"``: two have splits of their own, one compares us with other libraries, from wheels."""
 
 
 def reproduce(
@@ -51,7 +51,17 @@ def reproduce(
     metrifair.errors.DataError: name must be one of ..., got 'clasification'; did you mean 'classification'?
     """
     # Imported here: listing the names must not import torch.
-    from experiments import boosting, choice, comparisons, continuous, convergence, duel, online, theory  # noqa: PLC0415
+    from experiments import (  # noqa: PLC0415
+        boosting,
+        choice,
+        comparisons,
+        continuous,
+        convergence,
+        duel,
+        hindsight,
+        online,
+        theory,
+    )
     from experiments.settings import PROTOCOLS, Effort  # noqa: PLC0415
     from metrifair.support.checks import check_integer, check_known  # noqa: PLC0415
 
@@ -69,6 +79,7 @@ def reproduce(
         "boosting": partial(boosting.run, n_jobs=n_jobs),
         "continuous": partial(continuous.run, n_jobs=n_jobs),
         "choice": partial(choice.run, n_jobs=n_jobs),
+        "hindsight": partial(hindsight.run, n_jobs=n_jobs),
         "duel": partial(duel.run, n_jobs=n_jobs, parts=duel.Parts.of(*parts)),
     }
     for one in NAMES if name == "all" else (name,):

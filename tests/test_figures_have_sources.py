@@ -128,6 +128,7 @@ CHECKED = {
     "duel/duel.md": "tests/experiments/test_experiment_pages.py::test_the_comparison_with_other_libraries",
     "duel/protocol.md": "tests/experiments/test_experiment_duel.py::test_the_protocol_is_the_page",
     "choice/choice.md": "tests/experiments/test_experiment_choice.py::test_the_page_follows_from_the_points",
+    "hindsight/hindsight.md": "tests/experiments/test_experiment_hindsight.py::test_the_page_follows_from_the_points",
     "continuous/continuous.md": "tests/experiments/test_experiment_pages.py::test_attributes_that_are_numbers",
     "convergence-corrected.md": "tests/experiments/test_experiment_pages.py::test_short_runs_of_the_convergence",
     "power.md": "tests/figures/test_power.py::test_the_page_has_every_setting_within_3_points",

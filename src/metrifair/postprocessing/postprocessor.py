@@ -169,7 +169,8 @@ class Postprocessor(BaseEstimator):
 def _call(method: Callable[..., Any], X: Table, sensitive_features: Table | None) -> Floats:
     """Numbers that a method of the base returns; it gets the groups if it takes them."""
     groups = groups_if_asked(method, sensitive_features)
-    predicted = reused(lambda: method(X, **groups), getattr(method, "__self__", method), method.__name__, X, groups)
+    model, name = getattr(method, "__self__", method), getattr(method, "__name__", "")
+    predicted = reused(lambda: method(X, **groups), model, name, X, groups)
     return np.asarray(predicted).astype(np.float64)
 
 

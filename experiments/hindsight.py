@@ -1,0 +1,155 @@
+"""The automatic choice on each data set of ``metrifair.datasets``, beside the best single family in hindsight."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments.page import Page, TextTable, circumstances, write_page
+from experiments.settings import Effort, Protocol
+from metrifair import DataError, Frontier, SearchOptions, datasets, frontier
+from metrifair.support.files import write_file
+from metrifair.support.parallel import spread
+from metrifair.tradeoff.portfolio import AUTO, STRENGTHS
+from metrifair.tradeoff.result import without_chance
+
+LIMITS = (0.1, 0.15, 0.2)
+FIRST_SEED, ROWS, TEST, CONFIDENCE = 460, 2_000, 0.4, 0.5
+DAY = 86_400.0  # seconds
+
+_PROTOCOL = (
+    f'`frontier("auto")` with all its group-blind families and without a time budget. Of larger data sets, {ROWS:,} '
+    f"rows are drawn. {TEST:.0%} of the rows are test rows, 25% validation rows. `select` chooses at each limit, by "
+    f"AUC or R2, with a confidence of {CONFIDENCE:g}. Splits are drawn from seed {FIRST_SEED} on, which nothing else "
+    "uses."
+)
+_COLUMNS = (
+    "*Auto*: means over splits of the utility and the unfairness on test rows, and the families that were chosen. "
+    "Unfairness is without what chance adds in quadrature. *Best family*: each family alone chooses its strength "
+    "in the same way; the one with the best mean utility on test rows is shown, among those whose mean unfairness "
+    "there is within the limit. It is known only afterwards. *Difference*: auto less the best family in utility, "
+    "in hundredths, with its standard error if there are several splits; *missed*: the mean unfairness of auto is "
+    "above the limit. If a frontier has no model within the limit on validation rows, its best constant counts. "
+    "Few splits show little: most differences are noise."
+)
+
+
+class Chosen(NamedTuple):
+    """The figures on test rows of the model that was chosen at one limit, on one split."""
+
+    data: str
+    seed: int
+    limit: float
+    among: str  # a family, or all of them: "auto"
+    family: str  # of the model; empty: the constant predictor
+    utility: float
+    gap: float
+    excess: float  # the gap without what chance adds to it
+
+
+def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:
+    """Train all families on every split, and write the choices and the page."""
+    folder = out / "hindsight"
+    folder.mkdir(parents=True, exist_ok=True)
+    jobs = [(name, FIRST_SEED + seed) for name in datasets.names() for seed in effort.seeds]
+    work = partial(choices, rows=300 if effort.quick else ROWS, strengths=effort.some(STRENGTHS))
+    found = [one for own in spread(work, jobs, n_jobs, threads=1) for one in own]
+    write_file(folder / "points.json", json.dumps(found).encode())
+    notes = circumstances(effort, processes=n_jobs)
+    write_page(hindsight_page(folder / "points.json", notes=notes), folder, "hindsight")
+
+
+def choices(job: tuple[str, int], *, rows: int, strengths: Sequence[float]) -> list[Chosen]:
+    """The models that are chosen on one split of a data set: among all families, and in each family."""
+    name, seed = job
+    data = datasets.load(name)
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(data.y))[:rows])
+    numeric = data.task == "regression"
+    target = data.y / data.y.max() if numeric else data.y  # whole numbers would be taken for labels
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a model that comes out constant is one of the results
+        front = frontier(
+            AUTO,
+            data.X.iloc[drawn],
+            target.iloc[drawn],
+            sensitive_features=data.sensitive_features.iloc[drawn],
+            strengths=list(strengths),
+            test=TEST,
+            utility="r2" if numeric else "auc",
+            random_state=seed,
+            search=SearchOptions(budget=DAY),  # enough for all families
+        )
+        return [
+            Chosen(name, seed, limit, among, *_figures(front, among, limit))
+            for limit in LIMITS
+            for among in (AUTO, *front.parameters)
+        ]
+
+
+def _figures(front: Frontier, among: str, limit: float) -> tuple[str, float, float, float]:
+    """Family, utility and unfairness of the choice among all families or in one, on test rows."""
+    own = [one for one in front.outcomes if among in (AUTO, one.job.family)]
+    part = replace(front, outcomes=own)
+    with suppress(DataError):  # if no model is within the limit
+        part.select(max_unfairness=limit, confidence=CONFIDENCE)
+    point: Any = part.chosen or front.constant
+    gap = point.gap("scores")
+    return point.family, point.figure(front.utility.name), gap, without_chance(gap, front.floor or 0.0)[0]
+
+
+def hindsight_page(path: Path, *, notes: Sequence[str] = ()) -> Page:
+    """The table of all data sets, made of the choices in a file."""
+    found = [Chosen(*one) for one in json.loads(path.read_text("utf-8"))]
+    splits = {
+        name: len({one.seed for one in found if one.data == name}) for name in dict.fromkeys(c.data for c in found)
+    }
+    done = "; ".join(f"{name}: {count}" for name, count in splits.items())
+    lines = [
+        _line([one for one in found if (one.data, one.limit) == (name, limit)]) for name in splits for limit in LIMITS
+    ]
+    heading = ["data", "limit", "auto", "chosen families", "best family", "its figures", "difference"]
+    table: TextTable = [heading, *lines]
+    return Page(
+        title="The automatic choice, beside the best family in hindsight",
+        notes=[_PROTOCOL, _COLUMNS, f"Splits of each data set: {done}.", *notes],
+        tables={"Utility / unfairness on test rows": table},
+        charts={},
+    )
+
+
+def _line(found: Sequence[Chosen]) -> list[str]:
+    """One data set and limit."""
+    by_name: dict[str, dict[int, Chosen]] = {}
+    for one in found:
+        by_name.setdefault(one.among, {})[one.seed] = one
+    auto = by_name.pop(AUTO)
+    able = {name: own for name, own in by_name.items() if fmean(one.excess for one in own.values()) <= found[0].limit}
+    first = [found[0].data, f"{found[0].limit:g}", _text(auto), _families(auto)]
+    missed = "missed" if fmean(one.excess for one in auto.values()) > found[0].limit else ""
+    if not able:
+        return [*first, "none keeps the limit", "", missed]
+    best = max(able, key=lambda name: fmean(one.utility for one in able[name].values()))
+    apart = [100 * (one.utility - able[best][seed].utility) for seed, one in auto.items()]
+    error = f" ± {stdev(apart) / len(apart) ** 0.5:.1f}" if len(apart) > 1 else ""
+    return [*first, best, _text(able[best]), f"{fmean(apart):+.1f}{error} {missed}".rstrip()]
+
+
+def _text(chosen: dict[int, Chosen]) -> str:
+    return " / ".join(f"{fmean(getattr(one, name) for one in chosen.values()):.3f}" for name in ("utility", "excess"))
+
+
+def _families(chosen: dict[int, Chosen]) -> str:
+    """The families that were chosen, the most frequent first, with the number of splits."""
+    names = [one.family or "constant" for one in chosen.values()]
+    return ", ".join(
+        f"{name} {names.count(name)}" for name in sorted(set(names), key=lambda name: (-names.count(name), name))
+    )
