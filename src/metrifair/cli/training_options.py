@@ -127,7 +127,7 @@ class Sweep(NamedTuple):
     seeds: int = 1
     folds: int | None = None
     test_folds: int | None = None
-    unfairness_of: str = "scores"
+    unfairness_of: Literal["scores", "decisions"] = "scores"
     utility: str = "auto"
     costs: Costs | None = None
     ledger: Path | None = None
