@@ -24,8 +24,8 @@ NAMES = (
     "boosting",
     "continuous",
 )
-ALONE = ("choice", "hindsight", "duel")
-"""Not part of ``"all"``: two have splits of their own, one compares us with other libraries, from wheels."""
+ALONE = ("choice", "hidden-groups", "hindsight", "duel")
+"""Not part of ``"all"``: three have splits of their own, one compares us with other libraries, from wheels."""
 
 
 def reproduce(
@@ -58,6 +58,7 @@ def reproduce(
         continuous,
         convergence,
         duel,
+        hidden_groups,
         hindsight,
         online,
         theory,
@@ -79,6 +80,7 @@ def reproduce(
         "boosting": partial(boosting.run, n_jobs=n_jobs),
         "continuous": partial(continuous.run, n_jobs=n_jobs),
         "choice": partial(choice.run, n_jobs=n_jobs),
+        "hidden-groups": partial(hidden_groups.run, n_jobs=n_jobs),
         "hindsight": partial(hindsight.run, n_jobs=n_jobs),
         "duel": partial(duel.run, n_jobs=n_jobs, parts=duel.Parts.of(*parts)),
     }

@@ -360,7 +360,7 @@ def gaps_table(results: Sequence[ModelResult]) -> TextTable:
     return [["data", "method", *(f"strength {value:g}" for value in GAPS), "lowest", "floor"], *lines]
 
 
-def mean_text(values: Sequence[float]) -> str:
+def mean_text(values: Sequence[float], digits: int = 3) -> str:
     """The mean, and in brackets its standard error in units of the last digit."""
-    error = "" if len(values) == 1 else f"({1_000 * stdev(values) / len(values) ** 0.5:.0f})"
-    return f"{fmean(values):.3f}{error}"
+    error = "" if len(values) == 1 else f"({10**digits * stdev(values) / len(values) ** 0.5:.0f})"
+    return f"{fmean(values):z.{digits}f}{error}"

@@ -62,13 +62,17 @@ def source(effort: Effort, arrays: Path | None = None) -> Source:
     return splits
 
 
-def load(name: str, inputs: Input, *, seeds: int) -> Splits:
-    """A data set of the experiments; the splits are those of the paper."""
-    about = DATA[name]
-    options: dict[str, Any] = dict(about.options)
+def dataset(name: str, inputs: Input) -> datasets.Dataset:
+    """A data set of the experiments as the library loads it."""
+    options: dict[str, Any] = dict(DATA[name].options)
     if name == "adult" and inputs == "standard":
         options["encoding"] = "onehot"
-    data = datasets.load(about.source, **options)
+    return datasets.load(DATA[name].source, **options)
+
+
+def load(name: str, inputs: Input, *, seeds: int) -> Splits:
+    """A data set of the experiments; the splits are those of the paper."""
+    data = dataset(name, inputs)
     splits = [data.split(seed) for seed in range(seeds)]
     return Splits(
         np.array(data.X, dtype=np.float64),

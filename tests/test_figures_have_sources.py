@@ -33,6 +33,7 @@ RECORDED = {
     "docs/comparing.md": [f"{RESULTS}differences.md"],
     "docs/defaults.md": [f"{RESULTS}defaults.md"],
     "docs/start.md": ["README.md"],
+    "docs/group-probabilities.md": [f"{RESULTS}hidden-groups/hidden-groups.md"],
     "docs/numbers.md": [f"{RESULTS}numeric-audits.md"],
     "docs/concepts/unbiased-batches.md": [f"{RESULTS}README.md"],
 }
@@ -130,6 +131,7 @@ CHECKED = {
     "choice/choice.md": "tests/experiments/test_experiment_choice.py::test_the_page_follows_from_the_points",
     "hindsight/hindsight.md": "tests/experiments/test_experiment_hindsight.py::test_the_page_follows_from_the_points",
     "continuous/continuous.md": "tests/experiments/test_experiment_pages.py::test_attributes_that_are_numbers",
+    "hidden-groups/hidden-groups.md": "tests/experiments/test_experiment_hidden_groups.py::test_the_page_is_computed",
     "convergence-corrected.md": "tests/experiments/test_experiment_pages.py::test_short_runs_of_the_convergence",
     "power.md": "tests/figures/test_power.py::test_the_page_has_every_setting_within_3_points",
     "numeric-audits.md": "tests/test_number_audits.py::test_the_committed_tables_keep_the_promise",
