@@ -33,9 +33,9 @@ CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     # 1 the gap that the rows could have shown.
     "audit": (31, lambda: audit(Y, X[:, 0], sensitive_features=A, **flat(**QUICK))),
     # Of these 4 are utilities and quantiles, 3 families and where they run, one is how to search, one where all
-    # comes from, one is about rows that repeat others, and one about families that suit the data.
+    # comes from, one is about rows that repeat others, one about families that suit the data, and one shares fits.
     "frontier": (
-        36,
+        37,
         lambda: frontier(
             FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0, 1], test=0.25, random_state=0
         ),

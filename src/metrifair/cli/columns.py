@@ -13,7 +13,6 @@ import click
 
 from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options
 from metrifair.figures.intervals import FEW
-from metrifair.problem.tables import MOST_CLASSES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -114,6 +113,8 @@ def _facts(column: pl.Series) -> ColumnFacts:
 
 def _is_classes(numbers: pl.Series, distinct: int) -> bool:
     """Whether numbers are labels of classes, as ``frontier`` and ``train`` decide."""
+    from metrifair.problem.tables import MOST_CLASSES
+
     return distinct <= MOST_CLASSES and bool((numbers == numbers.round()).all())
 
 
