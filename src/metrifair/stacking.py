@@ -236,7 +236,8 @@ def default_models(rows: int, *, regression: bool = False) -> list[Any]:
     """A linear model and small trees: LightGBM's, or scikit-learn's where that is not installed."""
     linear = FairRegressor if regression else FairClassifier
     # As much regularization as scikit-learn's logistic regression has by default.
-    return [linear(0.0, model="linear", weight_decay=1 / rows), _small_trees(rows, regression=regression)]
+    first = linear(0.0, model="linear", weight_decay=1 / rows, random_state=0)
+    return [first, _small_trees(rows, regression=regression)]
 
 
 def has_lightgbm() -> bool:
@@ -249,10 +250,11 @@ def _small_trees(rows: int, *, regression: bool) -> Any:
         from sklearn import ensemble  # noqa: PLC0415  (takes long to import, and is seldom needed)
 
         kind = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier
-        return kind(max_iter=_ROUNDS, learning_rate=_RATE, max_leaf_nodes=_LEAVES, early_stopping=False)
+        settings = {"max_iter": _ROUNDS, "max_leaf_nodes": _LEAVES, "early_stopping": False}
+        return kind(learning_rate=_RATE, random_state=0, **settings)
     kind = class_named("FairLGBMRegressor" if regression else "FairLGBMClassifier")
-    threads = 1 if rows < _FEW_ROWS else None
-    return kind(0.0, n_estimators=_ROUNDS, learning_rate=_RATE, num_leaves=_LEAVES, n_jobs=threads, verbose=-1)
+    size = {"n_estimators": _ROUNDS, "learning_rate": _RATE, "num_leaves": _LEAVES}
+    return kind(0.0, n_jobs=1 if rows < _FEW_ROWS else None, verbose=-1, random_state=0, **size)
 
 
 def _check_theory(problem: Problem) -> None:

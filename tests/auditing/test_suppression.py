@@ -177,6 +177,36 @@ def test_a_group_with_few_selected_rows_is_suppressed() -> None:
     assert min(sizes(after).values()) >= 10
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_selected_within_a_bin_that_the_threshold_splits_are_few(weighted: bool) -> None:
+    """More scores than a state keeps apart: the bin at the threshold has rows on both sides of it."""
+    rng, threshold = np.random.default_rng(0), 0.61803
+    scores, groups = rng.random(20_000), np.arange(20_000) % 5
+    few = np.flatnonzero(groups == 4)
+    scores[few] = 0.6 * scores[few]
+    scores[few[:200]] = threshold - 1e-6 * rng.random(200)
+    scores[few[:2]] = threshold + 1e-7
+    weight = rng.uniform(0.5, 2, 20_000) if weighted else None
+    state = AuditState(threshold=threshold).add(None, scores, sensitive_features=groups, sample_weight=weight)
+    assert not state.counts.exact
+    assert 0 < state.selected[4] < 5
+    after, suppressed = without_small_cells(state, 10)
+    assert 4 in suppressed["sensitive_features"]
+    assert min(after.selected) > 10
+
+
+def test_weights_of_other_cells_do_not_move_rows_over_the_threshold() -> None:
+    rng = np.random.default_rng(1)
+    scores, groups = rng.random(400), np.repeat(["heavy", "light"], 200)
+    weight = np.where(groups == "heavy", 1e9, 1.0) * rng.uniform(0.5, 2, 400)
+    state = AuditState(threshold=0.5).add(None, scores, sensitive_features=groups, sample_weight=weight)
+    merged = with_merged_scores(state, 10)
+    for cell, name in enumerate(["heavy", "light"]):
+        inside = merged.counts.cell == cell
+        above = merged.counts.rows[inside & (merged.counts.low >= 0.5)].sum()
+        assert above == (scores[groups == name] >= 0.5).sum()
+
+
 def test_evidence_without_scores_of_few_rows_agrees_with_its_data(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     table = pl.DataFrame({"p": rng.random(2000), "sex": rng.choice(["f", "m"], 2000), "w": rng.lognormal(3, 2, 2000)})

@@ -97,3 +97,20 @@ def test_groups_are_small_by_their_expected_rows() -> None:
 def test_a_certificate_needs_groups() -> None:
     with pytest.raises(DataError, match="does not hold for weighted samples, for probabilities of groups"):
         swept(race()).select(max_unfairness=0.5, certified=True)
+
+
+def test_no_confidence_is_stated_that_counts_rows_of_groups() -> None:
+    front = swept(race())
+    front.select(max_unfairness=0.9)
+    assert front.limit_confidence is None
+    assert "confidence" not in front.summary()
+    with pytest.raises(DataError, match="requires known groups"):
+        front.select(max_unfairness=0.9, confidence=0.9)
+
+
+def test_families_of_certain_probabilities_are_those_that_take_probabilities() -> None:
+    """They are trained on the groups, but estimators still receive probabilities."""
+    front = frontier(
+        "auto", X[:300], Y[:300], sensitive_features=race(RACE[:300]), strengths=[0.0, 1.0], random_state=0
+    )
+    assert {family.name for family in front.source.families} <= {"linear", "network"}

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 
 import metrifair
-from metrifair import Frontier, SearchOptions, frontier
+from metrifair import BarycenterPostprocessor, Frontier, SearchOptions, frontier
 from metrifair.stacking import FairStackingClassifier
 from metrifair.support.reuse import reused, reusing_results
 from metrifair.tradeoff import frontier as frontiers
@@ -97,3 +98,18 @@ def test_models_of_two_frontiers_share_nothing(fits: Counter[str]) -> None:
     for _ in range(2):
         frontier(trees, X, Y, sensitive_features=A, strengths=[1, 2], random_state=0, test=0.25)
     assert fits["LGBMClassifier"] == 2 * 3
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+def test_a_base_without_a_seed_differs_between_seeds(seeded: bool) -> None:
+    forest = RandomForestClassifier(3, max_depth=2, random_state=0 if seeded else None)
+    front = frontier(
+        BarycenterPostprocessor(forest),
+        X,
+        Y,
+        sensitive_features=A,
+        test=0.25,
+        random_state=0,
+        search=SearchOptions(seeds=3, tolerances=[1]),
+    )
+    assert (len({point.unfairness for point in front.points}) == 1) == seeded

@@ -37,8 +37,7 @@ def without_small_cells(parts: State, min_cell: int) -> tuple[State, dict[str, l
     if shape is None or counts is None:
         return parts, {}
     rows = np.bincount(counts.cell, counts.rows, len(parts.cells)).astype(np.int64)
-    selected = np.bincount(counts.cell, counts.rows * _selected_entries(parts, counts), len(parts.cells))
-    sides = zip(parts.cells, selected.astype(np.int64).tolist(), rows.tolist(), strict=True)
+    sides = zip(parts.cells, _selected_rows(parts, counts).tolist(), rows.tolist(), strict=True)
     sizes = {
         (*cell, side): size
         for cell, some, every in sides
@@ -58,14 +57,24 @@ def without_small_cells(parts: State, min_cell: int) -> tuple[State, dict[str, l
     return found, {column: sorted(values, key=rank_of) for column, values in suppressed.items() if values}
 
 
+def _selected_rows(parts: StateParts, counts: StateCounts) -> Integers:
+    """How many rows each cell selects. A single row, which is few, if a bin that the threshold splits hides it."""
+    if not len(counts.weight):
+        return parts.selected.astype(np.int64)
+    entries = _selected_entries(parts, counts)
+    rows, weight = (
+        np.bincount(counts.cell, amount * entries, len(parts.cells)) for amount in (counts.rows, counts.weight)
+    )
+    return np.where(parts.selected > weight * _ROUNDING, 1, rows).astype(np.int64)
+
+
 def _selected_entries(parts: StateParts, counts: StateCounts) -> Booleans:
     """Which entries are of selected rows: the highest scores of each cell, as many as the cell selects."""
     amount = counts.weight if len(counts.weight) else counts.rows
-    below = np.cumsum(amount) - amount
-    first = np.searchsorted(counts.cell, np.arange(len(parts.cells)))  # entries are in ascending order of cells
-    total = np.bincount(counts.cell, amount, len(parts.cells))
-    from_here = total[counts.cell] - (below - below[first][counts.cell])
-    return np.asarray(from_here <= parts.selected[counts.cell] * _ROUNDING)
+    first = np.searchsorted(counts.cell, np.arange(1, len(parts.cells)))  # entries are in ascending order of cells
+    # Each cell is summed alone: beside large weights of another cell, small ones would lose their digits.
+    from_here = [np.cumsum(of_cell[::-1])[::-1] for of_cell in np.split(amount, first)]
+    return np.asarray(np.concatenate(from_here) <= parts.selected[counts.cell] * _ROUNDING)
 
 
 def with_merged_scores(parts: State, min_cell: int) -> State:

@@ -109,6 +109,7 @@ def _check_training(asked: Training, unseen: Mapping[str, Path | None], output: 
 def _check_limit(ctx: click.Context) -> None:
     """Raise a usage error for options of ``train`` that do not go with an unfairness limit."""
     one_model = {"strength": "strength", "test": "test", "validation": "validation", "threshold": "threshold"}
+    one_model["refit"] = "refit"  # the model within a limit is always trained on all rows
     for name, option in {**one_model, "rule": "choose-threshold", "costs": "cost"}.items():
         if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"--max-unfairness chooses among many models; leave --{option} out")

@@ -218,7 +218,7 @@ class TrainingFile:
             numeric_groups=bool(self.estimator.continuous),
             strata=bool(self.options.control),
             saved=True,
-            by_probabilities=self.data.problem.probabilities is not None,
+            by_probabilities=isinstance(self.given["sensitive_features"], GroupProbabilities),
         )
         return portfolio.chosen(names, search)
 

@@ -76,7 +76,20 @@ class GivenRows:
         if self.y is None:
             raise DataError("y is missing")
         X, y = rows_of(self.X, rows), self.y[rows]
+        if _draws_anew(template):
+            return model.fit(X, y, **options)
         return reused(lambda: model.fit(X, y, **options), GivenRows, template, X, y, options)
+
+
+def _draws_anew(template: Any) -> bool:
+    """Whether equal copies of an estimator may differ once fitted, because each draws its own seed.
+
+    A seed of the estimator is that of its parts.
+    """
+    parameters = template.get_params()
+    if "random_state" in parameters:
+        return parameters["random_state"] is None
+    return any(name.endswith("__random_state") and value is None for name, value in parameters.items())
 
 
 class Postprocessor(BaseEstimator):

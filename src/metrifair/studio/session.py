@@ -81,7 +81,8 @@ class TriedFamilies(NamedTuple):
         >>> TriedFamilies.reported(first + "\\n" + first.replace("stack", "linear").replace("0.0", "4.5"))
         TriedFamilies(families=(('stack', 4.5), ('linear', None)), total=6)
         """
-        events = [json.loads(line) for line in log.splitlines() if line.startswith('{"progress"') and line[-1] == "}"]
+        lines = [line for line in log.splitlines() if line.startswith('{"progress": "Training"') and line[-1] == "}"]
+        events = [json.loads(line) for line in lines]
         ends = [*(event["seconds"] for event in events[1:]), None]
         pairs = [(event, end) for event, end in zip(events, ends, strict=False) if event["item"]]
         families = tuple((one["item"], None if end is None else round(end - one["seconds"], 1)) for one, end in pairs)

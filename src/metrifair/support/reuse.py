@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pickle import PicklingError
 from typing import Any, TypeVar
 
 import joblib
@@ -41,7 +40,7 @@ def reused(compute: Callable[[], Result], owner: object, *inputs: Any) -> Result
         return compute()
     try:
         key = id(owner), str(joblib.hash(inputs))
-    except (PicklingError, AttributeError, TypeError):  # content that cannot be identified, such as a local function
+    except Exception:  # content that cannot be identified, such as a local function: it is computed each time
         return compute()
     if key not in known:
         known[key] = owner, compute()  # the owner is kept, so that no other object gets its identity

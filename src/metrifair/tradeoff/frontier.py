@@ -110,7 +110,7 @@ class FrontierRequest:
             numeric_groups=data.problem.numbers is not None,
             strata=self.control_features is not None,
             needs_group=self.search.needs_group,
-            by_probabilities=data.problem.probabilities is not None,
+            by_probabilities=isinstance(self.sensitive_features, GroupProbabilities),
         )
         families, search = portfolio.chosen(self.search.families or (), replace(self.search, families=None))
         if not_numbers(self.X):

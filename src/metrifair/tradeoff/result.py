@@ -149,6 +149,11 @@ class TradeOff:
         return in_memory or any(note.kind == "clusters" for note in self.notes)
 
     @property
+    def by_probabilities(self) -> bool:
+        """Whether groups have probabilities."""
+        return any(note.kind == "probabilities" for note in self.notes)
+
+    @property
     def points(self) -> tuple[Point, ...]:
         """Figures of each model on test rows."""
         return tuple(outcome.test for outcome in self.outcomes)
@@ -187,8 +192,8 @@ class TradeOff:
     @property
     def limit_confidence(self) -> float | None:
         """Approximate confidence that the chosen model keeps the limit in the population, by the test rows."""
-        if self.chosen is None or self.limit is None or self.limit >= 1 or not self.floor:
-            return None  # no unfairness is above 1
+        if self.chosen is None or self.limit is None or self.limit >= 1 or not self.floor or self.by_probabilities:
+            return None  # no unfairness is above 1; the rule for chance counts the rows of groups
         value, error = without_chance(self.chosen.gap(self.unfairness_of), self.floor)
         return float(normal_cdf((self.limit - value) / error))
 
@@ -376,6 +381,8 @@ def suitable(front: TradeOff, candidates: Sequence[Outcome], wish: Wish, utility
         high = wish.max_unfairness
         figures = [one.gap(front.unfairness_of) for one in points]
         if wish.confidence is not None:
+            if front.by_probabilities:
+                raise DataError("requires known groups, not probabilities", argument="confidence")
             figures = [likely_bound(figure, front.validation_floor, wish.confidence) for figure in figures]
         if wish.certified:
             models = max(front.tried or 0, len(front.outcomes))
