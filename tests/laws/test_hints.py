@@ -176,6 +176,7 @@ SENTENCES = {
     "problem/proxies.py": [
         "merge groups that are often confused",
         "name them, as in GroupProbabilities(['p_white', 'p_black'], attribute='race')",
+        "divide each row by its sum if values are rounded or percentages ({wrong.sum():,} rows)",
         "pass only one of them",
         "pass the group of each row, or use what accepts them, such as audit or FairClassifier.fit",
     ],

@@ -286,6 +286,8 @@ def format_of(name: str) -> str:
         suffix = suffixes[-2].lower()
     if suffix in _OTHER_SPREADSHEETS:
         raise DataError(f"{name} is a spreadsheet of another kind; save it as .xlsx, or its sheet as csv")
+    if suffix == ".state":
+        raise DataError(f"{name} is an audit state; use `metrifair merge`, or AuditState.load and audit")
     if suffix not in SUFFIXES:
         raise DataError(
             f"{name} has {'no ending' if not suffix else f'the unknown ending {suffix!r}'}",

@@ -50,7 +50,7 @@ def train_command(
     held-out rows have the same mix of groups and labels as the training rows.
 
     With --max-unfairness, it tries families of models that suit the data, and keeps the best model within the limit, as
-    metrifair frontier does. Without it, --model is trained with the penalty --strength.
+    metrifair frontier does, which has more options. Without it, --model is trained with the penalty --strength.
 
     \b
     Example: train the best model within an unfairness limit

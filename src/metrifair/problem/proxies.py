@@ -197,6 +197,7 @@ def row_probabilities(given: GroupProbabilities) -> RowProbabilities:
             f"the probabilities of {given.attribute} must lie in [0, 1] with a sum of 1 in each row, or be missing in "
             "the whole row",
             received=dict(zip(groups, values[place].tolist(), strict=True)),
+            remedy=f"divide each row by its sum if values are rounded or percentages ({wrong.sum():,} rows)",
         )
     values[known] /= totals[:, None]
     inverse = None
