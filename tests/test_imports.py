@@ -123,6 +123,7 @@ def test_a_command_imports_no_library_of_training(
     assert imported(COMMAND.format(arguments=arguments), (*HEAVY, *absent)) == set()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_in_python_imports_no_library_of_training(name: str) -> None:
     assert imported(SCORES + CALLS[name]) == set()

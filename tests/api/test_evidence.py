@@ -438,6 +438,7 @@ def test_without_ssh_keygen_signing_is_refused_with_its_remedy(
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.extended
 def test_what_cannot_be_evidence_is_refused(honest: Path, data: Path, tmp_path: Path) -> None:
     made = audit_file(data, score="p", group="sex", **FAST)
     with pytest.raises(DataError, match="would mix with the evidence"):

@@ -512,6 +512,7 @@ def misses_after_the_pick(sets: int) -> tuple[int, int]:
     return headlines, alone
 
 
+@pytest.mark.extended
 def test_the_headline_of_many_comparisons_is_not_picked_by_chance() -> None:
     headlines, alone = misses_after_the_pick(30)
     assert headlines <= 4

@@ -120,6 +120,7 @@ def test_lightgbm_parameters_may_go_by_any_of_their_names() -> None:
         model.set_params(of_another_library=1).fit(data()[0], data()[1], sensitive_features=data()[3])
 
 
+@pytest.mark.extended
 @every_kind
 def test_more_strength_means_less_unfairness(kind: type) -> None:
     X, _, _, a = data()

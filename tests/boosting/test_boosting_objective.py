@@ -85,6 +85,7 @@ def outputs(seed: int, n: int, *, regression: bool, ties: bool) -> np.ndarray:
 
 
 @pytest.mark.extended
+@pytest.mark.extended
 @pytest.mark.parametrize("regression", [False, True], ids=["classification", "regression"])
 @pytest.mark.parametrize("name", CRITERIA)
 @pytest.mark.parametrize("case", ["plain", "ties", "weights", "three groups", "rest", "output", "population", "summed"])

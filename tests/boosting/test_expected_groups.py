@@ -81,6 +81,7 @@ def population(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, (X[:, 0] + X[:, 1] + X[:, 5] - 0.6 + generator.logistic(size=n) > 0).astype(int), a
 
 
+@pytest.mark.extended
 @every_kind
 def test_test_rows_are_as_fair_as_training_rows(kind: type) -> None:
     """Told by their own groups, trees learn these by heart: then only training rows are fair."""

@@ -256,6 +256,7 @@ def test_a_value_at_the_limit_keeps_it(table: pl.DataFrame) -> None:
     assert "men against women (sex, statistical_parity, everyone)" in line
 
 
+@pytest.mark.extended
 def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None:
     found = audit_file(scores, score="p", group="sex", label="y", random_state=0)
     head = found.headline
@@ -453,6 +454,7 @@ def test_a_hundred_thousand_groups_are_refused(tmp_path: Path, call: Any) -> Non
 # --- real processes ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 def test_a_pipeline_of_processes_ends_with_a_verdict(table: pl.DataFrame, tmp_path: Path, shell: Any) -> None:
     done = shell("audit", "-", *ASKED, "--json", "-", "--fail-above", "kolmogorov=0.05", input=table.write_csv())
     assert done.returncode == 1, done.stderr
@@ -461,6 +463,7 @@ def test_a_pipeline_of_processes_ends_with_a_verdict(table: pl.DataFrame, tmp_pa
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.extended
 def test_a_disk_that_fills_up_leaves_no_part_of_a_report(scores: Path, tmp_path: Path, shell: Any) -> None:
     (tmp_path / "r.html").write_text("old")
     limit = 8_192

@@ -108,6 +108,7 @@ def test_folds_and_decisions_are_asked_for_by_options(csv: Path, tmp_path: Path,
     assert "--folds must be at most" in done.output
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("asked", "name", "label"),
     [
@@ -207,6 +208,7 @@ def test_families_share_a_frontier_and_a_model_that_needs_the_group_gets_it_from
     assert json.loads((tmp_path / "g").read_text())["chosen"]["family"] == "linear"
 
 
+@pytest.mark.extended
 def test_a_table_without_the_groups_that_a_model_needs_is_refused(csv: Path, tmp_path: Path, call: Any) -> None:
     alone = ["--families", "barycenter", "--model", "linear", "--max-unfairness", "1", "--output", tmp_path / "model"]
     done = call("frontier", csv, *TRAIN, *alone, "--id", "number", "--no-refit")

@@ -92,6 +92,7 @@ def test_a_rare_label_is_matched_by_chance() -> None:
     assert check_leakage(pl.DataFrame({"odd": label}), label, number=False) == []
 
 
+@pytest.mark.extended
 def test_chance_makes_no_false_alarm_and_copies_are_found() -> None:
     """Of 2,000 files of 14 rows with a random binary column hardly any is refused; with a copy of 20 rows all are."""
     rng = np.random.default_rng(99)

@@ -242,6 +242,7 @@ def test_a_table_of_many_groups_is_cut_on_the_terminal(csv: Path, people: pl.Dat
     assert len(told.splitlines()) < 160
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("families", [(), ("--families", "threshold")])
 def test_the_command_that_audits_held_out_rows_runs_as_it_is_told(
     csv: Path, people: pl.DataFrame, call: Any, tmp_path: Path, families: tuple[str, ...]

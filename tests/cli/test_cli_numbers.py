@@ -75,6 +75,7 @@ def test_counts_of_a_number_are_cut_or_told_when_merged(people: Path, tmp_path: 
     assert "--continuous names 'sex', which is none of the sensitive features ['age']" in done.output
 
 
+@pytest.mark.extended
 def test_models_are_trained_on_numbers_and_on_cuts(people: Path, tmp_path: Path, call: Any) -> None:
     held_out, out = tmp_path / "held-out.csv", tmp_path / "out.json"
     asked = ["train", str(people), "--label", "y", "--ignore", "p", "--model", "linear"]

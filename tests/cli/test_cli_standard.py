@@ -85,6 +85,7 @@ def test_a_pdf_needs_a_browser_and_says_so_before_reading(
     assert not (tmp_path / "rates.pdf").exists()
 
 
+@pytest.mark.extended
 def test_pages_are_printed_where_a_browser_is(asked: Callable[..., Result], tmp_path: Path) -> None:
     pypdf = pytest.importorskip("pypdf", reason="pypdf is in the extra dev")
     if not any(map(pdf.shutil.which, pdf.BROWSERS)):

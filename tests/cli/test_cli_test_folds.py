@@ -37,6 +37,7 @@ def gap_in(held_out: pl.DataFrame) -> float:
     return float(ks_2samp(score[women], score[~women]).statistic)
 
 
+@pytest.mark.extended
 def test_train_evaluates_every_row_and_keeps_a_model_of_all(
     call: Callable[..., Result], csv: Path, tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_train_evaluates_every_row_and_keeps_a_model_of_all(
     assert np.abs(own - held_out["probability"].to_numpy()).max() > 1e-4  # the model has seen these rows
 
 
+@pytest.mark.extended
 def test_a_threshold_is_chosen_without_each_fold(call: Callable[..., Result], csv: Path, tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     done = call("train", csv, *ASKED, "--test-folds", 3, "--choose-threshold", "accuracy", "--json", path)
@@ -63,6 +65,7 @@ def test_a_threshold_is_chosen_without_each_fold(call: Callable[..., Result], cs
     assert 0 < json.loads(path.read_text())["threshold"] < 1
 
 
+@pytest.mark.extended
 def test_frontier_chooses_without_each_fold(call: Callable[..., Result], csv: Path, tmp_path: Path) -> None:
     figures, held_out, model = (tmp_path / name for name in ("f.json", "h.csv", "m.metrifair"))
     outputs = ("--json", figures, "--held-out", held_out, "--output", model)

@@ -147,6 +147,7 @@ def test_held_out_numbers_and_several_classes(people: pl.DataFrame, tmp_path: Pa
         assert call(*shlex.split(command[1])).exit_code == 0
 
 
+@pytest.mark.extended
 def test_the_recipe_of_the_docs_audits_rows_that_the_model_never_saw(tmp_path: Path, call: Any) -> None:
     """Trees know their own rows by heart: the old recipe (train, predict, audit) audits mostly those."""
     pytest.importorskip("lightgbm")
@@ -323,6 +324,7 @@ def test_a_useful_model_with_a_bad_threshold_is_told_to_move_it(
     assert not any(words in text for words in bad for text in moved["warnings"])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("epochs", "finished"), [(2, False), (300, True)])
 def test_training_that_has_not_converged_is_warned_of(
     csv: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, epochs: int, *, finished: bool

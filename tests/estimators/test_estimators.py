@@ -102,6 +102,7 @@ def test_offset_regression_is_solved_exactly_on_an_ideal_sample(strength: float)
     assert -1e-9 < excess < 1e-4
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("p1", "strength"), [(0.5, 0.5), (0.5, 2.0), (0.2, 1.0)])
 def test_offset_regression_is_solved_from_a_random_sample(p1: float, strength: float) -> None:
     """5,000 rows move c and s by their sampling error, about 0.03; the objective, flat there, by less than 0.004."""
@@ -467,6 +468,7 @@ def test_dropout_is_for_training_only() -> None:
 # --- seeds, stacks, divergence ----------------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
 @pytest.mark.parametrize("batch_size", ["auto", 60], ids=["full batch", "minibatch"])
 def test_the_seed_decides_every_bit(kind: type[FairClassifier | FairRegressor], batch_size: Any) -> None:

@@ -159,6 +159,7 @@ def bridge_power(gap: float, rows: tuple[int, int], level: float) -> float:
     return 1 - float(quad(stays, -6, critical - drift)[0])
 
 
+@pytest.mark.extended
 def test_an_audit_that_finds_nothing_says_what_it_could_have_found() -> None:
     rng = np.random.default_rng(5)
     groups = rng.choice(["a", "b", "c"], 600)

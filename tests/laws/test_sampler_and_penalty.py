@@ -182,6 +182,7 @@ def test_batches_drawn_for_a_finer_criterion_serve_any_other(criterion: str, gro
     assert abs(z) < 4
 
 
+@pytest.mark.extended
 @pytest.mark.pairwise
 @pytest.mark.parametrize("estimate", ["rows", "population"])
 @pytest.mark.parametrize(("groups", "contrast"), [(ONE, "pairs"), (THREE, "rest"), (TWO, "pairs")])

@@ -76,6 +76,7 @@ def excludes_0(finding: Finding) -> bool | None:
     return None if finding.joint_interval is None else finding.joint_interval.low > 0
 
 
+@pytest.mark.extended
 @cases
 @often
 def test_a_finding_has_the_verdict_of_its_joint_interval(**case: Any) -> None:
@@ -100,6 +101,7 @@ def test_a_finding_has_the_verdict_of_its_joint_interval(**case: Any) -> None:
             assert one.significant == one.certain == (one.p_value <= level[one.metric])
 
 
+@pytest.mark.extended
 @cases
 @often
 def test_sentences_and_notes_say_what_the_intervals_say(**case: Any) -> None:
@@ -158,6 +160,7 @@ def rates_hold(table: Decisions, record: AuditRecord) -> None:
     assert interval is None or interval.low <= ratio <= interval.high
 
 
+@pytest.mark.extended
 @cases
 @often
 @pytest.mark.parametrize("standard", [None, "four-fifths", "ll144"])

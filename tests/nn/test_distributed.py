@@ -205,6 +205,7 @@ def local_mean(estimate: Any, epochs: int) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / epochs**0.5)
 
 
+@pytest.mark.extended
 def test_penalties_of_single_ranks_are_unbiased_and_the_plain_distance_is_not() -> None:
     """Epochs are independent of each other: z against the distance of all rows."""
     truth = UnfairnessPenalty(estimate="batch", random_state=0)(X[:, 0], SEX).item()

@@ -136,6 +136,7 @@ def test_a_side_is_exactly_the_samples_of_that_group_in_that_set(case: Case) -> 
     assert [(one.attribute, " ".join(one.groups)) for one in case.cells.comparisons] == case.names
 
 
+@pytest.mark.extended
 @reproducible
 @given(cases())
 def test_cells_are_what_no_comparison_tells_apart(case: Case) -> None:

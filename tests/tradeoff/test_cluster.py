@@ -177,6 +177,7 @@ def test_a_frontier_on_ray_is_the_one_from_here(tmp_path: Path, monkeypatch: pyt
 # --- devices ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.pairwise
 @pytest.mark.parametrize("devices", [["cpu"], ["cpu", "cpu"], ["cpu"] * 7], ids=len)
 @pytest.mark.parametrize("batch_size", [200, 20])

@@ -128,6 +128,7 @@ def test_pooled_figures_are_those_of_all_rows() -> None:
         assert point.intervals["unfairness"].low < point.unfairness < point.intervals["unfairness"].high
 
 
+@pytest.mark.extended
 def test_figures_of_the_choice_are_those_of_its_held_out_scores() -> None:
     front = front_of(utility="auc")
     model = front.select(max_unfairness=0.4)
@@ -212,6 +213,7 @@ def test_what_test_folds_cannot_do_is_refused_in_words(more: dict[str, Any], wor
         front_of(**more)
 
 
+@pytest.mark.extended
 def test_other_refusals_name_what_to_do() -> None:
     with pytest.raises(DataError, match=r"^test_folds needs models to train, .*; leave test_folds out$"):
         front_of([LogisticRegression().fit(X, Y)])
@@ -274,6 +276,7 @@ def test_a_choice_by_costs_is_made_in_every_fold_too() -> None:
     assert late.chosen.more["expected_cost"] == pytest.approx(early.chosen.more["expected_cost"])
 
 
+@pytest.mark.extended
 def test_page_and_summary_say_that_the_model_is_fitted_on_all_rows(tmp_path: Path) -> None:
     front = front_of()
     front.select(max_unfairness=0.5)

@@ -137,6 +137,7 @@ def test_a_file_keeps_families(front: Frontier, tmp_path: Path) -> None:
     assert again.chosen.family == "moved"
 
 
+@pytest.mark.extended
 def test_a_ledger_keeps_what_each_family_has_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = made(ledger=tmp_path / "ledger", seeds=2)
 

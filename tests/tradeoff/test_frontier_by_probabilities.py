@@ -108,6 +108,7 @@ def test_no_confidence_is_stated_that_counts_rows_of_groups() -> None:
         front.select(max_unfairness=0.9, confidence=0.9)
 
 
+@pytest.mark.extended
 def test_families_of_certain_probabilities_are_those_that_take_probabilities() -> None:
     """They are trained on the groups, but estimators still receive probabilities."""
     front = frontier(

@@ -80,6 +80,7 @@ def test_without_lightgbm_no_trees_have_the_penalty_and_a_note_says_so(monkeypat
     assert "LightGBM is not installed" in front.summary()
 
 
+@pytest.mark.extended
 def test_naming_the_families_repeats_the_result(tmp_path: Path) -> None:
     first = frontier("auto", X, Y, **QUICK, search=LINES)
     again = frontier("auto", X, Y, **QUICK, search=replace(LINES, families=list(first.parameters)))

@@ -50,6 +50,7 @@ def swept() -> Frontier:
     return frontier("auto", X, Y, sensitive_features=A, strengths=[0, 1, 10], random_state=3, test=0.25, search=SEARCH)
 
 
+@pytest.mark.extended
 def test_sharing_fits_changes_no_figure(fits: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     shared = swept()
     few = fits.copy()

@@ -314,6 +314,7 @@ def test_a_certificate_counts_the_strengths_that_could_have_been_added() -> None
     )
 
 
+@pytest.mark.extended
 @pytest.mark.filterwarnings("ignore:Models predict the same")  # after one epoch
 def test_strengths_that_are_added_are_counted_with_those_that_are_not() -> None:
     found = frontier(

@@ -122,6 +122,7 @@ def test_each_model_of_a_stack_keeps_its_own_best_weights(kind: Any) -> None:
     assert {model.n_iter_ for model in stack if model is not None} - {120}  # some were stopped
 
 
+@pytest.mark.extended
 def test_stopping_early_saves_a_network_from_knowing_rows_by_heart() -> None:
     rng = np.random.default_rng(99)
     wide = np.concatenate([X, rng.normal(size=(N, 40))], 1)
@@ -146,6 +147,7 @@ def test_a_solver_has_no_steps_to_stop() -> None:
 # --- weights of classes -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("model", ["linear", "mlp"])
 @pytest.mark.parametrize("y", [Y, LEVEL], ids=["two", "three"])
 @pytest.mark.parametrize("given", ["balanced", {0: 3.0}], ids=["balanced", "dict"])

@@ -213,6 +213,7 @@ def learnt(name: str, cuts: Sequence[int], *, pickled: bool = False) -> FairClas
     return model
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ESTIMATORS)
 @proven
 @given(cuts=st.sets(st.integers(1, LENGTH - 1).filter(lambda k: k % 5 != 4), max_size=12))

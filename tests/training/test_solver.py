@@ -390,6 +390,7 @@ def test_the_solver_is_for_data_of_a_size_and_losses_that_are_smooth() -> None:
     assert is_solved(FairRegressor(model="linear", loss="huber"), 100, 3)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("metric", ["kolmogorov", lambda u, v: (u.mean() - v.mean()).square()])
 def test_asked_for_it_takes_any_metric(metric: Any) -> None:
     plain, fair = (
