@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -192,7 +192,7 @@ def bin_means(found: TwoSamples, bin_of: Integers) -> Floats:
 
 
 class PooledBins(NamedTuple):
-    """Bins of scores that do not know who is on which side."""
+    """Bins of scores that do not depend on who is on which side."""
 
     bin_of: Integers  # of each score
     values: Floats  # the mean score of each
@@ -216,7 +216,7 @@ def pooled_bins(values: Floats, counts: Floats, most: int) -> PooledBins:
 
 
 InBins: TypeAlias = Callable[[int], TwoSamples]
-"""Two samples in at most so many bins that do not know who is on which side."""
+"""Two samples in at most so many bins that do not depend on who is on which side."""
 
 
 def in_pooled_bins(found: TwoSamples, most: int) -> TwoSamples:
@@ -343,7 +343,7 @@ class OneOfMany(NamedTuple):
     """One group and the rest: their scores, at most ``SCORES`` distinct ones, and the exact values."""
 
     found: TwoSamples
-    permuted: InBins  # groups are permuted over scores in bins that no group had a say in
+    permuted: InBins  # groups are permuted over scores in bins that do not depend on the groups
     own: tuple[Floats, Floats]  # the group's scores, all told apart, and how many rows it has at each
     gap: LargestGap
     values: dict[str, float]
@@ -369,11 +369,13 @@ class Everyone:
         bin_of = bins(everyone, SCORES)
         few = coarsened(everyone, bin_of)
         self._few = PooledBins(bin_of, few.values, few.right)
-        self._fewer = cache(self._in_fewer_bins)
+        self._fewer: dict[int, PooledBins] = {}  # by their largest number
 
     def _in_fewer_bins(self, most: int) -> PooledBins:
-        fewer = pooled_bins(self._few.values, self._few.counts, most)
-        return fewer._replace(bin_of=fewer.bin_of[self._few.bin_of])
+        if most not in self._fewer:
+            fewer = pooled_bins(self._few.values, self._few.counts, most)
+            self._fewer[most] = fewer._replace(bin_of=fewer.bin_of[self._few.bin_of])
+        return self._fewer[most]
 
     def against_rest(self, group: int, metrics: Sequence[str]) -> OneOfMany:
         """One group and all others."""
@@ -382,7 +384,7 @@ class Everyone:
         found = self._few.apart(place, count)
 
         def permuted(most: int) -> TwoSamples:
-            return self._fewer(most).apart(place, count)
+            return self._in_fewer_bins(most).apart(place, count)
 
         own = self.values[place], count.astype(np.float64)
         if _LARGE * len(place) > len(self.values):

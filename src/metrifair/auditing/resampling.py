@@ -339,7 +339,7 @@ def permutation_p_values(
     Dealing ends early where the answer is clear (Besag and Clifford): as soon as a twentieth of all permutations, h of
     them and at least 20, were at least as far apart, after d deals, the p-value is h / d. Either way it is at most t
     with probability at most t where both sides have one distribution. For counts, not for weights.
-    Bins of scores must not know who is on which side: see ``pooled_bins``.
+    Bins of scores must not depend on who is on which side: see ``pooled_bins``.
     """
     pooled = (found.left + found.right).astype(np.int64)
     if pooled.sum() >= _MOST_PERMUTED:

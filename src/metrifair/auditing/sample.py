@@ -311,7 +311,7 @@ class MeasuredPair(NamedTuple):
     """One comparison: the distinguished scores of both sides, and its distances."""
 
     pair: TwoSamples
-    permuted: InBins  # groups are permuted over scores in bins that no group had a say in
+    permuted: InBins  # groups are permuted over scores in bins that do not depend on the groups
     gap: LargestGap
     values: Mapping[str, float]
     brackets: Mapping[str, Interval] = {}  # none of rows in memory

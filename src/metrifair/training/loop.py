@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import compress
 from typing import NamedTuple
 
 import torch
@@ -58,16 +59,15 @@ class RowsObjective:
         estimate: Estimate = "population" if fresh else "batch"
         least = least_samples(objective.metric, estimate)
         by_seed = [plug_in_sides(objective.comparisons, data.take(part)) for part in rows]
-        kept = [
-            one
-            for one, *sides in zip(objective.comparisons, *by_seed, strict=True)
-            if all(min(side.counts) >= one.needs(least) for side in sides)
+        enough = [
+            all(min(side.counts) >= comparison.needs(least) for side in sides)
+            for comparison, *sides in zip(objective.comparisons, *by_seed, strict=True)
         ]
-        objective = replace(objective, comparisons=tuple(kept), estimate=estimate)
+        objective = replace(objective, comparisons=tuple(compress(objective.comparisons, enough)), estimate=estimate)
         most = _MOST_PAIRED if facts_of(objective.metric).by_pairs else _MOST_SCORES
         own, batches = [], []
-        for part in rows:
-            work = sum(sum(side.counts) for side in plug_in_sides(objective.comparisons, data.take(part)))
+        for part, all_sides in zip(rows, by_seed, strict=True):
+            work = sum(sum(side.counts) for side in compress(all_sides, enough))
             chosen = part[some_rows(data.cell[part], max(work, len(part)), most)]
             samples = data.take(chosen)
             sides = plug_in_sides(objective.comparisons, samples.to(like))
