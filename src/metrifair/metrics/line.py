@@ -19,7 +19,7 @@ from metrifair.metrics.pair import (
     Pair,
     Ties,
     Utility,
-    ascending,
+    ascending_samples,
     block_weights,
     block_weights_in_order,
     closes_tie,
@@ -53,7 +53,7 @@ def merged(pair: Pair) -> Merged:
     """One sort of both samples: all that a distance on the line needs."""
     z, xp = pair.values, namespace_for(pair.values)
     with xp.no_grad():
-        points, order, ties = ascending(z)
+        points, order, ties = ascending_samples(pair)
         cumulative = running_sums(block_weights_in_order(pair, pair.samples, order))
         below = xp.astype(cumulative / cumulative[..., -1:], z.dtype)
     if is_tensor(z):  # sorted scores are constants

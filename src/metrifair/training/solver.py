@@ -203,7 +203,8 @@ class _Search:
         if problem.objective.task.name != "binary" or problem.weight_decay or problem.axes.ndim == 1:
             return []
         output = problem.output(at)
-        if output.max() - output.min() < _CERTAIN:  # an intercept alone, of one rare or light label, parts nobody
+        # An intercept alone, of one rare or light label, parts nobody; nor does a model that is certain of no row.
+        if output.max() - output.min() < _CERTAIN or output.abs().max() < _CERTAIN:
             return []
         bends, axes = np.linalg.eigh(problem.risk_curvature(at))
         if (bends < _STRAIGHT).all():
