@@ -60,22 +60,24 @@ collect_ignore = ["src/metrifair/mlflow.py"]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Of all files only those in tests/cuda, where only these tests are asked for."""
+    """Read no file whose tests are all left out: those of EXTENDED, or for ``-m cuda`` those outside of tests/cuda."""
+    marks = config.getoption("markexpr")
     others = collection_path not in (config.rootpath, config.rootpath / "tests")
-    only_cuda = config.getoption("markexpr") == "cuda"
-    return True if only_cuda and others and "cuda" not in collection_path.parts[-2:] else None
+    left_out = marks == "cuda" and others and "cuda" not in collection_path.parts[-2:]
+    if "not extended" in marks:
+        left_out = collection_path.relative_to(config.rootpath).as_posix() in EXTENDED
+    return True if left_out else None
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark rooms as extended; skip what needs a device; of tests marked `pairwise`, every second combination is slow.
 
     Places in the lists of values that add up to an odd number: whichever two values one looks at, where a third list
     has two, the tests that are left hold them together.
     """
-    extended = tuple(config.rootpath / part for part in EXTENDED)
     for item in items:
-        if any(item.path.is_relative_to(part) for part in extended):
+        if item.nodeid.startswith(EXTENDED):
             item.add_marker("extended")
         if isinstance(item, pytest.Function) and item.get_closest_marker("pairwise"):
             lists = [mark.args[0] for mark in item.iter_markers("parametrize")]

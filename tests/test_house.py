@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,15 @@ import pytest
 import metrifair
 
 ROOT = Path(metrifair.__file__).parent
-TREES = {
-    ".".join(("metrifair", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): ast.parse(
-        path.read_text()
-    )
-    for path in ROOT.rglob("*.py")
-}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The source of every module by its name."""
+    names = {
+        path: ".".join(("metrifair", *path.relative_to(ROOT).with_suffix("").parts)) for path in ROOT.rglob("*.py")
+    }
+    return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for path, name in names.items()}
 
 
 def imports(node: ast.AST) -> Iterator[str]:
@@ -27,16 +31,19 @@ def imports(node: ast.AST) -> Iterator[str]:
             continue
         if isinstance(child, ast.ImportFrom) and child.module and child.level == 0:
             names = [f"{child.module}.{alias.name}" for alias in child.names]
-            yield from (name if name in TREES else child.module for name in names)
+            yield from (name if name in trees() else child.module for name in names)
         elif isinstance(child, ast.Import):
             yield from (alias.name for alias in child.names)
         yield from imports(child)
 
 
-GRAPH = {name: {target for target in imports(tree) if target in TREES} - {name} for name, tree in TREES.items()}
+@cache
+def graph() -> dict[str, set[str]]:
+    """Modules of ours that each module imports."""
+    return {name: {target for target in imports(tree) if target in trees()} - {name} for name, tree in trees().items()}
 
 
-def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+def circles(targets_of: dict[str, set[str]]) -> list[list[str]]:
     """Strongly connected modules (Tarjan)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -46,7 +53,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     def visit(name: str) -> None:
         index[name] = low[name] = len(index)
         stack.append(name)
-        for target in sorted(graph[name]):
+        for target in sorted(targets_of[name]):
             if target not in index:
                 visit(target)
                 low[name] = min(low[name], low[target])
@@ -58,7 +65,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
             if len(members) > 1:
                 result.append(sorted(members))
 
-    for name in sorted(graph):
+    for name in sorted(targets_of):
         if name not in index:
             visit(name)
     return result
@@ -70,12 +77,12 @@ def test_the_search_for_circles_finds_one() -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     # The package's own name stands for its version only, which is defined before anything is imported.
-    assert circles({name: targets - {"metrifair"} for name, targets in GRAPH.items()}) == []
+    assert circles({name: targets - {"metrifair"} for name, targets in graph().items()}) == []
 
 
 def test_no_class_name_means_two_things() -> None:
     places = defaultdict(list)
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(name)
@@ -88,7 +95,7 @@ def test_few_names_stand_at_the_top() -> None:
 
 @pytest.mark.parametrize("room", ["auditing", "tradeoff", "figures", "metrics", "problem", "training"])
 def test_rooms_of_facts_import_no_words(room: str) -> None:
-    below = [name for name in GRAPH if name.startswith(f"metrifair.{room}")]
+    below = [name for name in graph() if name.startswith(f"metrifair.{room}")]
     assert below
     wordy = ("metrifair.wording", "metrifair.report", "metrifair.api", "metrifair.cli")
-    assert [(name, target) for name in below for target in GRAPH[name] if target.startswith(wordy)] == []
+    assert [(name, target) for name in below for target in graph()[name] if target.startswith(wordy)] == []
