@@ -112,6 +112,7 @@ REFUSES: dict[str, Callable[..., Any]] = {
 }
 WORDS = (
     r"probabilities of race, which this function does not accept|P\(race\) has probabilities"
+    "|are probabilities, and a state counts each row in one group"
     "|predicts with the group of each row, and sensitive_features are probabilities"
 )
 ELSEWHERE = {

@@ -40,8 +40,9 @@ _LARGEST_CONDITION = 20.0  # of a confusion matrix: beyond, errors of the observ
 class GroupProbabilities:
     """Probabilities of groups that are not in the data, such as P(race | surname, place).
 
-    Pass it as ``sensitive_features`` to ``unfairness``, ``audit``, ``frontier`` and ``FairClassifier.fit``, or as
-    ``group`` to ``audit_file`` and ``audit_table``. Each row counts for every group in proportion to its probability.
+    Pass it as ``sensitive_features`` to ``unfairness``, ``audit``, ``frontier`` and the ``fit`` of ``FairClassifier``,
+    ``FairRegressor``, boosters and group-blind post-processors, as ``group`` to ``audit_file`` and ``audit_table``, or
+    to ``nn.ProbabilityBatchSampler``. Each row counts for every group in proportion to its probability.
     The figures are valid for the true groups only if score and group are independent given the inputs of the
     probabilities. Reports state this assumption with the headline.
 
