@@ -6,6 +6,7 @@ import platform
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from statistics import median
 
 import numpy as np
 import torch
@@ -80,8 +81,9 @@ def by_probabilities() -> list[Claim]:
         share = torch.sigmoid(2 * hard.x[:, 0] - 1).double()
         soft = replace(hard, shares=torch.stack([1 - share, share], 1))
         own = {"batch": min(2_048, len(hard) // 2), "seeds": 1, "strengths": strengths}
-        times = [seconds_per_step(one, **own, steps=shrunk(300, 2)) for one in (hard, soft, hard, soft)]
-        ratio = min(times[1::2]) / min(times[::2])
+        # Other work on the machine changes from second to second: steps of both kinds take turns.
+        times = [[seconds_per_step(one, **own, steps=shrunk(75, 2)) for one in (hard, soft)] for _ in range(5)]
+        ratio = median(of_soft / of_hard for of_hard, of_soft in times)
         claim = f"a training step with group probabilities, {strengths} strength(s): against known groups"
         rows.append(Claim(claim, f"{ratio:.2f}x", "<= 1.3x", ratio <= 1.3))
     return rows

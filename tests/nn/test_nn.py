@@ -310,7 +310,8 @@ def test_a_sampler_of_batches_in_place_of_one_of_rows_is_noticed() -> None:
 
 
 def test_only_what_is_public_is_shown() -> None:
-    assert dir(nn) == ["CoveringBatch", "StratifiedBatchSampler", "UnfairnessPenalty", "covering", "global_mean"]
+    samplers = ["ProbabilityBatchSampler", "StratifiedBatchSampler"]
+    assert dir(nn) == ["CoveringBatch", *samplers, "UnfairnessPenalty", "covering", "global_mean"]
 
 
 # --- stratified batches -----------------------------------------------------------------------------------------

@@ -7,25 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from sklearn.linear_model import LogisticRegression
 
-from metrifair import (
-    AuditOptions,
-    AuditState,
-    BarycenterPostprocessor,
-    DataError,
-    FairClassifier,
-    FairLGBMClassifier,
-    FairXGBClassifier,
-    GroupProbabilities,
-    ThresholdPostprocessor,
-    audit,
-    frontier,
-    unfairness,
-)
-from metrifair.baselines import ReweighingClassifier
-from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
+from metrifair import DataError, GroupProbabilities, unfairness
 from metrifair.problem.problem import Given, problem_by_membership
 from metrifair.problem.proxies import row_probabilities
 
@@ -47,6 +30,14 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "or be missing in the whole row",
     ),
     "text": (lambda: GroupProbabilities({"a": ["x"], "b": ["y"]}, attribute="race"), "must contain numbers"),
+    "a name twice": (
+        lambda: GroupProbabilities(["p", "p"], attribute="race"),
+        "table must name each column once, got 'p'",
+    ),
+    "two spellings of a name": (
+        lambda: GroupProbabilities({1: HALF, "1": HALF}, attribute="race"),
+        "table must name each column once, got '1'",
+    ),
     "one group": (lambda: GroupProbabilities({"a": [1.0]}, attribute="race"), "a column for each of two groups"),
     "no attribute": (lambda: GroupProbabilities(TABLE, attribute=""), "attribute must be the name"),
     "other labels": (
@@ -85,7 +76,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 def test_what_is_no_table_of_probabilities_is_refused(case: str) -> None:
     make, message = REFUSED[case]
     with pytest.raises(DataError, match=message):
-        row_probabilities(make())
+        make()
+
+
+def test_names_of_columns_are_checked_when_the_file_is_read() -> None:
+    assert GroupProbabilities(["p_a", "p_b"], attribute="race").table == ["p_a", "p_b"]
 
 
 def test_sums_may_miss_1_by_rounding_and_are_1_then() -> None:
@@ -100,39 +95,6 @@ def test_a_row_counts_for_each_group_that_it_may_belong_to() -> None:
     assert sorted(map(tuple, entries)) == [(0, 0, 0.5), (0, 1, 1.5), (1, -1, 3.0), (3, 0, 5.0)]
     assert problem.members is not None
     assert problem.members.share.tolist() == [0.25, 0.75, 1.0, 1.0]
-
-
-X = np.random.default_rng(0).normal(size=(40, 2))
-Y = (X[:, 0] > 0).astype(int)
-RACE = GroupProbabilities({"a": np.full(40, 0.5), "b": np.full(40, 0.5)}, attribute="race")
-
-
-MODEL = LogisticRegression().fit(X, Y)
-
-
-OTHERS: dict[str, Callable[[], Any]] = {
-    "stream": lambda: FairClassifier().partial_fit(X, Y, sensitive_features=RACE, classes=[0, 1]),
-    "stream of declared groups": lambda: FairClassifier().partial_fit(X, Y, sensitive_features=RACE, groups=["a", "b"]),
-    "frontier of boosters": lambda: frontier(
-        FairLGBMClassifier(), X, Y, sensitive_features=RACE, strengths=[1.0], test=0.25, random_state=0
-    ),
-    "state": lambda: AuditState().add(None, Y, sensitive_features=RACE),
-    "barycenter": lambda: BarycenterPostprocessor(MODEL).fit(X, Y, sensitive_features=RACE),
-    "thresholds": lambda: ThresholdPostprocessor(MODEL).fit(X, Y, sensitive_features=RACE),
-    "one of several attributes": lambda: audit(None, Y, sensitive_features={"race": RACE, "sex": Y}),
-    "cuts": lambda: audit(None, Y, sensitive_features=RACE, options=AuditOptions(cuts=[0.5])),
-    "lightgbm": lambda: FairLGBMClassifier().fit(X, Y, sensitive_features=RACE),
-    "xgboost": lambda: FairXGBClassifier().fit(X, Y, sensitive_features=RACE),
-    "baseline": lambda: ReweighingClassifier(LogisticRegression()).fit(X, Y, sensitive_features=RACE),
-    "sampler": lambda: StratifiedBatchSampler(RACE, batch_size=8),
-    "penalty": lambda: UnfairnessPenalty()(torch.zeros(40), RACE),
-}
-
-
-@pytest.mark.parametrize("case", OTHERS)
-def test_whoever_takes_groups_only_refuses_probabilities_in_words(case: str) -> None:
-    with pytest.raises(DataError, match="are probabilities of race, which this function does not accept"):
-        OTHERS[case]()
 
 
 @pytest.mark.parametrize("criterion", ["equal_opportunity", "predictive_equality", "equalized_odds", "risk_parity"])

@@ -34,6 +34,7 @@ from metrifair.auditing.state_file import (
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import codes, columns, levels
 from metrifair.problem.values import band_names
 from metrifair.support.arrays import Floats, Integers
@@ -46,6 +47,13 @@ def add_rows(parts: StateParts, source: MemorySource) -> None:
     """Count rows in memory."""
     y_true, y_pred, sensitive_features = source.y_true, source.y_pred, source.sensitive_features
     control_features = source.control_features
+    if isinstance(sensitive_features, GroupProbabilities):
+        raise DataError(
+            "are probabilities, and a state counts each row in one group: intervals would need sums of products of "
+            "probabilities, which it does not store",
+            argument="sensitive_features",
+            remedy="audit all rows at once, with audit, audit_file or audit_table",
+        )
     rows = {"y_pred": y_pred, "y_true": y_true}
     given = Given(y_true, sensitive_features, control_features, source.sample_weight, rows, "y_true")
     problem = problem_of(given, continuous=False, compared=False)

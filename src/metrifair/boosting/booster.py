@@ -26,6 +26,7 @@ from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Criterion, Penalize
 from metrifair.problem.problem import Given
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats, Integers
@@ -77,7 +78,7 @@ class FairBooster(Saved):
     expected_groups : bool, default=True
         Weight the penalty of each row by predicted group probabilities instead of its own group. Trees that were
         fitted to other rows predict them. The booster then cannot memorize groups, and test rows are as fair as
-        training rows.
+        training rows. ``GroupProbabilities`` replace these predictions.
     """
 
     if TYPE_CHECKING:  # the parameters and methods of the booster
@@ -114,11 +115,11 @@ class FairBooster(Saved):
         X: Table,
         y: Table,
         *,
-        sensitive_features: Table | None = None,
+        sensitive_features: Table | GroupProbabilities | None = None,
         control_features: Table | None = None,
         sample_weight: ArrayLike | None = None,
         eval_set: Sequence[tuple[Table, Table]] | None = None,
-        eval_sensitive_features: Sequence[Table] | None = None,
+        eval_sensitive_features: Sequence[Table | GroupProbabilities] | None = None,
         eval_control_features: Sequence[Table] | None = None,
         **booster: Any,
     ) -> Self:
@@ -134,9 +135,9 @@ class FairBooster(Saved):
             Features, as the booster takes them.
         y : array-like of shape (n_samples,)
             Labels, or a regression target.
-        sensitive_features : array-like or table, default=None
+        sensitive_features : array-like, table or GroupProbabilities, default=None
             The group of each sample. A table holds several attributes. Samples with a missing group are used for the
-            risk only.
+            risk only. If groups are not in the data, pass their probabilities as ``GroupProbabilities``.
         control_features : array-like or table, default=None
             Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -144,7 +145,7 @@ class FairBooster(Saved):
         eval_set : list of (X, y), default=None
             Evaluation sets; early stopping uses their ``penalized_risk``.
         eval_sensitive_features, eval_control_features : list, default=None
-            Groups and strata, one entry for each set of ``eval_set``.
+            Groups (or their probabilities) and strata, one entry for each set of ``eval_set``.
         **booster
             Further arguments of the booster, for its ``fit``.
 

@@ -21,12 +21,12 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
-from metrifair.batches.samples import Batch, Samples, tensor_sides
+from metrifair.batches.samples import Batch, Samples, plug_in_sides, tensor_sides
 from metrifair.boosting.objective import PenalizedRisk, Shares, on_grid
 from metrifair.errors import DataError
 from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, objective_for, trainable
 from metrifair.problem.cells import Comparison, Dependence
-from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
+from metrifair.problem.problem import Given, Problem, Scheme, later_problem_with_shares, problem_with_shares
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_switches
@@ -131,6 +131,12 @@ class BoostingRows:
         numbers = self.problem.attribute_values
         return None if numbers is None else in_all_rows(self.problem, numbers)
 
+    @property
+    def shares(self) -> Floats | None:
+        """What each row weighs in each cell by the probabilities of its groups; None: groups are known."""
+        shares = self.problem.shares
+        return None if shares is None else in_all_rows(self.problem, shares)
+
 
 def in_all_rows(problem: Problem, values: NDArray[Any], *, otherwise: int = 0) -> NDArray[Any]:
     """Values of the rows that count, in their places among all rows; ``otherwise`` in rows without weight."""
@@ -183,12 +189,12 @@ class BoostingProblem:
         """The fraction of each training row that is expected on either side; None if the observed groups are used.
 
         They are used if the score needs a numeric target, if a user's own metric might not accept weights, and if
-        scores should not depend on a number.
+        scores should not depend on a number. Probabilities that the user gave need no others.
         """
         problem = self.training.problem
         looks_at_numbers = problem.scheme.criterion.score != "prediction" and not problem.scheme.classes
         dependent = any(isinstance(comparison, Dependence) for comparison in self.trainable.comparisons)
-        if looks_at_numbers or callable(self.booster.metric) or dependent:
+        if looks_at_numbers or callable(self.booster.metric) or dependent or problem.probabilities is not None:
             return None
 
         def of_kept(kinds: Integers, weight: Floats) -> Floats:
@@ -218,11 +224,18 @@ class BoostingProblem:
             torch.as_tensor(rows.cell),
             torch.as_tensor(in_risk * (len(weight) / total), dtype=precision),
             None if rows.values is None else torch.as_tensor(rows.values),
+            None if rows.shares is None else torch.as_tensor(rows.shares),
         )
         uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
         if shares is not None and uneven is not None:
             shares = tuple((left * weight, right * weight) for left, right in shares)
-        sides = tensor_sides(self.trainable.comparisons, samples.cell, uneven, drawn_from=samples.cell)
+        if samples.shares is None:
+            sides = tensor_sides(self.trainable.comparisons, samples.cell, uneven, drawn_from=samples.cell)
+        else:
+            every_row = torch.ones(2, dtype=torch.float64)
+            sides = tuple(
+                replace(side, fraction=every_row) for side in plug_in_sides(self.trainable.comparisons, samples)
+            )
         curvature = getattr(self.booster, "_class_curvature", lambda _: 2.0)(len(self.scheme.classes))
         return PenalizedRisk(
             self.objective(), Batch(samples, sides), total, self.center, self.spread, shares, curvature
@@ -235,7 +248,8 @@ def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
             raise DataError(f"pos_label is for classifiers; leave it out of a regressor, got {booster.pos_label!r}")
-        rows = BoostingRows.of(problem_of(_with_outcome(given, labels=False), target="numbers", **settings))
+        numeric = _with_outcome(given, labels=False)
+        rows = BoostingRows.of(problem_with_shares(numeric, target="numbers", **settings))
         moments = weighted_moments(torch.as_tensor(rows.targets).unsqueeze(1), torch.as_tensor(rows.weight))
         center, spread = (moment.item() for moment in moments)
         return BoostingProblem(booster, rows, regression(), center, spread)
@@ -243,7 +257,8 @@ def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
     classes = np.unique(np.asarray(labeled.y))
     if len(classes) < 2:
         raise DataError(f"y must contain two classes or more if strength > 0, got one: {classes.tolist()}")
-    problem = problem_of(labeled, target="labels", pos_label=booster.pos_label, classes=classes.tolist(), **settings)
+    settings |= {"pos_label": booster.pos_label, "classes": classes.tolist()}
+    problem = problem_with_shares(labeled, target="labels", **settings)
     rows_by_class = np.bincount(np.asarray(problem.labels), minlength=len(classes))
     if not rows_by_class.all():
         missing = classes[rows_by_class == 0].tolist()
@@ -254,7 +269,7 @@ def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
 def evaluation_rows(problem: BoostingProblem, given: Given) -> BoostingRows:
     """An evaluation set, whose values have the meaning of the training rows."""
     prepared = _with_outcome(given, labels=bool(problem.scheme.classes))
-    return BoostingRows.of(later_problem(prepared, problem.scheme))
+    return BoostingRows.of(later_problem_with_shares(prepared, problem.scheme))
 
 
 def evaluation_sets(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[Any] | None) -> list[Given]:

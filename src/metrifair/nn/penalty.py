@@ -16,11 +16,25 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.batches.samples import tensor_sides
-from metrifair.errors import DataError, TooFewSamples
+from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.metrics.dependence import with_scales
-from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, warn_without_estimate
+from metrifair.metrics.registry import (
+    ESTIMATES,
+    Estimate,
+    MetricLike,
+    facts_of,
+    has_estimates,
+    warn_without_estimate,
+)
 from metrifair.nn.distributed import Across, BatchColumns, check_across, common_seed, gathered, ranks_of
-from metrifair.nn.samplers import BatchValues, ContinuousColumns, StratifiedBatchSampler, numbers, scheme_of
+from metrifair.nn.samplers import (
+    BatchValues,
+    ContinuousColumns,
+    ProbabilityBatchSampler,
+    StratifiedBatchSampler,
+    numbers,
+    scheme_of,
+)
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence, Sides
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
@@ -75,8 +89,9 @@ class UnfairnessPenalty(torch.nn.Module):
         Numeric attributes, such as age: the given columns of ``groups``, all, or none. The penalty is then the
         dependence of the scores on the attribute, in units of the energy distance. A batch needs four rows. ``"auto"``
         selects columns with numbers that are not integers, in the sampler or in the first batch.
-    sampler : StratifiedBatchSampler, default=None
-        Sampler of the batches.
+    sampler : StratifiedBatchSampler or ProbabilityBatchSampler, default=None
+        Sampler of the batches. With a ``ProbabilityBatchSampler``, groups have probabilities, and ``estimate`` is
+        ``"rows"`` or ``"batch"``.
     pos_label : int, default=None
         The positive label; by default the last one.
     n_groups : int, or list of one int for each attribute, default=None
@@ -124,7 +139,7 @@ class UnfairnessPenalty(torch.nn.Module):
         *,
         combine: Combine = "mean",
         continuous: ContinuousColumns = "auto",
-        sampler: StratifiedBatchSampler | None = None,
+        sampler: StratifiedBatchSampler | ProbabilityBatchSampler | None = None,
         pos_label: Any = None,
         n_groups: int | Sequence[int] | None = None,
         n_classes: int | None = None,
@@ -139,7 +154,7 @@ class UnfairnessPenalty(torch.nn.Module):
         self.sampler = sampler
         self._check_parameters()
         warn_without_estimate(metric, estimate, default="population")
-        self.continuous = continuous if sampler is None else list(sampler.values.numbers)
+        self.continuous = list(sampler.values.numbers) if isinstance(sampler, StratifiedBatchSampler) else continuous
         self._scales: dict[str, float] = {}  # of dependences, by name: constants of the first rows
         self.slices, self.across = slices, across
         self.pos_label, self.n_classes = pos_label, n_classes
@@ -154,7 +169,9 @@ class UnfairnessPenalty(torch.nn.Module):
         self._compiled: _Compiled | None = None  # of what is known so far
         self._two_classes: bool | None = None  # whether two columns are the probabilities of two classes
         self._strata: BatchStrata | None = None
-        if sampler is not None:
+        if isinstance(sampler, ProbabilityBatchSampler):
+            self._by_probabilities = self._objective(sampler.problem.comparisons)
+        elif sampler is not None:
             self._learn_from(sampler)
         self._number = number_of(self)
 
@@ -164,13 +181,30 @@ class UnfairnessPenalty(torch.nn.Module):
         check_known("estimate", self.estimate, ESTIMATES)
         check_known("contrast", self.contrast, CONTRASTS)
         check_known("combine", self.combine, ("mean", "sum"))
-        if self.sampler is not None and not isinstance(self.sampler, StratifiedBatchSampler):
-            raise DataError(f"sampler must be a StratifiedBatchSampler, got a {type(self.sampler).__name__}")
+        if isinstance(self.sampler, ProbabilityBatchSampler):
+            self._check_probabilities(self.sampler.problem.scheme)
+        elif self.sampler is not None and not isinstance(self.sampler, StratifiedBatchSampler):
+            raise DataError(
+                f"sampler must be a StratifiedBatchSampler or a ProbabilityBatchSampler, got a "
+                f"{type(self.sampler).__name__}"
+            )
         if self.estimate == "rows" and self.sampler is None:
             raise DataError(
                 "estimate='rows' needs to know how many rows of each group there are; pass sampler=, the "
                 "StratifiedBatchSampler that the batches come from, or use estimate='population'"
             )
+
+    def _check_probabilities(self, scheme: Scheme) -> None:
+        """Raise a DataError unless the penalty compares what batches are drawn for."""
+        if self.estimate == "population":
+            wrong = "'population' needs the group of each row, and the sampler has probabilities"
+            raise DataError(wrong, argument="estimate", remedy=Remedy("estimate", "rows"))
+        for name, own, drawn in (
+            ("criterion", self.criterion.name, scheme.criterion.name),
+            ("contrast", self.contrast, scheme.contrast),
+        ):
+            if own != drawn:
+                raise DataError(f"must be that of the sampler, {drawn!r}", argument=name, received=own)
 
     def _learn_from(self, sampler: StratifiedBatchSampler) -> None:
         """Take groups, labels, strata and scales from the data set of the sampler."""
@@ -219,6 +253,7 @@ class UnfairnessPenalty(torch.nn.Module):
             two classes, of which the positive one is used. Other columns are vector scores.
         groups : tensor or array-like of shape (n,) or (n, attributes)
             Group of each sample: integers, with -1 for a missing group. For numeric attributes, see ``continuous``.
+            With a ``ProbabilityBatchSampler``: the row numbers of the batch.
         targets : tensor or array-like of shape (n,), default=None
             Labels, or a regression target. Needed if the criterion uses them.
         weights : tensor or array-like of shape (n,), default=None
@@ -250,6 +285,18 @@ class UnfairnessPenalty(torch.nn.Module):
             self._check_dealt(len(given.scores), ranks.count)
             scores, groups, targets, weights = given
         _check_scores(scores)
+        if isinstance(self.sampler, ProbabilityBatchSampler):
+            return self._of_drawn_rows(self.sampler, scores, groups, weights)
+        return self._of_groups(scores, groups, targets, weights)
+
+    def _of_groups(
+        self,
+        scores: Tensor,
+        groups: Tensor | ArrayLike,
+        targets: Tensor | ArrayLike | None,
+        weights: Tensor | ArrayLike | None,
+    ) -> Tensor:
+        """The penalty of rows whose groups are known."""
         own = None if weights is None else numbers("weights", weights).to(scores.device)
         known: Tensor | None = None
         compiled = self._compiled
@@ -283,10 +330,10 @@ class UnfairnessPenalty(torch.nn.Module):
 
     def _check_dealt(self, rows: int, ranks: int) -> None:
         """Raise a DataError where every rank has drawn a whole batch: the same rows, each counted so many times."""
-        if self.sampler is not None and self.sampler.world_size == 1 and rows == ranks * self.sampler.layout.size:
+        if self.sampler is not None and self.sampler.world_size == 1 and rows == ranks * self.sampler.size:
             raise DataError(
                 f"each of {ranks} ranks drew a whole batch of the sampler; pass rank= and world_size= to "
-                "StratifiedBatchSampler, which then deals each batch out"
+                "the sampler, which then deals each batch out"
             )
 
     def _compiled_with(self, values: BatchValues) -> _Compiled:
@@ -308,19 +355,45 @@ class UnfairnessPenalty(torch.nn.Module):
                 pos_label=self.pos_label,
                 numbers=values.numbers,
             )
-            objective = Objective(
-                regression(),  # of which the penalty makes no use
-                scheme.comparisons,
-                self.criterion,
-                self.metric,
-                estimate=self.estimate,
-                combine=self.combine,
-                slices=self.slices,
-                generator=self.generator,
-            )
+            objective = self._objective(scheme.comparisons)
             self._known_groups, self._known_labels = known, classes  # not where the scheme was refused
             self._compiled = _Compiled(scheme, CellLookup(scheme), objective)
         return self._compiled
+
+    def _objective(self, comparisons: tuple[Comparison, ...]) -> Objective:
+        return Objective(
+            regression(),  # of which the penalty makes no use
+            comparisons,
+            self.criterion,
+            self.metric,
+            estimate=self.estimate,
+            combine=self.combine,
+            slices=self.slices,
+            generator=self.generator,
+        )
+
+    def _of_drawn_rows(self, sampler: ProbabilityBatchSampler, scores: Tensor, groups: Any, weights: Any) -> Tensor:
+        """The penalty of rows, by number, whose groups have probabilities."""
+        if weights is not None:
+            raise DataError("the sampler draws rows by their weight; give it sample_weight, and leave weights out here")
+        rows = numbers("groups", groups).detach().cpu().reshape(-1)
+        same_length(scores=scores, groups=rows)
+        if rows.is_floating_point() or (len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < sampler.length):
+            raise DataError(
+                f"must be row numbers of the sampler, integers from 0 to {sampler.length - 1}", argument="groups"
+            )
+        if len(rows) != sampler.size:
+            raise DataError(
+                f"must be the rows of a whole batch of the sampler, {sampler.size}, got {len(rows)}", argument="groups"
+            )
+        scores = self._one_column(scores, sampler.problem.scheme)
+        signed = self.estimate != "batch" and has_estimates(self.metric)
+        sides = sampler.sides_of(rows.long(), scores, signed=signed)
+        objective = self._by_probabilities
+        if self.generator.device != scores.device:
+            self.generator = torch.Generator(scores.device).manual_seed(self.generator.initial_seed())
+            self._by_probabilities = objective = replace(objective, generator=self.generator)
+        return objective.unfairness_of_scores(scores, sides, None, vector=scores.ndim == 2)
 
     def _one_column(self, scores: Tensor, scheme: Scheme) -> Tensor:
         """The positive class's probability, where the two columns are the probabilities of two classes."""

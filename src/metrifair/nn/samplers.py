@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -13,16 +14,27 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.batches import Coverage
-from metrifair.batches.samples import StratifiedPasses, check_patience, layout, overshoot_weights, rows_by_cell
-from metrifair.errors import DataError, MetrifairWarning
+from metrifair.batches.memberships import Drawing
+from metrifair.batches.samples import (
+    StratifiedPasses,
+    check_patience,
+    layout,
+    overshoot_weights,
+    rows_by_cell,
+    side_weights,
+)
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import common_seed, ranks_of
-from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
+from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, Sides
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
+from metrifair.problem.problem import Given, Problem, Scheme, positive_of, problem_with_shares, weights_of
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_integer, check_known, check_switches, is_integer
+
+_FEWEST = 2  # expected rows of a group that is compared
 
 
 def _rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -38,7 +50,81 @@ def _rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
     return rank, world_size
 
 
-class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
+class EpochSampler(torch.utils.data.Sampler[list[int]]):
+    """Batches of rows by epoch: each rank has its part of every batch, and training can go on where it stopped."""
+
+    size: int  # rows of a batch, of all ranks together
+
+    def __init__(self, random_state: Any, rank: int | None, world_size: int | None) -> None:
+        self.rank, self.world_size = _rank_of(rank, world_size)
+        self.random_state = common_seed(random_state, several=self.world_size > 1)
+        self.epoch, self._first = 0, 0  # the start of the next iteration
+        self._under_way: tuple[int, int] | None = None  # epoch and place of the next batch, within an iteration
+
+    def _epoch_rows(self, generator: torch.Generator) -> Tensor:
+        """The rows of all batches of an epoch, (batches, size)."""
+        raise NotImplementedError
+
+    def _check_size(self) -> None:
+        """Raise a DataError where batches have too few rows for all ranks."""
+        if self.size < self.world_size:
+            raise DataError(
+                f"batches of {self.size} rows leave some of {self.world_size} ranks without any; raise batch_size"
+            )
+
+    def __iter__(self) -> Iterator[list[int]]:
+        epoch, first = self.epoch, self._first
+        self._under_way = epoch, first
+        self.epoch, self._first = epoch + 1, 0
+        seed = int(np.random.SeedSequence([self.random_state, epoch]).generate_state(1)[0])
+        batches = self._epoch_rows(torch.Generator().manual_seed(seed))
+        # Rows are ordered by cell and distributed in turn, so that ranks get as many of each, or one more.
+        for place, rows in enumerate(batches[:, self.rank :: self.world_size].tolist()[first:], first + 1):
+            self._under_way = (epoch, place) if place < len(batches) else None
+            yield rows
+
+    def set_epoch(self, epoch: int) -> None:
+        """Draw this epoch next; not needed where each iteration is to be the epoch after the last one.
+
+        Parameters
+        ----------
+        epoch : int
+            Its number, from 0 upwards.
+        """
+        check_integer("epoch", epoch, least=0)
+        self._first = self._first if epoch == self.epoch else 0  # a loaded state is kept
+        self.epoch, self._under_way = epoch, None
+
+    def state_dict(self) -> dict[str, int]:
+        """The position in the batches: the same on every rank.
+
+        Returns
+        -------
+        dict
+            ``epoch`` and ``step`` of the next batch. A loader with workers has taken batches ahead of those that were
+            trained on: save the step of the loop instead of this one then.
+        """
+        epoch, step = self._under_way or (self.epoch, self._first)
+        return {"epoch": epoch, "step": step}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go on from there: the next iteration draws the rest of that epoch.
+
+        Parameters
+        ----------
+        state : dict
+            What ``state_dict`` returned.
+        """
+        if set(state) != {"epoch", "step"} or not all(is_integer(number, least=0) for number in state.values()):
+            raise DataError(f"state must contain the integers 'epoch' and 'step', from 0 upwards, got {state!r}")
+        whole, self._first = divmod(int(state["step"]), max(1, len(self)))
+        self.epoch, self._under_way = int(state["epoch"]) + whole, None
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+
+class StratifiedBatchSampler(EpochSampler):
     """Row numbers of batches that contain a fixed number of rows of every group (in every set of the criterion).
 
     Use it as ``DataLoader(batch_sampler=...)`` (not ``sampler=``, which treats a batch as one row) or in a plain loop.
@@ -120,7 +206,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         world_size: int | None = None,
     ) -> None:
         kind = criterion_named(criterion)
-        self.rank, self.world_size = _rank_of(rank, world_size)
+        super().__init__(random_state, rank, world_size)
         check_known("contrast", contrast, CONTRASTS)
         check_known("estimate", estimate, ESTIMATES)
         self.values = BatchValues(kind, groups, targets, continuous)
@@ -146,14 +232,8 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
                 UserWarning,
                 stacklevel=2,
             )
-        if self.layout.size < self.world_size:
-            raise DataError(
-                f"batches of {self.layout.size} rows leave some of {self.world_size} ranks without any; raise "
-                "batch_size"
-            )
-        self.random_state = common_seed(random_state, several=self.world_size > 1)
-        self.epoch, self._first = 0, 0  # the start of the next iteration
-        self._under_way: tuple[int, int] | None = None  # epoch and place of the next batch, within an iteration
+        self.size = self.layout.size
+        self._check_size()
         odds = None if self.sample_weight is None else [[counted[rows] for rows in self.rows]]
         self._passes = StratifiedPasses([self.rows], self.layout, len(self), odds=odds)
         shares = torch.stack([counted[rows].sum() for rows in self.rows]) / counted.sum()
@@ -161,61 +241,150 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         self.weights = per_cell[torch.as_tensor(self.problem.cell)].float()
 
     def __len__(self) -> int:
-        return sum(map(len, self.rows)) // self.layout.size
+        return sum(map(len, self.rows)) // self.size
 
     def __repr__(self) -> str:
         strata = sum(count > 0 for count in self.layout.counts)
         kinds = f"{strata} strata" if strata > 1 else "1 stratum"
-        return f"StratifiedBatchSampler({len(self)} batches of {self.layout.size} rows of {kinds}, epoch={self.epoch})"
+        return f"StratifiedBatchSampler({len(self)} batches of {self.size} rows of {kinds}, epoch={self.epoch})"
 
-    def __iter__(self) -> Iterator[list[int]]:
-        epoch, first = self.epoch, self._first
-        self._under_way = epoch, first
-        self.epoch, self._first = epoch + 1, 0
-        seed = int(np.random.SeedSequence([self.random_state, epoch]).generate_state(1)[0])
-        generator = torch.Generator().manual_seed(seed)
-        (batches,) = self._passes([generator])
-        # Rows are ordered by cell and distributed in turn, so that ranks get as many of each, or one more.
-        for place, rows in enumerate(batches[:, self.rank :: self.world_size].tolist()[first:], first + 1):
-            self._under_way = (epoch, place) if place < len(self) else None
-            yield rows
+    def _epoch_rows(self, generator: torch.Generator) -> Tensor:
+        return self._passes([generator])[0]
 
-    def set_epoch(self, epoch: int) -> None:
-        """Draw this epoch next; not needed where each iteration is to be the epoch after the last one.
 
-        Parameters
-        ----------
-        epoch : int
-            Its number, from 0 upwards.
-        """
-        check_integer("epoch", epoch, least=0)
-        self._first = self._first if epoch == self.epoch else 0  # a loaded state is kept
-        self.epoch, self._under_way = epoch, None
+class ProbabilityBatchSampler(EpochSampler):
+    """Row numbers of batches of a data set whose groups have probabilities.
 
-    def state_dict(self) -> dict[str, int]:
-        """The position in the batches: the same on every rank.
+    Pass it to ``UnfairnessPenalty(estimate="rows", sampler=...)``, and call the penalty with the row numbers of a batch
+    in place of groups. The mean of the penalty over batches is then the distance of all rows, without bias, for energy
+    and mmd. By default rows are drawn with replacement. Rows that matter for a comparison of groups are drawn more
+    often, which makes the penalty less noisy.
 
-        Returns
-        -------
-        dict
-            ``epoch`` and ``step`` of the next batch. A loader with workers has taken batches ahead of those that were
-            trained on: save the step of the loop instead of this one then.
-        """
-        epoch, step = self._under_way or (self.epoch, self._first)
-        return {"epoch": epoch, "step": step}
+    Parameters
+    ----------
+    groups : GroupProbabilities
+        Probabilities of the groups of all rows. Rows of missing probabilities count for the risk only.
+    targets : tensor or array-like of shape (n,), default=None
+        Labels. Needed if the criterion uses them.
+    batch_size : int
+        Rows per batch.
+    criterion : str or Criterion, default="statistical_parity"
+        Fairness criterion, the same as that of the penalty.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Which groups are compared, the same as in the penalty.
+    pos_label : int, default=None
+        The positive label; by default the last one.
+    replacement : bool, default=True
+        Whether rows are drawn with replacement. If False, all rows are equally likely, and no batch has a row twice.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each sample. Rows of weight 0 are never drawn.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the batches. None draws one, or is 0 with several processes, which must all draw the same batches.
+    rank, world_size : int, default=None
+        As in ``StratifiedBatchSampler``.
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Go on from there: the next iteration draws the rest of that epoch.
+    Attributes
+    ----------
+    epoch : int
+        The epoch that the next iteration draws.
+    weights : Tensor of shape (n,)
+        Loss weight of each row of the data set: ``mean(weights[rows] * loss)`` over a batch is an unbiased estimate of
+        the (weighted) mean loss.
 
-        Parameters
-        ----------
-        state : dict
-            What ``state_dict`` returned.
-        """
-        if set(state) != {"epoch", "step"} or not all(is_integer(number, least=0) for number in state.values()):
-            raise DataError(f"state must contain the integers 'epoch' and 'step', from 0 upwards, got {state!r}")
-        whole, self._first = divmod(int(state["step"]), max(1, len(self)))
-        self.epoch, self._under_way = int(state["epoch"]) + whole, None
+    Examples
+    --------
+    >>> from metrifair import GroupProbabilities, unfairness
+    >>> from metrifair.nn import UnfairnessPenalty
+    >>> x = torch.linspace(-2, 2, 200)
+    >>> race = GroupProbabilities({"a": x.sigmoid(), "b": 1 - x.sigmoid()}, attribute="race")
+    >>> sampler = ProbabilityBatchSampler(race, batch_size=50, random_state=0)
+    >>> penalty = UnfairnessPenalty(estimate="rows", sampler=sampler)
+    >>> values = [penalty(x[rows], rows) for epoch in range(100) for rows in sampler]
+    >>> print(f"{torch.stack(values).mean():.2f} {unfairness(None, x, sensitive_features=race, metric='energy'):.2f}")
+    0.78 0.78
+    """
+
+    def __init__(
+        self,
+        groups: GroupProbabilities,
+        targets: Tensor | ArrayLike | None = None,
+        *,
+        batch_size: int,
+        criterion: str | Criterion = "statistical_parity",
+        contrast: Contrast = "pairs",
+        pos_label: Any = None,
+        replacement: bool = True,
+        sample_weight: ArrayLike | None = None,
+        random_state: Any = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+    ) -> None:
+        super().__init__(random_state, rank, world_size)
+        check_switches(replacement=replacement)
+        check_integer("batch_size", batch_size, least=2)
+        if not isinstance(groups, GroupProbabilities):
+            raise DataError(
+                f"must be GroupProbabilities, got a {type(groups).__name__}",
+                argument="groups",
+                remedy="use StratifiedBatchSampler if groups are known",
+            )
+        kind = criterion_named(criterion)
+        labels = None if targets is None or not kind.needs_labels else numbers("targets", targets).cpu().numpy()
+        self.problem = problem_with_shares(
+            Given(labels, groups, sample_weight=sample_weight, label="targets"),
+            criterion=kind,
+            contrast=contrast,
+            pos_label=pos_label if kind.needs_labels else None,
+        )
+        self.size = min(batch_size, len(self.problem))
+        self._check_size()
+        self._check_groups()
+        self._rows, self.length = np.arange(len(self.problem)), len(self.problem)
+        if self.problem.kept is not None:
+            self._rows, self.length = np.flatnonzero(self.problem.kept), len(self.problem.kept)
+        weight = np.ones(len(self.problem)) if self.problem.weight is None else self.problem.weight
+        shares = self.problem.shares
+        if shares is None:  # all probabilities are 0 or 1
+            shares = np.eye(1 + int(self.problem.cell.max()))[self.problem.cell] * weight[:, None]
+        way = Drawing.weighted if replacement else Drawing.uniform
+        sides = side_weights(self.problem.comparisons, torch.as_tensor(shares))
+        self._drawing = way(torch.as_tensor(weight), sides, size=self.size)
+        self.weights = self._of_all_rows(self._drawing.loss_weight).float()
+        self._signed, self._sides = map(self._of_all_rows, (self._drawing.signed, self._drawing.sides))
+
+    def _check_groups(self) -> None:
+        """Raise TooFewSamples where less than two rows are expected of a group that is compared."""
+        sizes = self.problem.cell_sizes
+        for comparison in self.problem.comparisons:
+            for cells, group in zip(comparison.sides, comparison.groups, strict=True):
+                if (expected := float(sizes[list(cells)].sum())) < _FEWEST:
+                    raise TooFewSamples(
+                        f"comparing {comparison}: group {group!r} has {expected:.2g} expected rows there, and "
+                        f"{_FEWEST} are needed; merge small groups"
+                    )
+
+    def _of_all_rows(self, values: Tensor) -> Tensor:
+        """Values (..., rows that count) at their places among all rows; 0 elsewhere."""
+        full = torch.zeros(*values.shape[:-1], self.length, dtype=values.dtype)
+        full[..., self._rows] = values
+        return full
+
+    def __len__(self) -> int:
+        return len(self.problem) // self.size
+
+    def __repr__(self) -> str:
+        return f"ProbabilityBatchSampler({len(self)} batches of {self.size} rows, epoch={self.epoch})"
+
+    def _epoch_rows(self, generator: torch.Generator) -> Tensor:
+        return torch.from_numpy(self._rows)[self._drawing.rows(len(self), self.size, generator)]
+
+    def sides_of(self, rows: Tensor, like: Tensor, *, signed: bool) -> list[Sides]:
+        """What the rows of a batch weigh in each comparison: one signed weight each, or a weight on either side."""
+        if signed:
+            everyone = Sides(slice(0, len(rows)), (len(rows),), (), signed=self._drawing.draws)
+            return [replace(everyone, weights=own.to(like)) for own in self._signed[:, rows]]
+        on_both = Sides(torch.arange(len(rows)).repeat(2).to(like.device), (len(rows),), (len(rows),))
+        return [replace(on_both, weights=own.flatten().to(like)) for own in self._sides[..., rows]]
 
 
 def numbers(name: str, given: Tensor | ArrayLike) -> Tensor:

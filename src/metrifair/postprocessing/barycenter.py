@@ -106,12 +106,11 @@ class BarycenterPostprocessor(ScorePostprocessor):
     def _learned(self, X: Table, arguments: Given) -> Calibration:
         """With the map, which is the same for all tolerances."""
         rows = super()._learned(X, arguments)
-        self.shares_ = np.bincount(rows.group, rows.weight) / rows.weight.sum()
-        members = [rows.group == code for code in range(len(self.groups_))]
-        everyone = np.ones(len(rows.group), dtype=np.bool_)
-        self.distributions_ = tuple(
-            EmpiricalDistribution.of(rows.score[part], rows.weight[part]) for part in (*members, everyone)
-        )
+        row, group, weight = rows.memberships()
+        self.shares_ = np.bincount(group, weight) / weight.sum()
+        members = [group == code for code in range(len(self.groups_))]
+        of_groups = [EmpiricalDistribution.of(rows.score[row[part]], weight[part]) for part in members]
+        self.distributions_ = (*of_groups, EmpiricalDistribution.of(rows.score, rows.weight))
         if rows.cells is not None:
             self.blind_map_ = blind_map(rows.score, rows.cells, rows.weight)
         elif not self.randomized and self.tolerance < 1:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils import ClassifierTags, RegressorTags, assert_all_finite, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
-from metrifair.errors import DataError, ModelFileError, TooFewSamples
+from metrifair.errors import DataError, ModelFileError, Remedy, TooFewSamples
 from metrifair.estimators import FairClassifier
 from metrifair.postprocessing.group_model import Correction, GroupModel, fitted_group_model
 from metrifair.postprocessing.postprocessor import (
@@ -25,7 +25,8 @@ from metrifair.postprocessing.postprocessor import (
     overfits,
     with_ties,
 )
-from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of, warn_of_labels
+from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_with_shares, warn_of_labels
+from metrifair.problem.proxies import GroupProbabilities, RowProbabilities
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
 from metrifair.saving.records import Arrays
 from metrifair.saving.saved import Saved
@@ -42,6 +43,14 @@ class Calibration(NamedTuple):
     weight: Floats
     cells: Floats | None  # (n, groups x label sets): probabilities, for predictions without the group
 
+    def memberships(self) -> tuple[Integers, Integers, Floats]:
+        """Row, group and weight of each membership: one for each row, or for each group of positive probability."""
+        probabilities = self.problem.probabilities
+        if probabilities is None:
+            return np.arange(len(self.group)), self.group, self.weight
+        row, group = np.nonzero(probabilities.values)
+        return row, group, self.weight[row] * probabilities.values[row, group]
+
 
 class CrossedGroups(NamedTuple):
     """The combinations of all attributes' groups that were seen: each is its own group.
@@ -56,6 +65,8 @@ class CrossedGroups(NamedTuple):
     @classmethod
     def of_rows(cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]) -> CrossedGroups:
         """Those with rows in each of the sets; a combination without is as one that was not seen, a group an error."""
+        if problem.probabilities is not None:
+            return cls._of_probabilities(problem, problem.probabilities, sets)
         known = (problem.groups != UNKNOWN).all(1)
         seen = np.unique(problem.groups[known], axis=0)
         for name, member in sets.items():
@@ -68,6 +79,20 @@ class CrossedGroups(NamedTuple):
         if len(seen) < 2:
             raise TooFewSamples(f"sensitive_features: rows of {len(seen)} group(s) can be compared; two are needed")
         return cls(problem.scheme, seen)
+
+    @classmethod
+    def _of_probabilities(
+        cls, problem: Problem, probabilities: RowProbabilities, sets: Mapping[str, NDArray[np.bool_]]
+    ) -> CrossedGroups:
+        """All groups; a group of which less than one row is expected in a set is an error."""
+        for name, member in sets.items():
+            expected = np.nansum(probabilities.values[member], axis=0)
+            if expected.min() < 1:
+                raise TooFewSamples(
+                    f"group {probabilities.groups[expected.argmin()]!r} of {probabilities.name} has "
+                    f"{expected.min():.2g} expected rows with {name}; merge it with another group"
+                )
+        return cls(problem.scheme, np.arange(len(probabilities.groups))[:, None])
 
     def codes(self, groups: Integers) -> Integers:
         """The crossed group of rows of these groups; unknown where an attribute is, or the combination was not seen.
@@ -103,7 +128,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         X: Table,
         y: Table | None = None,
         *,
-        sensitive_features: Table,
+        sensitive_features: Table | GroupProbabilities,
         sample_weight: Table | None = None,
         clusters: Table | None = None,
     ) -> Self:
@@ -115,9 +140,10 @@ class ScorePostprocessor(Saved, Postprocessor):
             Features, as the estimator takes them.
         y : array-like of shape (n_samples,), default=None
             Labels, or a regression target. A prefit estimator needs them for decisions, but not for scores.
-        sensitive_features : array-like of shape (n_samples,), table or dict of columns
+        sensitive_features : array-like of shape (n_samples,), table, dict of columns or GroupProbabilities
             The group of each sample. Several columns are intersected. Samples with a missing group are used for the
-            estimator only.
+            estimator only. If groups are not in the data and ``needs_group=False``, pass their probabilities as
+            ``GroupProbabilities``: the group model is then fitted to them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each sample, for the estimator too.
         clusters : array-like of shape (n_samples,), default=None
@@ -137,7 +163,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         X: Table,
         y: Table | None = None,
         *,
-        sensitive_features: Table,
+        sensitive_features: Table | GroupProbabilities,
         sample_weight: Table | None = None,
         clusters: Table | None = None,
         tolerances: Sequence[float],
@@ -255,7 +281,9 @@ class ScorePostprocessor(Saved, Postprocessor):
 
     def _fit_group_model(self, given: GivenRows, rows: Calibration, known: Integers, folds: Integers) -> Floats:
         """Fit what replaces the group of new rows, and return the probabilities of the cells of these rows."""
-        cell = 2 * rows.group + np.asarray(rows.problem.is_positive) if self._labels else rows.group
+        row, group, weight = rows.memberships()
+        cell = 2 * group + np.asarray(rows.problem.is_positive)[row] if self._labels else group
+        folds, clusters = folds[row], rows.problem.clusters
         parts = range(int(folds.max()) + 1) if folds.max() else ()
         if any(len(np.unique(cell[folds != fold])) < 2 for fold in parts):
             counts = np.bincount(rows.group)
@@ -263,15 +291,22 @@ class ScorePostprocessor(Saved, Postprocessor):
                 f"group {self.groups_[counts.argmin()]!r} has {counts.min()} row(s), too few to guess groups by in "
                 "each of folds; pass folds=1, or needs_group=True"
             )
-        weight = None if given.weight is None else rows.weight
-        features = GivenRows(rows_of(given.X, known), cell, None, weight, rows.problem.clusters)
+        given_weight = None if given.weight is None and rows.problem.probabilities is None else weight
+        clusters = None if clusters is None else clusters[row]
+        features = GivenRows(rows_of(given.X, known[row]), cell, None, given_weight, clusters)
         template = self.group_model
         if template is None:  # a logistic regression of ours, so that it can be saved; some columns give groups away
             seed = seed_of(self.random_state)
             template = FairClassifier(0.0, model="linear", weight_decay=1e-6, random_state=seed)
+        elif rows.problem.probabilities is not None and not has_fit_parameter(template, "sample_weight"):
+            raise DataError(
+                "must accept sample_weight in fit to learn from probabilities",
+                argument="group_model",
+                received=template,
+            )
         count = len(self.groups_) * self._cells_per_group
-        self.group_model_, cells = fitted_group_model(features, template, cells=count, weight=rows.weight, folds=folds)
-        return cells
+        self.group_model_, cells = fitted_group_model(features, template, cells=count, weight=weight, folds=folds)
+        return cells[np.append(True, np.diff(row) > 0)]  # memberships of a row have the same features
 
     @property
     def _labels(self) -> tuple[int, ...]:
@@ -300,7 +335,14 @@ class ScorePostprocessor(Saved, Postprocessor):
             assert_all_finite(target, input_name="y")
             if not numeric:
                 check_classification_targets(target)
-        problem = problem_of(
+        if self.needs_group and isinstance(arguments.sensitive_features, GroupProbabilities):
+            raise DataError(
+                "predicts with the group of each row, and sensitive_features are probabilities",
+                argument="needs_group",
+                received=True,
+                remedy=Remedy("needs_group", False),
+            )
+        problem = problem_with_shares(
             arguments,
             criterion=getattr(self, "criterion", "statistical_parity"),
             pos_label=getattr(self, "pos_label", None),

@@ -77,7 +77,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
     thresholds_ : tuple of Mixture
         For each group, then for rows of unknown groups: thresholds, and the probability of each.
     rates_ : ndarray of shape (n_groups, n_sets)
-        Rates of acceptance that are expected, on the rows fitted on, by the scores of ``folds``.
+        Rates of acceptance that are expected, on the rows fitted on, by the scores of ``folds``. With
+        ``GroupProbabilities``, rows count for each group by its probability.
     blind_rule_ : BlindRule
         With ``needs_group=False``: the price of each probability, beside the loss of accepting a row.
     correction_ : Correction
@@ -134,11 +135,12 @@ class ThresholdPostprocessor(ScorePostprocessor):
     def _calibrate(self, rows: Calibration) -> None:
         self.prices_ = _prices(self.utility, rows.problem)
         members = np.stack(list(self._sets(rows.problem).values()), axis=1)
-        groups = [rows.group == code for code in range(len(self.groups_))]
-        sets = members * rows.weight[:, None]
+        row, group, weight = rows.memberships()
+        groups = [group == code for code in range(len(self.groups_))]
         if rows.cells is None:
             # Thresholds cannot be more exact than one row of the smallest set.
-            chances = self._cut(rows, sets, 1 / min(members[in_group].sum(0).min() for in_group in groups))
+            least = 1 / min(members[in_group].sum(0).min() for in_group in groups)
+            chances = self._cut(rows, members * rows.weight[:, None], least)
         else:
             positive = np.asarray(rows.problem.is_positive, dtype=np.int64)
             self.correction_ = Correction.learned(np.stack([1 - rows.score, rows.score], 1), positive, rows.weight)
@@ -147,6 +149,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
             best = blind_coin if self.randomized else blind_cut
             self.blind_rule_ = best(price, cells, rows.weight, of_set, self.tolerance)
             chances = self.blind_rule_(price, cells)
+        sets, chances = members[row] * weight[:, None], chances[row]
         self.rates_ = np.stack([(chances[in_group] @ sets[in_group]) / sets[in_group].sum(0) for in_group in groups])
 
     def _cut(self, rows: Calibration, sets: Floats, row: float) -> Floats:

@@ -333,11 +333,34 @@ def problem_with_shares(given: Given, **options: Any) -> Problem:
         raise DataError("corrects audits only", argument="confusion", remedy=Remedy("confusion", leave_out=True))
     problem = _in_likeliest_groups(given, found, **options)
     problem = replace(problem, scheme=_of_probabilities(problem.scheme, found))
+    return _with_shares(problem, found) if options.get("compared", True) else problem
+
+
+def later_problem_with_shares(given: Given, scheme: Scheme) -> Problem:
+    """The record of later rows, as ``later_problem`` makes it, with probabilities of groups as well."""
+    if not isinstance(given.sensitive_features, GroupProbabilities):
+        return later_problem(given, scheme)
+    found = row_probabilities(given.sensitive_features)
+    attribute = scheme.attributes[0]
+    if attribute.name != found.name or set(attribute.groups) != set(found.groups):
+        raise DataError(
+            f"has {found.name} of {list(found.groups)}, and the rows of fit came with {attribute.name} of "
+            f"{list(attribute.groups)}",
+            argument=f"{given.prefix}sensitive_features",
+        )
+    order = [found.groups.index(str(group)) for group in attribute.groups]
+    found = found._replace(groups=attribute.groups, values=found.values[:, order])
+    names = np.array([*attribute.groups, None], dtype=object)
+    likeliest = np.nan_to_num(_likeliest(found.values), nan=UNKNOWN).astype(np.int64)
+    return _with_shares(later_problem(replace(given, sensitive_features=names[likeliest]), scheme), found)
+
+
+def _with_shares(problem: Problem, found: RowProbabilities) -> Problem:
+    """The record with these probabilities of all rows that were given; those of 0 and 1 are groups."""
     values = problem.of_kept(found.values)
-    is_known = np.isin(values[~np.isnan(values)], (0.0, 1.0)).all()
-    if is_known or not options.get("compared", True):
+    if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
         return problem
-    if options.get("contrast") == "independence":
+    if problem.scheme.contrast == "independence":
         wrong = f"'independence' needs the group of each row, and {found.name} has probabilities"
         raise DataError(wrong, argument="contrast", remedy=Remedy("contrast", "pairs"))
     return replace(problem, probabilities=found if problem.kept is None else found.take(problem.kept))

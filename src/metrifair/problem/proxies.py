@@ -6,8 +6,10 @@ positive probability, whose weight is the row's weight times that probability: c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -38,8 +40,9 @@ _LARGEST_CONDITION = 20.0  # of a confusion matrix: beyond, errors of the observ
 class GroupProbabilities:
     """Probabilities of groups that are not in the data, such as P(race | surname, place).
 
-    Pass it as ``sensitive_features`` to ``unfairness``, ``audit``, ``frontier`` and ``FairClassifier.fit``, or as
-    ``group`` to ``audit_file`` and ``audit_table``. Each row counts for every group in proportion to its probability.
+    Pass it as ``sensitive_features`` to ``unfairness``, ``audit``, ``frontier`` and the ``fit`` of ``FairClassifier``,
+    ``FairRegressor``, boosters and group-blind post-processors, as ``group`` to ``audit_file`` and ``audit_table``, or
+    to ``nn.ProbabilityBatchSampler``. Each row counts for every group in proportion to its probability.
     The figures are valid for the true groups only if score and group are independent given the inputs of the
     probabilities. Reports state this assumption with the headline.
 
@@ -105,6 +108,15 @@ class GroupProbabilities:
         given = table, attribute, source, known_groups, cells, confusion, with_labels
         for name, value in zip(self.__dataclass_fields__, given, strict=True):
             object.__setattr__(self, name, value)
+        names = list(map(str, table)) if isinstance(table, Mapping) or _column_names(table) else []
+        if repeated := [name for name, count in Counter(names).items() if count > 1]:
+            raise DataError("must name each column once", argument="table", received=repeated[0])
+        if _column_names(table) is None:
+            _ = self._rows  # wrong values are refused here, not at their first use
+
+    @cached_property
+    def _rows(self) -> RowProbabilities:
+        return _checked_rows(self)
 
     def at_rows(self, rows: Any) -> GroupProbabilities:
         """The same of some rows, by number or by a mask.
@@ -181,6 +193,10 @@ def row_probabilities(given: GroupProbabilities) -> RowProbabilities:
     >>> found.name, found.groups, found.values[0]
     ('P(sex)', ('a', 'b'), array([0.5, 0.5]))
     """
+    return given._rows
+
+
+def _checked_rows(given: GroupProbabilities) -> RowProbabilities:
     same_rows(table=given.table, known_groups=given.known_groups, cells=given.cells)
     table = {str(group): array_of(str(group), column) for group, column in columns("table", given.table).items()}
     groups = tuple(table)
@@ -240,16 +256,24 @@ def probability_columns(given: GroupProbabilities) -> dict[str, str]:
     >>> probability_columns(GroupProbabilities(["p_white", "p_black"], attribute="race"))
     {'p_white': 'p_white', 'p_black': 'p_black'}
     """
-    names = given.table if isinstance(given.table, Mapping) else None
-    if isinstance(given.table, list | tuple) and all(isinstance(name, str) for name in given.table):
-        names = {name: name for name in given.table}
-    if not names or not all(isinstance(name, str) for name in (*names.values(), *_further(given).values())):
+    names = _column_names(given.table)
+    if not names or not all(isinstance(name, str) for name in _further(given).values()):
         raise DataError(
             "must name columns of the file or table",
             argument="group",
             remedy="name them, as in GroupProbabilities(['p_white', 'p_black'], attribute='race')",
         )
-    return {str(group): name for group, name in names.items()}
+    return names
+
+
+def _column_names(table: Any) -> dict[str, str] | None:
+    """The columns that a list or dict of names stands for, by group; None if the table contains values."""
+    named = isinstance(table, Mapping | list | tuple)
+    if not named or not all(
+        isinstance(name, str) for name in (table.values() if isinstance(table, Mapping) else table)
+    ):
+        return None
+    return {str(group): table[group] if isinstance(table, Mapping) else group for group in table}
 
 
 def proxy_columns(given: GroupProbabilities) -> tuple[str, ...]:

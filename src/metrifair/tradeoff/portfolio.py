@@ -56,8 +56,6 @@ class Portfolio:
             "network": self._ours(FairClassifier, FairRegressor),
             "linear": self._ours(FairClassifier, FairRegressor, **self._linear),
         }
-        if self.by_probabilities:
-            return single
         trees, stack, others = self._trees(), {}, {}
         if self._can_stack:
             kinds = FairStackingClassifier, FairStackingRegressor
@@ -82,7 +80,7 @@ class Portfolio:
         """Whether the theory of a stack applies, and a file can store it if required."""
         groups = not self.numeric_groups and self.aim.get("contrast") != "independence"
         saved = has_lightgbm() or not self.saved
-        return groups and saved and self.criterion.score == "prediction"
+        return groups and saved and self.criterion.score == "prediction" and not self.by_probabilities
 
     @property
     def _linear(self) -> dict[str, Any]:
@@ -104,7 +102,7 @@ class Portfolio:
         if parity:
             base = self._ours(FairClassifier, FairRegressor, strength=_BEFORE_MAP, **self._linear)
             found["blind_barycenter"] = BarycenterPostprocessor(base, needs_group=False)
-        if self.needs_group:
+        if self.needs_group and not self.by_probabilities:
             base = self._ours(FairStackingClassifier, FairStackingRegressor, strength=0.0, random_state=0)
             if parity:
                 found["barycenter"] = BarycenterPostprocessor(base)
