@@ -138,8 +138,8 @@ def frontier_command(
 ) -> None:
     """Train models with many penalty strengths on FILE, show what fairness costs, and choose a model.
 
-    Without --model, --families or --strengths, it tries families of models that suit the data, the most promising
-    first, within a time budget. The result names the families that were tried.
+    Without --model, --families or --strengths, it tries families of models that suit the data, linear models and
+    trees first, within a time budget. The result names the families that were tried.
 
     Half of the rows are training rows, a quarter validation rows, and a quarter test rows. If the smallest group has
     few rows, every row is a test row in one of five folds. All parts have the same mix of groups and labels. The model

@@ -32,7 +32,7 @@ from metrifair.support.reuse import reusing_results
 from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
-from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio
+from metrifair.tradeoff.portfolio import ALWAYS_TRIED, AUTO, STRENGTHS, Portfolio
 from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.result import NestedFold, SweepContext, TradeOff, in_row_order
 from metrifair.tradeoff.split import (
@@ -262,7 +262,7 @@ class _SweepPlan:
         bar = Progress("Training", len(self.families), text="{} families".format) if len(self.families) > 1 else None
         with bar or nullcontext():
             for place, family in enumerate(self.families):
-                if place and budget is not None and monotonic() - begun > budget:
+                if place >= ALWAYS_TRIED and budget is not None and monotonic() - begun > budget:
                     return
                 if bar is not None:
                     bar.show(place, f"{family.name:<{width}}")
