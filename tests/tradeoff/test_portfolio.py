@@ -128,6 +128,14 @@ def test_a_number_is_regressed() -> None:
     assert front.accuracy_name == "R2"
 
 
+@pytest.mark.parametrize(("utility", "name"), [("auto", "accuracy"), ("r2", "R2"), ("mean_absolute_error", "R2")])
+def test_a_utility_of_numbers_makes_few_integers_a_target(utility: str, name: str) -> None:
+    grades = np.digitize(X.sum(1), [-1, 0, 1])
+    front = frontier("auto", X, grades, **QUICK, utility=utility, search=SearchOptions(families=["linear"]))
+    assert front.accuracy_name == name
+    assert {is_regressor(model) for model in front.models} == {name == "R2"}
+
+
 @pytest.mark.parametrize(
     ("argument", "given"),
     [

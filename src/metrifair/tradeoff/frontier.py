@@ -101,7 +101,9 @@ class FrontierRequest:
         for name, given in {"parameter": self.parameter, "devices": self.search.devices}.items():
             if given is not None:
                 raise DataError("must be omitted with 'auto'", argument=name, received=given)
-        classes = len(classes_in("y", levels("y", one_column("y", self.y))))
+        utility = UTILITIES.get(self.utility) if isinstance(self.utility, str) else self.utility
+        numeric = isinstance(utility, Utility) and utility.needs == "numbers"
+        classes = 0 if numeric else len(classes_in("y", levels("y", one_column("y", self.y))))
         data = self.data([FairClassifier() if classes else FairRegressor()])
         portfolio = Portfolio(
             rows=len(data.rows),
