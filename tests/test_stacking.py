@@ -93,7 +93,8 @@ def test_for_equal_opportunity_the_group_is_predicted_among_positive_rows() -> N
     y = (X.sum(1) + (2 * a - 1) * X[:, 1] + np.random.default_rng(5).logistic(size=len(X)) > 0.5).astype(int)
     model = FairStackingClassifier(1.0, **LINES, criterion="equal_opportunity", random_state=0)
     model.fit(X, y, sensitive_features=a)
-    expected = LogisticRegression(C=1e9).fit(X[y == 1], a[y == 1]).decision_function(X)
+    other = a != np.bincount(a[y == 1]).argmax()  # than the group with the most positive rows
+    expected = LogisticRegression(C=1e9).fit(X[y == 1], other[y == 1]).decision_function(X)
     assert np.corrcoef(model.predictor_.group(X)[:, 0], expected)[0, 1] > 0.999
     everyone = LogisticRegression(C=1e9).fit(X, a).decision_function(X)
     assert np.corrcoef(model.predictor_.group(X)[:, 0], everyone)[0, 1] < 0.99
@@ -110,6 +111,46 @@ def test_a_penalty_lowers_unfairness_on_new_rows() -> None:
     assert gaps[1] < 0.15
 
 
+def small_group(rows: int, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Two large groups that a feature tells apart, and a small one that no feature tells from the second."""
+    generator = np.random.default_rng(seed)
+    a = generator.choice(3, size=rows, p=[0.55, 0.4, 0.05])
+    X = generator.normal(size=(rows, 6))
+    X[:, 0] += a == 0
+    return X, (X.sum(1) + generator.logistic(size=rows) > 0.5).astype(int), np.array(["n", "s", "islands"])[a]
+
+
+def test_a_penalty_treats_the_training_rows_of_a_small_group_as_it_treats_new_rows() -> None:
+    """Trees would memorize the rows of the small group, and scores of its training rows would lie apart."""
+    x, y, a = small_group(800)
+    new_x, new_y, new_a = small_group(8_000, seed=1)
+    model = FairStackingClassifier(10.0, random_state=0).fit(x, y, sensitive_features=a)
+    gaps = [
+        unfairness(labels, model.predict_proba(table)[:, 1], sensitive_features=groups)
+        for table, labels, groups in ((x, y, a), (new_x, new_y, new_a))
+    ]
+    assert gaps[0] < gaps[1] + 0.15  # two groups of 40 and 300 rows differ by about 0.13 by chance
+
+
+def test_trees_predict_the_group_only_where_they_help() -> None:
+    x, y, a = small_group(800)
+    group = FairStackingClassifier(1.0, random_state=0).fit(x, y, sensitive_features=a).predictor_.group
+    assert len(group.models) == 1
+    signs = (x[:, 0] * x[:, 1] > 0).astype(int)  # a product, which no linear model learns
+    group = FairStackingClassifier(1.0, random_state=0).fit(x, y, sensitive_features=signs).predictor_.group
+    assert len(group.models) == 2
+    listed = FairStackingClassifier(1.0, group_models=[LogisticRegression(), DummyClassifier()])
+    assert len(listed.fit(x, y, sensitive_features=a).predictor_.group.models) == 2
+
+
+def test_log_odds_of_groups_are_against_the_largest() -> None:
+    """Only one of the two numbers depends on the probability of the small group, which is the first by name."""
+    x, y, a = small_group(2_000)
+    group = FairStackingClassifier(1.0, random_state=0).fit(x, y, sensitive_features=a).predictor_.group
+    shares = [(a == name).mean() for name in ("n", "s", "islands")]
+    np.testing.assert_allclose(group(x).mean(0), np.log(shares[1:]) - np.log(shares[0]), atol=0.3)
+
+
 def test_all_strengths_at_once_equal_single_fits() -> None:
     template = FairStackingClassifier(**LINES)
     stack = fit_stack(template, X, Y, strengths=[1.0, 0.0, 4.0], seeds=[3, 4], sensitive_features=A)
@@ -124,7 +165,8 @@ def test_a_missing_group_counts_for_the_label_only() -> None:
     model = FairStackingClassifier(2.0, **LINES, random_state=0).fit(X, Y, sensitive_features=unknown)
     known = A != 9
     known[::5] = False
-    expected = LogisticRegression(C=1e9).fit(X[known], A[known]).decision_function(X)
+    other = np.bincount(A[known]).argmax() != A  # than the largest group
+    expected = LogisticRegression(C=1e9).fit(X[known], other[known]).decision_function(X)
     assert np.corrcoef(model.predictor_.group(X)[:, 0], expected)[0, 1] > 0.999
 
 

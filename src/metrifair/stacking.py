@@ -192,11 +192,16 @@ class _Stacking:
 
     def _group_blend(self, data: FitData, seed: int) -> tuple[Floats, Blend]:
         """The probabilities of the cells that are compared, by rows of these cells."""
-        templates = default_models(len(data.x)) if self.group_models is None else self.group_models
         cells = np.unique([cell for one in data.problem.comparisons for cell in (*one.left, *one.right)])
         compared = np.flatnonzero(np.isin(data.problem.cell, cells))
-        present, code = np.unique(data.problem.cell[compared], return_inverse=True)
-        return _cross_fitted(templates, data, _Target(compared, code, len(present)), folds=self.folds, seed=seed)
+        _, code, sizes = np.unique(data.problem.cell[compared], return_inverse=True, return_counts=True)
+        # The largest cell comes first: log-odds against a small one would all be as uncertain as its own probability.
+        place = np.argsort(np.argsort(-sizes, kind="stable"))
+        target = _Target(compared, place[code], len(sizes))
+        if self.group_models is not None:
+            return _cross_fitted(self.group_models, data, target, folds=self.folds, seed=seed)
+        models = default_models(len(data.x))
+        return _cross_fitted(models, data, target, folds=self.folds, seed=seed, parsimonious=True)
 
 
 class _Target(NamedTuple):
@@ -208,15 +213,18 @@ class _Target(NamedTuple):
 
 
 def _cross_fitted(
-    templates: Sequence[Any], data: FitData, target: _Target, *, folds: int, seed: int
+    templates: Sequence[Any], data: FitData, target: _Target, *, folds: int, seed: int, parsimonious: bool = False
 ) -> tuple[Floats, Blend]:
-    """Predictions for all rows by models that have not seen them, and the models of all rows with a target."""
+    """Predictions for all rows by models that have not seen them, and the models of all rows with a target.
+
+    ``parsimonious``: the first model alone is used unless the mean of all models is significantly better.
+    """
     rows, values, classes = target
     weight = None if data.problem.weight is None else data.problem.weight[rows]
     clusters = None if data.problem.clusters is None else data.problem.clusters[rows]
     given = GivenRows(data.x[rows], values, None, weight, clusters)
     # Folds have the same mix of classes. No class is so small that it would leave one fold only.
-    kind, everyone = np.zeros(len(data.x), dtype=np.int64), np.arange(len(data.x))
+    kind = np.zeros(len(data.x), dtype=np.int64)
     kind[rows] = 1 + values if classes else 1
     fold = assign_folds(folds, 0 * kind, kind, seed, data.problem.clusters)
 
@@ -224,12 +232,31 @@ def _cross_fitted(
         own = np.flatnonzero(np.isin(rows, others))
         return [given.fit(template, own) for template in templates]
 
-    predicted = out_of_fold(fit, lambda models, part: mean_prediction(models, data.x[part], classes), fold)
-    models = tuple(fit(everyone))
+    def predict(models: Sequence[Any], part: Integers) -> Floats:
+        return np.stack([mean_prediction([model], data.x[part], classes) for model in models], axis=1)
+
+    by_model = out_of_fold(fit, predict, fold)  # (n, models, numbers)
+    weight = np.ones(len(rows)) if weight is None else weight
+    if parsimonious and not _is_better(by_model[rows].mean(1), by_model[rows, 0], values, weight):
+        templates, by_model = templates[:1], by_model[:, :1]
+    predicted, models = by_model.mean(1), tuple(given.fit(template, np.arange(len(rows))) for template in templates)
     if not classes:
         return predicted, Blend(models, None)
-    correction = Correction.learned(predicted[rows], values, np.ones(len(rows)) if weight is None else weight)
+    correction = Correction.learned(predicted[rows], values, weight)
     return log_odds(correction(predicted)), Blend(models, correction)
+
+
+def _is_better(chances: Floats, rival: Floats, code: Integers, weight: Floats) -> bool:
+    """Whether calibrated probabilities have a lower log loss than others, by more than a standard error.
+
+    Trees that are not better have learned nothing about the groups of other rows, but memorized those of their own.
+    """
+    losses = [
+        -np.log(Correction.learned(one, code, weight)(one)[np.arange(len(code)), code]) for one in (chances, rival)
+    ]
+    gain, share = losses[1] - losses[0], weight / weight.sum()
+    mean = share @ gain
+    return bool(mean > np.sqrt(share**2 @ (gain - mean) ** 2))
 
 
 def default_models(rows: int, *, regression: bool = False) -> list[Any]:
@@ -320,7 +347,9 @@ class FairStackingClassifier(_Stacking, FairClassifier):
         and boosted trees with 8 leaves, from LightGBM, or from scikit-learn if LightGBM is not installed. A model file
         can contain only models of metrifair, such as FairClassifier(0) and FairLGBMClassifier(0).
     group_models : list of classifiers, default=None
-        Classifiers that predict the group, averaged in the same way. None uses the same two kinds of models.
+        Classifiers that predict the group, averaged in the same way. None uses a logistic regression, averaged with the
+        same trees if that lowers the out-of-fold log loss by more than its standard error. Otherwise, the trees would
+        only memorize a small group.
     passthrough : bool, default=False
         Whether the last model takes the features too.
     folds : int, default=5

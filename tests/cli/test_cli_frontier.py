@@ -283,13 +283,15 @@ def test_without_a_model_the_families_are_automatic(
 
 @pytest.mark.usefixtures("two_families")
 def test_train_with_a_limit_keeps_the_model_that_a_frontier_chooses(csv: Path, tmp_path: Path, call: Any) -> None:
-    limit = ["--max-unfairness", "0.2", "--test-folds", "2"]
+    limit = ["--max-unfairness", "0.2", "--test-folds", "2", "--families", "auto,linear,network", "--utility", "auc"]
     for command in ("train", "frontier"):
         written = ["--output", tmp_path / command, "--json", tmp_path / f"{command}.json"]
         done = call(command, csv, *TRAIN, *limit, *written)
         assert done.exit_code == 0, done.output
     train, sweep = (json.loads((tmp_path / f"{command}.json").read_text()) for command in ("train", "frontier"))
     assert train["chosen"] == sweep["chosen"]
+    assert {point["family"] for point in train["points"]} == {"linear", "network"}
+    assert train["utility"] == "auc"
     assert train["provenance"]["call"].startswith("metrifair train people.csv")
     kept = [load(tmp_path / command).predict_proba(pl.read_csv(csv)) for command in ("train", "frontier")]
     assert np.array_equal(*kept)
@@ -309,6 +311,12 @@ def test_train_with_a_limit_keeps_the_model_that_a_frontier_chooses(csv: Path, t
 def test_train_with_a_limit_takes_no_option_of_one_model(csv: Path, call: Any, options: list[str]) -> None:
     said = refusal(call("train", csv, *TRAIN, "--max-unfairness", "0.2", *options))
     assert f"--max-unfairness chooses among many models; leave {options[0]} out" in said
+
+
+@pytest.mark.parametrize("options", [["--families", "auto"], ["--budget", "60"], ["--utility", "auc"]])
+def test_train_without_a_limit_takes_no_option_of_a_choice(csv: Path, call: Any, options: list[str]) -> None:
+    said = refusal(call("train", csv, *TRAIN, *options))
+    assert f"{options[0]} needs --max-unfairness, by which a model is chosen" in said
 
 
 def test_a_family_that_auto_does_not_have_is_refused(csv: Path, call: Any) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from frontiers import demo_view
 
 from metrifair.figures.intervals import Interval
@@ -16,10 +17,10 @@ CHANGE = Change(TWO[0], -0.05, -0.3, {"utility": Interval(-0.06, -0.04), "unfair
 
 
 def test_the_headline_says_what_the_chosen_model_reaches_and_changes():
-    reached = "Chosen: strength 2, with accuracy 0.850 and unfairness 0.100"
+    reached = "Chosen: strength 2, with accuracy 0.850 and unfairness 0.100 on test rows"
     first, second = headline(FrontierView(TWO, chosen=TWO[1], change=CHANGE, limit=0.1))
     assert first == (
-        f"{reached}; against no penalty, accuracy is 0.050 lower (0.040 to 0.060) and unfairness 0.300 lower "
+        f"{reached}; compared with no penalty, accuracy is 0.050 lower (0.040 to 0.060) and unfairness 0.300 lower "
         "(−0.010 to 0.400)."
     )
     assert second == "It keeps the unfairness limit of 0.1 on test rows."
@@ -31,17 +32,40 @@ def test_the_headline_says_what_the_chosen_model_reaches_and_changes():
 
 def test_the_headline_of_a_regression_speaks_of_r_squared():
     first, _ = headline(FrontierView(TWO, chosen=TWO[1], accuracy_name="R2", change=CHANGE))
-    assert first.startswith("Chosen: strength 2, with R² 0.850 and unfairness 0.100; against no penalty, R² is 0.050")
+    reached = "Chosen: strength 2, with R² 0.850 and unfairness 0.100 on test rows"
+    assert first.startswith(f"{reached}; compared with no penalty, R² is 0.050")
 
 
 def test_the_headline_without_a_choice_or_with_the_best_one_chosen():
     first, second = headline(FrontierView(TWO))
     assert first == "The most accurate model is right in 90.0% of cases; its unfairness is 0.400."
     assert second.startswith("No model has been chosen yet")
-    assert "against" not in headline(FrontierView(TWO, chosen=TWO[0], change=replace(CHANGE, utility=0.0)))[0]
+    assert "compared" not in headline(FrontierView(TWO, chosen=TWO[0], change=replace(CHANGE, utility=0.0)))[0]
 
 
-def test_a_headline_is_two_sentences_whatever_was_chosen():
+def test_with_test_folds_the_headline_tells_the_model_from_the_choice():
+    """The model has its row's figures; the choice those of models that were chosen without each fold."""
+    choice = replace(TWO[1], accuracy=0.7, unfairness=0.2)
+    view = FrontierView(TWO, chosen=choice, limit=0.15, change=CHANGE, fold_choices=(("", 1.0), ("", 2.0)))
+    first, second, third = headline(view)
+    assert first == (
+        "Chosen: strength 2, with accuracy 0.850 and unfairness 0.100 in cross-validation, by which it was chosen."
+    )
+    assert second.startswith(
+        "Repeated without each test fold, the choice has accuracy 0.700 and unfairness 0.200 on test rows; compared "
+    )
+    assert third.startswith("It misses the unfairness limit of 0.15 on test rows (0.200)")
+
+
+@pytest.mark.parametrize("chosen", [None, TWO[1]])
+def test_the_headline_says_that_a_limit_is_below_what_chance_shows(chosen: Point | None):
+    views = [FrontierView(TWO, chosen=chosen, limit=limit, floor=0.1164) for limit in (0.1, 0.12)]
+    below, above = map(headline, views)
+    assert below[-1].startswith("The limit of 0.1 is below 0.116, the unfairness that groups with equal distributions")
+    assert len(above) == len(below) - 1
+
+
+def test_a_headline_is_a_few_sentences_whatever_was_chosen():
     """Over what can be chosen: nothing, the best, another, by a limit that is kept or missed, with test folds."""
     views = [
         FrontierView(TWO, chosen=chosen, limit=limit, change=change, fold_choices=folds)
@@ -52,21 +76,21 @@ def test_a_headline_is_two_sentences_whatever_was_chosen():
     ]
     for view in views:
         lines = headline(view)
-        assert len(lines) == 2
+        assert len(lines) == 2 + (view.choice is not None and bool(view.fold_choices))
         assert all(line.endswith(".") and ". " not in line for line in lines)
-        assert summary(view)[:2] == lines
+        assert summary(view)[: len(lines)] == lines
         assert len(set(summary(view))) == len(summary(view))
 
 
 def test_choices_in_test_folds_name_the_family_and_its_parameter():
     one = FrontierView(TWO, chosen=TWO[0], fold_choices=[("", 1.0), ("", 2.0)])
-    assert "without each test fold (strength 1, 2)." in " ".join(summary(one))
+    assert "without each test fold: strength 1, 2." in " ".join(summary(one))
     points = [replace(TWO[0], family="linear"), replace(TWO[1], family="moved")]
     parameters = {"linear": "strength", "moved": "tolerance"}
     several = FrontierView(
         points, chosen=points[0], parameters=parameters, fold_choices=[("linear", 1.0), ("moved", 0.05)]
     )
-    assert "without each test fold (linear, strength 1; moved, tolerance 0.05)." in " ".join(summary(several))
+    assert "without each test fold: linear, strength 1; moved, tolerance 0.05." in " ".join(summary(several))
 
 
 def test_the_summary_counts_failures():

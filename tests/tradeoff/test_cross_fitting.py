@@ -284,8 +284,8 @@ def test_page_and_summary_say_that_the_model_is_fitted_on_all_rows(tmp_path: Pat
     said = "The models to use were fitted on all rows."
     assert said in front.summary()
     assert said in (tmp_path / "page.html").read_text()
-    headline = front.summary().splitlines()[:2]
-    assert headline[0].startswith("Chosen: strength ")
-    assert "against no penalty, accuracy is " in headline[0]
-    assert headline[1].startswith("It ")
+    model, choice, verdict = front.summary().splitlines()[:3]
+    assert model.startswith("Chosen: strength ")
+    assert "compared with no penalty, accuracy is " in choice
+    assert verdict.startswith("It ")
     assert isinstance(front.chosen, Point)

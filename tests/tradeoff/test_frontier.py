@@ -423,7 +423,7 @@ def test_a_weighted_frontier_says_so_and_certifies_nothing() -> None:
     assert "Rows count by their sample weights." in front.summary()
     assert front.points[0].intervals == {}
     assert front.select(max_unfairness=1.0) is front.models[0]
-    with pytest.raises(DataError, match="what is proven does not hold for weighted samples"):
+    with pytest.raises(DataError, match="certified needs one split, unweighted rows and known groups"):
         front.select(max_unfairness=0.9, certified=True)
 
 

@@ -60,10 +60,10 @@ def frontier(
     ----------
     estimator : "auto", estimator, list or dict of estimators, or list of fitted models
         Estimator to use, with a parameter that trades accuracy for fairness. "auto" tries families that suit the data,
-        the most promising first, until the budget of ``SearchOptions`` is spent. "auto" treats integers with at most 20
-        distinct values as labels, and encodes text, dates and missing values in X. Several estimators are families on
-        one frontier. Each family varies its own parameter, and is named by the key of a dict or by its class. Fitted
-        models are only evaluated.
+        linear models and trees first, until the budget of ``SearchOptions`` is spent. "auto" treats integers with at
+        most 20 distinct values as labels, unless ``utility`` is one of regression, and encodes text, dates and missing
+        values in X. Several estimators are families on one frontier. Each family varies its own parameter, and is
+        named by the key of a dict or by its class. Fitted models are only evaluated.
     X : table of shape (n, features)
         Features: an array, a data frame, or whatever the estimator takes.
     y : array of shape (n,)

@@ -32,7 +32,7 @@ from metrifair.saving.models import class_named, content_of
 from metrifair.support.files import write_file
 from metrifair.tradeoff.points import Outcome
 from metrifair.tradeoff.sweep import needs_group
-from metrifair.wording.frontier import constant_sentence, headline
+from metrifair.wording.frontier import constant_sentence, verdict
 from metrifair.wording.frontier_view import FrontierView, figure_texts
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
@@ -336,7 +336,7 @@ def _choice(view: FrontierView, outcome: Outcome, apart: str) -> Iterable[str]:
     texts = figure_texts(view, point)
     yield markdown_table(("Figure", "Value (95 % interval)"), ((view.label(key), text) for key, text in texts.items()))
     limited = view.limit is not None and point == view.choice and not apart
-    chosen = headline(view)[1] if limited else ""
+    chosen = verdict(view) if limited else ""
     marked = f"Mark of {'that' if apart else 'this'} model: {view.mark(point)}." if view.mark(point) else ""
     yield markdown_text(" ".join(filter(None, [chosen, constant_sentence(view), marked, *view.notes])))
     yield from origin_markdown(view.provenance)

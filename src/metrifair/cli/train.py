@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options, gathered
-from metrifair.cli.training_options import TRAINING, Choice, Sweep, Training, TrainingOptions
+from metrifair.cli.training_options import REPORTS, TRAINING, Choice, Reports, Sweep, Training, TrainingOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,13 +22,27 @@ if TYPE_CHECKING:
     from metrifair.cli.training_file import TrainingFile
     from metrifair.estimators.table_model import TableModel
 
+# Options of train for a choice among many models, and those for one model: parameter and option.
+_OF_MANY_MODELS = ("families", "budget", "utility")
+_OF_ONE_MODEL = {
+    "strength": "strength",
+    "test": "test",
+    "validation": "validation",
+    "threshold": "threshold",
+    "rule": "choose-threshold",
+    "costs": "cost",
+    "refit": "refit",  # the model within a limit is always trained on all rows
+}
+
 
 @click.command(cls=SectionedCommand, short_help="Train a fair model on a file.")
 @click.argument("file")
 @command_options("train")
 @READING
 @TRAINING
+@REPORTS
 @gathered("asked", Training, Training._fields)
+@gathered("sweep", Sweep, _OF_MANY_MODELS)
 @click.pass_context
 def train_command(
     ctx: click.Context,
@@ -38,11 +52,10 @@ def train_command(
     strength: float,
     max_unfairness: float | None,
     asked: Training,
+    sweep: Sweep,
     held_out: Path | None,
     output: Path | None,
-    html: Path | None,
-    pdf: Path | None,
-    json_to: Path | None,
+    reports: Reports,
 ) -> None:
     """Train a fair model on FILE (csv, tsv, parquet, arrow, ndjson or Excel), and evaluate it on held-out rows.
 
@@ -50,7 +63,8 @@ def train_command(
     held-out rows have the same mix of groups and labels as the training rows.
 
     With --max-unfairness, it tries families of models that suit the data, and keeps the best model within the limit, as
-    metrifair frontier does, which has more options. Without it, --model is trained with the penalty --strength.
+    metrifair frontier does, which has more options. Only then --families, --budget and --utility apply. Without it,
+    --model is trained with the penalty --strength.
 
     \b
     Example: train the best model within an unfairness limit
@@ -61,20 +75,19 @@ def train_command(
       metrifair train people.csv --label income --group sex --output model.metrifair --held-out held-out.csv
       metrifair audit held-out.csv --score probability --group sex --label income --html report.html
     """
-    _check_training(asked, {"--held-out": held_out, "--html": html, "--pdf": pdf}, output)
-    check_paths([options.file], [held_out, output, html, pdf, json_to])
+    _check_training(asked, {"--held-out": held_out, "--html": reports.html, "--pdf": reports.pdf}, output)
+    check_paths([options.file], [held_out, output, *reports])
+    _check_limit(ctx, max_unfairness)
     if max_unfairness is not None:
-        _check_limit(ctx)
         choice = Choice(max_unfairness, output=output, held_out=held_out)
-        sweep = Sweep(test_folds=asked.test_folds)
-        _sweep(ctx, options, sweep, choice, html=html, pdf=pdf, json_to=json_to)
+        _sweep(ctx, options, sweep._replace(test_folds=asked.test_folds), choice, reports)
         return
     table, files = options.table()
     from metrifair.cli.console import command_text, console, say, write_json, write_pages
     from metrifair.cli.training import figures, provenance_of, show_trained, trained, write_held_out, write_model_page
     from metrifair.cli.training_file import training_file
 
-    out = console(stderr=json_to == STANDARD_OUTPUT)
+    out = console(stderr=reports.json_to == STANDARD_OUTPUT)
     source = training_file(options, table, files, strength=strength)
     found = trained(source, asked)
     if output is not None:
@@ -86,9 +99,9 @@ def train_command(
     show_trained(out, source, found, written)
     say(out, "The model is not kept: name a file with --output." if output is None else f"Model: {output}")
     origin = provenance_of(source, command_text(ctx))
-    write_pages(out, partial(write_model_page, source, found, origin), html, pdf)
-    if json_to is not None:
-        write_json(figures(source, found) | {"provenance": asdict(origin)}, json_to)
+    write_pages(out, partial(write_model_page, source, found, origin), reports.html, reports.pdf)
+    if reports.json_to is not None:
+        write_json(figures(source, found) | {"provenance": asdict(origin)}, reports.json_to)
 
 
 def _check_training(asked: Training, unseen: Mapping[str, Path | None], output: Path | None) -> None:
@@ -106,12 +119,13 @@ def _check_training(asked: Training, unseen: Mapping[str, Path | None], output: 
         raise click.UsageError("--cost and --choose-threshold cost belong together; give both or neither")
 
 
-def _check_limit(ctx: click.Context) -> None:
-    """Raise a usage error for options of ``train`` that do not go with an unfairness limit."""
-    one_model = {"strength": "strength", "test": "test", "validation": "validation", "threshold": "threshold"}
-    one_model["refit"] = "refit"  # the model within a limit is always trained on all rows
-    for name, option in {**one_model, "rule": "choose-threshold", "costs": "cost"}.items():
+def _check_limit(ctx: click.Context, limit: float | None) -> None:
+    """Raise a usage error for options of ``train`` that do not go with an unfairness limit, or need one."""
+    many = {name: name for name in _OF_MANY_MODELS}
+    for name, option in (many if limit is None else _OF_ONE_MODEL).items():
         if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            if limit is None:
+                raise click.UsageError(f"--{option} needs --max-unfairness, by which a model is chosen")
             raise click.UsageError(f"--max-unfairness chooses among many models; leave --{option} out")
 
 
@@ -122,24 +136,17 @@ def _check_limit(ctx: click.Context) -> None:
 @command_options("frontier")
 @READING
 @TRAINING
+@REPORTS
 @gathered("sweep", Sweep, Sweep._fields)
 @gathered("choice", Choice, Choice._fields)
 @click.pass_context
 def frontier_command(
-    ctx: click.Context,
-    /,
-    *,
-    options: TrainingOptions,
-    sweep: Sweep,
-    choice: Choice,
-    html: Path | None,
-    pdf: Path | None,
-    json_to: Path | None,
+    ctx: click.Context, /, *, options: TrainingOptions, sweep: Sweep, choice: Choice, reports: Reports
 ) -> None:
     """Train models with many penalty strengths on FILE, show what fairness costs, and choose a model.
 
-    Without --model, --families or --strengths, it tries families of models that suit the data, the most promising
-    first, within a time budget. The result names the families that were tried.
+    Without --model, --families or --strengths, it tries families of models that suit the data, linear models and
+    trees first, within a time budget. The result names the families that were tried.
 
     Half of the rows are training rows, a quarter validation rows, and a quarter test rows. If the smallest group has
     few rows, every row is a test row in one of five folds. All parts have the same mix of groups and labels. The model
@@ -162,20 +169,11 @@ def frontier_command(
     if sweep.costs is not None and sweep.utility != "auto":
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
     _check_choice(choice, sweep.test_folds)
-    check_paths([options.file], [choice.output, choice.held_out, sweep.ledger, html, pdf, json_to])
-    _sweep(ctx, options, sweep, choice, html=html, pdf=pdf, json_to=json_to)
+    check_paths([options.file], [choice.output, choice.held_out, sweep.ledger, *reports])
+    _sweep(ctx, options, sweep, choice, reports)
 
 
-def _sweep(
-    ctx: click.Context,
-    options: TrainingOptions,
-    sweep: Sweep,
-    choice: Choice,
-    *,
-    html: Path | None,
-    pdf: Path | None,
-    json_to: Path | None,
-) -> None:
+def _sweep(ctx: click.Context, options: TrainingOptions, sweep: Sweep, choice: Choice, reports: Reports) -> None:
     """Train the models of a frontier, show them, and keep the one that is chosen."""
     table, files = options.table()
     from metrifair.cli.console import command_text, console, say, write_json, write_pages
@@ -183,7 +181,7 @@ def _sweep(
     from metrifair.cli.training_file import training_file
     from metrifair.tradeoff.portfolio import AUTO
 
-    out = console(stderr=json_to == STANDARD_OUTPUT)
+    out = console(stderr=reports.json_to == STANDARD_OUTPUT)
     source = training_file(options, table, files, strength=1.0)
     if sweep.strengths is None and ctx.get_parameter_source("model") is ParameterSource.DEFAULT:
         sweep = sweep._replace(families=sweep.families or (AUTO,))
@@ -204,9 +202,9 @@ def _sweep(
                 "Costs are those of decisions at a probability of 0.5; where another threshold costs less: metrifair "
                 f"train --strength {front.chosen.strength:g} --choose-threshold cost --cost ...",
             )
-        write_pages(out, partial(front.to_html, title=source.title), html, pdf)
-        if json_to is not None:
-            write_json(_frontier_figures(front, refitted=choice.is_refitted), json_to)
+        write_pages(out, partial(front.to_html, title=source.title), reports.html, reports.pdf)
+        if reports.json_to is not None:
+            write_json(_frontier_figures(front, refitted=choice.is_refitted), reports.json_to)
     if choice.max_unfairness is not None:
         _keep(out, source, front, chosen, choice)
 

@@ -150,5 +150,15 @@ class Choice(NamedTuple):
         return self.output is not None and (not self.certified if self.refit is None else self.refit)
 
 
+class Reports(NamedTuple):
+    """The files with figures that a command writes."""
+
+    html: Path | None
+    pdf: Path | None
+    json_to: Path | None
+
+
+REPORTS = options.gathered("reports", Reports, Reports._fields)
+"""Pass the files with figures to a command as ``reports``."""
 TRAINING = options.gathered("options", TrainingOptions, [field.name for field in fields(TrainingOptions)])
 """Pass the file and the roles of its columns to a command as ``options``."""

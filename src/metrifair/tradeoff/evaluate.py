@@ -93,8 +93,9 @@ def worth_of(found: Predictions, part: HeldOut, against: Iterable[Rival]) -> Wor
 def point_of(
     found: Predictions, part: HeldOut, *, strength: float, seed: int, against: Sequence[Rival] | None = None
 ) -> Point:
-    """Utilities and unfairness of a model's predictions; with intervals, unless rows are weighted.
+    """Utilities and unfairness of a model's predictions, with intervals.
 
+    Weighted rows have no intervals, and unfairness has none if groups have probabilities.
     ``against`` are the utilities with the constants to beat, by which the point is marked; None: the usual ones, with
     the constants of these very rows.
     """

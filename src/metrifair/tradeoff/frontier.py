@@ -32,7 +32,7 @@ from metrifair.support.reuse import reusing_results
 from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
-from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio
+from metrifair.tradeoff.portfolio import ALWAYS_TRIED, AUTO, STRENGTHS, Portfolio
 from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.result import NestedFold, SweepContext, TradeOff, in_row_order
 from metrifair.tradeoff.split import (
@@ -101,7 +101,9 @@ class FrontierRequest:
         for name, given in {"parameter": self.parameter, "devices": self.search.devices}.items():
             if given is not None:
                 raise DataError("must be omitted with 'auto'", argument=name, received=given)
-        classes = len(classes_in("y", levels("y", one_column("y", self.y))))
+        utility = UTILITIES.get(self.utility) if isinstance(self.utility, str) else self.utility
+        numeric = isinstance(utility, Utility) and utility.needs == "numbers"
+        classes = 0 if numeric else len(classes_in("y", levels("y", one_column("y", self.y))))
         data = self.data([FairClassifier() if classes else FairRegressor()])
         portfolio = Portfolio(
             rows=len(data.rows),
@@ -262,7 +264,7 @@ class _SweepPlan:
         bar = Progress("Training", len(self.families), text="{} families".format) if len(self.families) > 1 else None
         with bar or nullcontext():
             for place, family in enumerate(self.families):
-                if place and budget is not None and monotonic() - begun > budget:
+                if place >= ALWAYS_TRIED and budget is not None and monotonic() - begun > budget:
                     return
                 if bar is not None:
                     bar.show(place, f"{family.name:<{width}}")

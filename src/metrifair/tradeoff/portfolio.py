@@ -20,6 +20,7 @@ from metrifair.tradeoff.sweep import SearchOptions
 AUTO = "auto"
 STRENGTHS = (0.0, *np.geomspace(0.1, 100, 10).round(3).tolist())
 """Those of every family: trees are fitted strength by strength."""
+ALWAYS_TRIED = 2  # families that are trained whatever the budget is: of "auto", linear models and trees
 _MANY_ROWS = 20_000  # from which on large trees are better than small ones, and training takes long
 _BUDGET, _LONG_BUDGET = 15.0, 60.0  # seconds, up to so many rows and beyond
 _SMALL_TREES = {"num_leaves": 8, "n_estimators": 80}
@@ -51,20 +52,18 @@ class Portfolio:
         return criterion_named(self.aim.get("criterion", "statistical_parity"))
 
     def families(self) -> dict[str, Any]:
-        """The estimators by name, the best first."""
-        single = {
-            "network": self._ours(FairClassifier, FairRegressor),
-            "linear": self._ours(FairClassifier, FairRegressor, **self._linear),
-        }
-        trees, stack, others = self._trees(), {}, {}
-        if self._can_stack:
-            kinds = FairStackingClassifier, FairStackingRegressor
-            stack = {"stack": self._ours(*kinds)}
-            others = {"stack_with_features": self._ours(*kinds, passthrough=True)}
-        if self.classes <= 2 and not self.numeric_groups and not self.strata:
-            others |= self._postprocessors()
-        first = stack | trees if self.rows <= _MANY_ROWS else trees | stack
-        return first | single | others
+        """The estimators by name, in the order in which they are tried.
+
+        Linear models come first. They are never far behind, and the best where a group has few rows. Trees follow,
+        which are the best on many rows. Families that need the group come next: users who allow them expect them. The
+        others take longer, or add less (docs/results/defaults.md has times and figures).
+        """
+        linear = {"linear": self._ours(FairClassifier, FairRegressor, **self._linear)}
+        network = {"network": self._ours(FairClassifier, FairRegressor)}
+        kinds = FairStackingClassifier, FairStackingRegressor
+        stack = {"stack": self._ours(*kinds)} if self._can_stack else {}
+        with_features = {"stack_with_features": self._ours(*kinds, passthrough=True)} if self._can_stack else {}
+        return linear | self._trees() | self._group_aware() | stack | network | self._blind_map() | with_features
 
     def chosen(self, names: Sequence[str], search: SearchOptions) -> tuple[dict[str, Any], SearchOptions]:
         """The families of these names, all of which are trained; without names all families, within a budget."""
@@ -95,20 +94,29 @@ class Portfolio:
         name, size = ("small_trees", _SMALL_TREES) if self.rows <= _MANY_ROWS else ("large_trees", _LARGE_TREES)
         return {name: self._ours(*kinds, **size, verbose=-1)}
 
-    def _postprocessors(self) -> dict[str, Any]:
-        """Maps and thresholds for the scores of a model; of two classes or numbers, and of groups."""
+    @property
+    def _can_postprocess(self) -> bool:
+        """Whether scores can be moved: those of two classes or numbers, by groups."""
+        return self.classes <= 2 and not self.numeric_groups and not self.strata
+
+    def _blind_map(self) -> dict[str, Any]:
+        """A map of scores that needs no groups."""
+        if not self._can_postprocess or self.criterion.name != "statistical_parity":
+            return {}
+        base = self._ours(FairClassifier, FairRegressor, strength=_BEFORE_MAP, **self._linear)
+        return {"blind_barycenter": BarycenterPostprocessor(base, needs_group=False)}
+
+    def _group_aware(self) -> dict[str, Any]:
+        """Thresholds and maps that need the group, if models may."""
         found: dict[str, Any] = {}
-        parity = self.criterion.name == "statistical_parity"
-        if parity:
-            base = self._ours(FairClassifier, FairRegressor, strength=_BEFORE_MAP, **self._linear)
-            found["blind_barycenter"] = BarycenterPostprocessor(base, needs_group=False)
-        if self.needs_group and not self.by_probabilities:
-            base = self._ours(FairStackingClassifier, FairStackingRegressor, strength=0.0, random_state=0)
-            if parity:
-                found["barycenter"] = BarycenterPostprocessor(base)
-            if self.classes:
-                label = self.aim.get("pos_label")
-                found["thresholds"] = ThresholdPostprocessor(base, criterion=self.criterion, pos_label=label)
+        if not self._can_postprocess or not self.needs_group or self.by_probabilities:
+            return found
+        base = self._ours(FairStackingClassifier, FairStackingRegressor, strength=0.0, random_state=0)
+        if self.classes:
+            label = self.aim.get("pos_label")
+            found["thresholds"] = ThresholdPostprocessor(base, criterion=self.criterion, pos_label=label)
+        if self.criterion.name == "statistical_parity":
+            found["barycenter"] = BarycenterPostprocessor(base)
         return found
 
     def _ours(self, classifier: Any, regressor: Any, **more: Any) -> Any:

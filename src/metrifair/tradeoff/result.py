@@ -500,8 +500,9 @@ def bound(point: Point, *, unfairness_of: str, cdfs: int, models: int) -> float:
     name = "unfairness" if unfairness_of == "scores" or point.decision_unfairness is None else "decision_unfairness"
     if name not in point.intervals:
         raise DataError(
-            "no bound is certified, as what is proven does not hold for weighted samples, for probabilities of groups, "
-            "nor for folds; select without certified, or make the frontier without these"
+            "needs one split, unweighted rows and known groups: no bound is valid otherwise",
+            argument="certified",
+            remedy="use confidence instead, or make the frontier without folds, weights and group probabilities",
         )
     gap, interval = point.gap(unfairness_of), point.intervals[name]
     if interval.high >= 1:  # cut off there: the sample proves nothing

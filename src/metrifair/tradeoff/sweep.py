@@ -430,8 +430,9 @@ class SearchOptions:
         The cluster of each row, such as a person. Rows of one cluster stay together in every split and fold. A row with
         a missing value is a separate cluster. None treats all rows as independent.
     budget : float, default=None
-        Seconds after which no further family is started. The first family is always trained, and a family that has
-        been started is finished. None sets no limit, except for "auto": 15 seconds, or 60 with more than 20,000 rows.
+        Seconds after which no further family is started. The first two families are always trained, and a family that
+        has been started is finished. None sets no limit, except for "auto": 15 seconds, or 60 with more than 20,000
+        rows.
     families : list of str, default=None
         Names of the families that "auto" tries, in this order and without a budget. To repeat an earlier frontier, pass
         its ``list(front.parameters)`` and the same ``random_state``. None tries all families that suit the data.

@@ -304,14 +304,14 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
 
 
 def headline(view: FrontierView) -> tuple[str, ...]:
-    """Two sentences: figures and changes of the chosen model, and whether it keeps the limit.
+    """The chosen model, its figures on test rows, whether they keep the limit, and whether rows can show that.
 
     >>> none, chosen = Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)
     >>> change = Change(none, -0.1, -0.3, {"unfairness": Interval(-0.35, -0.25)})
     >>> for sentence in headline(FrontierView([none, chosen], chosen=chosen, limit=0.2, change=change)):
     ...     print(sentence)
-    Chosen: strength 1, with accuracy 0.800 and unfairness 0.100; against no penalty, accuracy is 0.100 lower and \
-unfairness 0.300 lower (0.250 to 0.350).
+    Chosen: strength 1, with accuracy 0.800 and unfairness 0.100 on test rows; compared with no penalty, accuracy is \
+0.100 lower and unfairness 0.300 lower (0.250 to 0.350).
     It keeps the unfairness limit of 0.2 on test rows.
     """
     if not view.front:
@@ -323,12 +323,38 @@ unfairness 0.300 lower (0.250 to 0.350).
         name = "The most accurate model" if view.key == "accuracy" else f"The best model in {view.label(view.key)}"
         unmet = f"No model has an {noun(view.label(view.gap_key))} of at most {view.limit} on validation rows."
         none = "No model has been chosen yet: move the slider to see what each strength costs."
-        return f"{name} {_reaches(view, view.front[-1])}.", none if view.limit is None else unmet
-    reached = " and ".join(_with_interval(view, view.choice, key) for key in (view.key, view.gap_key))
-    changed = f"; against no penalty, {text}" if (text := _changes(view, "is ")) else ""
-    which = "One model" if len(view.points) == 1 else "Chosen"
-    lead = f"{which}: {_strength(view, view.choice)}, with {reached}{changed}."
-    return tuple(filter(None, (lead, _verdict(view, view.choice))))
+        lines = f"{name} {_reaches(view, view.front[-1])}.", none if view.limit is None else unmet
+    else:
+        lines = *_chosen(view, view.choice), verdict(view)
+    return tuple(filter(None, (*lines, _limit_below_chance(view))))
+
+
+def _chosen(view: FrontierView, choice: Point) -> tuple[str, ...]:
+    """The chosen model with its figures; with test folds, those of the model apart from those of the choice."""
+    which = f"{'One model' if len(view.points) == 1 else 'Chosen'}: {_strength(view, choice)}"
+    changed = f"; compared with no penalty, {text}" if (text := _changes(view, "is ")) else ""
+    if not view.fold_choices:
+        return (f"{which}, with {_reached(view, choice)} on test rows{changed}.",)
+    model = next((point for point in view.points if (point.place, point.seed) == (choice.place, choice.seed)), choice)
+    return (
+        f"{which}, with {_reached(view, model)} in cross-validation, by which it was chosen.",
+        f"Repeated without each test fold, the choice has {_reached(view, choice)} on test rows{changed}.",
+    )
+
+
+def _reached(view: FrontierView, point: Point) -> str:
+    """Utility and unfairness of a point."""
+    return " and ".join(_with_interval(view, point, key) for key in (view.key, view.gap_key))
+
+
+def _limit_below_chance(view: FrontierView) -> str:
+    """That the rows are too few to show whether the limit is kept; empty if they are not."""
+    if view.limit is None or view.floor is None or view.limit >= view.floor:
+        return ""
+    return (
+        f"The limit of {view.limit:g} is below {figure_text(view.floor)}, the unfairness that groups with equal "
+        "distributions would show by chance alone: these rows cannot show whether a model keeps it."
+    )
 
 
 def story(view: FrontierView) -> tuple[str, ...]:
@@ -344,10 +370,7 @@ def story(view: FrontierView) -> tuple[str, ...]:
     point, change = view.choice, view.change
     if point is None or change is None:
         return ()
-    before, after = (
-        ", ".join(_with_interval(view, model_point, key) for key in (view.key, view.gap_key))
-        for model_point in (change.reference, point)
-    )
+    before, after = (_reached(view, model_point).replace(" and ", ", ") for model_point in (change.reference, point))
     limit = ""
     if view.limit is not None:
         limit = f", {'within' if view.gap(point) <= view.limit else 'above'} the limit of {view.limit:g}"
@@ -381,8 +404,11 @@ def _changes(view: FrontierView, verb: str) -> str:
     return " and ".join(texts)
 
 
-def _verdict(view: FrontierView, point: Point) -> str:
-    """Whether the chosen model keeps the limit on test rows; without a limit, its reference model, if any."""
+def verdict(view: FrontierView) -> str:
+    """Whether the choice keeps the limit on test rows; without a limit, among how many models it was made; or empty."""
+    point = view.choice
+    if point is None:
+        return ""
     if view.limit is None:
         return f"Of {len(view.usable)} models it suits best on validation rows." if len(view.points) > 1 else ""
     gap, value = noun(view.label(view.gap_key)), view.gap(point)
@@ -419,10 +445,7 @@ def remarks(view: FrontierView) -> tuple[str, ...]:
         condition = f"with an {noun(view.label(view.gap_key))} of at most {view.limit:g} {rows}"
         sentences.append(f"The chosen model is {_best(view)}, up to noise, {condition}.")
     if view.fold_choices:
-        sentences.append(
-            f"The choice was repeated without each test fold ({_fold_choices(view)}). Its figures are those of these "
-            "choices, which differ from the row of the chosen model."
-        )
+        sentences.append(f"The choice without each test fold: {_fold_choices(view)}.")
     sentences += [constant_sentence(view), families_sentence(view)]
     if view.front and (failed := sum(row.failed for row in view.rows)):
         sentences.append(
