@@ -56,7 +56,7 @@ def test_a_cut_is_significant_only_after_the_dependence(joint: bool, dependent: 
     cuts = [finding("wasserstein"), finding("wasserstein", "height")]
     dependence = [finding("energy", p_value=0.001 if dependent else 0.5, **energy), finding("energy", "height", 0.001)]
     findings = cuts if dependent is None else [*cuts, *dependence]
-    own, other, *_ = record.tested(findings, 0.95, 999)
+    own, other, *_ = record.with_significance(findings, 0.95, 999)
     assert own.significant == (p_value < 0.025 and dependent is not False)
     assert other.significant == (p_value < 0.025)
     assert own.tested_by == other.tested_by == "bonferroni"
