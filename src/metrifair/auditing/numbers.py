@@ -25,7 +25,7 @@ from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.curves import curves_of
 from metrifair.figures.intervals import FEWEST_DEPENDENT, Interval
 from metrifair.metrics.dependence import distance_correlation, energy_dependence
-from metrifair.problem.bands import cuts_of, quantile_cuts
+from metrifair.problem.bands import candidate_cuts, quantile_cuts
 from metrifair.problem.values import Value, band_names, canonical_values, number_name
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.special import student_quantile
@@ -231,7 +231,7 @@ class Bands(NamedTuple):
         amounts = None if amounts is None else amounts.astype(np.float64)
         if problem.numbers is not None and attribute.cuts:
             values = problem.numbers[units, place]
-            cuts = cuts_of(values, amounts) if len(units) else np.zeros(0)
+            cuts = candidate_cuts(values, amounts) if len(units) else np.zeros(0)
             upto = np.cumsum(np.bincount(np.searchsorted(cuts, values), rows, len(cuts) + 1))
             cuts = cuts[_enough(upto[:-1], upto[-1], min_group_size)]
             sides = [(f"≤{name}", f">{name}") for name in map(number_name, cuts)]

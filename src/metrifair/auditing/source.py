@@ -324,7 +324,7 @@ def _problems(given: Given, request: Request, cells: CellTable | None = None) ->
         given,
         intersectional=request.intersectional,
         continuous=request.numbers,
-        counted=None if rows is None else int(rows.sum()),
+        row_count=None if rows is None else int(rows.sum()),
         pos_label=None if given.y is None else request.pos_label,
         compared=False,
     )
