@@ -241,7 +241,7 @@ def _decisions(
     table = compare_rates(
         [_rates(*group) for group in zip(names, sizes.tolist(), counts, strict=True)],
         counts.sum(1),
-        everyone=rows,
+        all_rows=rows,
         rule=rule,
         squares=squares,
         weighted=sample.weight is not None,
