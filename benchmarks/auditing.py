@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score
 
 from benchmarks.timing import Claim, peak_memory_above, print_table, seconds, shrunk
 from metrifair import AuditOptions, GroupProbabilities, audit
-from metrifair.auditing.decisions import decisions_of, selection_of
+from metrifair.auditing.decisions import decision_tables, selection_for
 from metrifair.auditing.records import Decisions
 from metrifair.auditing.request import Request
 from metrifair.auditing.source import MemorySource
@@ -34,9 +34,9 @@ def table(rows: int, groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def ours(label: np.ndarray, decision: np.ndarray, group: np.ndarray, *, resamples: int = 0) -> Decisions:
     request = Request(resamples=resamples)
     sample = MemorySource(decision, group, label).counts(request)
-    selection = selection_of(sample, request)
+    selection = selection_for(sample, request)
     assert selection is not None
-    return decisions_of(sample, selection, request)[0]
+    return decision_tables(sample, selection, request)[0]
 
 
 def theirs(label: np.ndarray, decision: np.ndarray, group: np.ndarray, *, resamples: int = 0) -> None:

@@ -20,7 +20,7 @@ from scipy import stats
 
 from metrifair import __version__
 from metrifair.auditing.distribution import RESOLUTION, TwoSamples, distances_of
-from metrifair.auditing.resampling import Rows, bootstrap, thinned
+from metrifair.auditing.resampling import Rows, bootstrap, merge_scores
 from metrifair.figures.intervals import FEWEST, Interval
 from metrifair.support.arrays import Floats
 from metrifair.support.files import replace_file
@@ -164,7 +164,7 @@ def piece_of_work(scenario: Scenario, piece: int) -> dict[str, Tally]:
         amount = np.ones(len(place)) if weight is None else weight
         sides = [np.bincount(place[side], amount[side], len(values)) for side in (on_left, ~on_left)]
         rows = None if weight is None else Rows(place, weight * on_left, weight * ~on_left)
-        few, few_rows = thinned(TwoSamples(values, *sides), rows, RESOLUTION)
+        few, few_rows = merge_scores(TwoSamples(values, *sides), rows, RESOLUTION)
         drawn = bootstrap(
             few, scenario.shown, confidence=CONFIDENCE, resamples=RESAMPLES, generator=generator, rows=few_rows
         )

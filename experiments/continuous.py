@@ -29,7 +29,7 @@ from metrifair import datasets, energy_dependence, kolmogorov_distance
 from metrifair.batches.samples import Batch, Samples
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.estimators.settings import model_for, schedule_for
-from metrifair.problem.bands import cuts_of, quantile_cuts
+from metrifair.problem.bands import candidate_cuts, quantile_cuts
 from metrifair.problem.problem import Given, problem_of
 from metrifair.training import train
 from metrifair.training.objective import BINARY, Objective, regression
@@ -146,7 +146,7 @@ def _trained(case: Case, splits: Splits, effort: Effort, *, method: str) -> list
 
 
 def _judged(one: ModelResult, score: NDArray[np.float64], number: NDArray[np.float64]) -> ModelResult:
-    worst = max(kolmogorov_distance(score[number <= cut], score[number > cut]) for cut in cuts_of(number))
+    worst = max(kolmogorov_distance(score[number <= cut], score[number > cut]) for cut in candidate_cuts(number))
     return replace(one, dependence=energy_dependence(score, number), worst_cut=float(worst))
 
 

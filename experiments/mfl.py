@@ -21,7 +21,7 @@ from experiments.settings import Case, Effort, Protocol, cases
 from metrifair.batches.samples import Layout, Samples, StratifiedPasses
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
-from metrifair.problem.cells import Attribute, Comparison, compiled
+from metrifair.problem.cells import Attribute, Comparison, compile_cells
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
 from metrifair.training import Schedule, Trained, train
 from metrifair.training.models import Network
@@ -73,7 +73,7 @@ def sweep(
     device: str = "auto",
 ) -> list[ModelResult]:
     """Results of all seeds and strengths."""
-    cells = compiled(case.criterion, [Attribute("group", (0, 1))], classes=(0, 1) if case.classify else ())
+    cells = compile_cells(case.criterion, [Attribute("group", (0, 1))], classes=(0, 1) if case.classify else ())
     center, unit = 0.0, 1.0
     if case.standardize and not case.classify:  # of all rows, so that seeds share them; R2 and distances do not see it
         center, unit = float(splits.y.mean()), float(splits.y.std())

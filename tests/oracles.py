@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
-from metrifair.metrics.pair import Pair, Values, paired
+from metrifair.metrics.pair import Pair, Values, to_pair
 
 Floats = NDArray[np.float64]
 
@@ -264,7 +264,7 @@ def pair_of(
     right: tuple[int, ...] | None = None,
 ) -> Pair:
     """Two samples as the metrics take them; ``left`` and ``right`` are the sizes of their strata."""
-    pair = paired(u, v, a, b)
+    pair = to_pair(u, v, a, b)
     return Pair(pair.values, left or pair.left, right or pair.right, pair.weights)
 
 

@@ -13,16 +13,16 @@ from metrifair.auditing.distribution import (
     TwoSamples,
     bin_means,
     bins,
-    coarsened,
-    counted_cells,
-    counted_rows,
+    count_cells,
+    count_rows,
     distances_of,
     largest_gap,
-    stand_ins,
+    merge_bins,
+    representative_rows,
     unbiased_distance,
-    utility_of,
+    witness_utility,
 )
-from metrifair.auditing.resampling import Rows, thinned
+from metrifair.auditing.resampling import Rows, merge_scores
 from metrifair.metrics.distances import energy_distance, mmd_squared
 from metrifair.metrics.registry import METRICS
 from metrifair.metrics.witness import witness
@@ -62,7 +62,7 @@ def test_the_utility_of_two_samples_is_the_witness_of_the_samples(
     (x, a), (y, b) = (tuple(zip(*side, strict=True)) for side in (u, v))
     found = both(list(x), list(y), [*a, *b])
     for metric in METRICS:
-        ours, theirs = utility_of(metric, found), witness(x, y, metric=metric, u_weights=a, v_weights=b)
+        ours, theirs = witness_utility(metric, found), witness(x, y, metric=metric, u_weights=a, v_weights=b)
         means = [np.average(ours(side), weights=weights) for side, weights in ((x, a), (y, b))]
         assert ours.expected == pytest.approx(means, abs=1e-9)
         # Rounding may decide between utilities that are as good; who gains, only between two equal gaps of Kolmogorov.
@@ -99,7 +99,7 @@ def test_many_resamples_at_once_are_each_what_they_are_alone() -> None:
 def test_bins_keep_the_distribution_functions_at_their_ends(most: int) -> None:
     generator = np.random.default_rng(1)
     found = both(generator.normal(size=80).round(1).tolist(), generator.normal(0.5, size=40).round(1).tolist())
-    few = coarsened(found, bins(found, most))
+    few = merge_bins(found, bins(found, most))
     assert len(few.values) <= most
     at = np.searchsorted(found.values, few.values)
     for side in ("left", "right"):
@@ -113,11 +113,11 @@ def test_bins_keep_the_distribution_functions_at_their_ends(most: int) -> None:
 def test_few_scores_stay_as_they_are_and_rows_go_with_their_bins() -> None:
     found = both([1.0, 2.0, 3.0], [2.0, 4.0], [1.0, 2.0, 3.0, 4.0, 5.0])
     rows = Rows(np.array([0, 1, 2, 3]), np.array([1.0, 2.0, 3.0, 0.0]), np.array([0.0, 4.0, 0.0, 5.0]))
-    same, same_rows = thinned(found, rows, 4)
+    same, same_rows = merge_scores(found, rows, 4)
     assert all(np.array_equal(a, b) for a, b in zip(same, found, strict=True))
     assert same_rows is not None
     assert np.array_equal(same_rows.place, rows.place)
-    few, few_rows = thinned(found, rows, 2)
+    few, few_rows = merge_scores(found, rows, 2)
     assert few_rows is not None
     for side, weights in zip((few.left, few.right), few_rows[1:], strict=True):
         np.testing.assert_array_equal(np.bincount(few_rows.place, weights, len(few.values)), side)
@@ -137,7 +137,7 @@ def test_bins_hold_the_mean_scores_and_share_out_a_long_tail() -> None:
     scores = np.exp(4 * generator.standard_normal(20_000)) * np.repeat([1.0, 1.2], 10_000)
     found = two_samples(scores, np.arange(20_000) < 10_000)
     bin_of = bins(found, 500)
-    means, few = bin_means(found, bin_of), coarsened(found, bin_of)
+    means, few = bin_means(found, bin_of), merge_bins(found, bin_of)
     assert (np.diff(means) > 0).all()
     for fine, coarse in zip(found[1:], few[1:], strict=True):
         assert coarse @ means / coarse.sum() == pytest.approx(fine @ found.values / fine.sum(), rel=0.02)
@@ -161,10 +161,10 @@ def test_rows_in_memory_and_cells_of_a_file_are_one_container(chosen: list[int],
     generator = np.random.default_rng(7)
     score, cell = generator.integers(0, 9, 3000) / 8, generator.integers(0, 200, 3000)
     weight = generator.integers(1, 9, 3000) / 8 if weighted else None
-    rows, values = counted_rows(score, weight), np.arange(9) / 8
+    rows, values = count_rows(score, weight), np.arange(9) / 8
     table = np.zeros((9, 200), dtype=float if weighted else int)
     np.add.at(table, ((8 * score).astype(int), cell), 1 if weight is None else weight)
-    cells = counted_cells(values, table)
+    cells = count_cells(values, table)
     assert (rows.weighted, cells.weighted) == (weighted, weighted)
     own = np.flatnonzero(np.isin(cell, chosen))
     np.testing.assert_array_equal(rows.at(own), cells.at(np.array(chosen)))
@@ -174,10 +174,10 @@ def test_rows_in_memory_and_cells_of_a_file_are_one_container(chosen: list[int],
 def test_stand_ins_are_in_proportion() -> None:
     table = np.random.default_rng(8).integers(0, 5000, (40, 6))
     table[:, 2] = 0
-    score, cell = stand_ins(counted_cells(np.arange(40.0), table), 20_000)
+    score, cell = representative_rows(count_cells(np.arange(40.0), table), 20_000)
     assert len(score) == pytest.approx(20_000, rel=0.02)
     share = np.zeros(table.shape)
     np.add.at(share, (score.astype(int), cell), 1)
     assert np.abs(share - table * 20_000 / table.sum()).max() <= 1
-    few, _ = stand_ins(counted_cells(np.arange(2.0), np.array([[1, 2], [0, 3]])), 100)
+    few, _ = representative_rows(count_cells(np.arange(2.0), np.array([[1, 2], [0, 3]])), 100)
     assert few.tolist() == [0, 0, 0, 1, 1, 1]

@@ -18,7 +18,7 @@ from test_audit_file import check_equal
 from test_audit_table import QUICKER, incomplete
 
 from metrifair import AuditState, DataError, audit_file, audit_table
-from metrifair.auditing.connections import connected
+from metrifair.auditing.connections import open_table
 from tests.flat_options import flat
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -109,8 +109,8 @@ def _filled(port, scores):
 
 
 def test_postgresql_finds_what_audit_file_finds(postgres, scores):
-    check_table(connected(address(postgres), "scores"), scores)
-    check_table(connected(address(postgres), "public.scores"), scores)
+    check_table(open_table(address(postgres), "scores"), scores)
+    check_table(open_table(address(postgres), "public.scores"), scores)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_postgresql_counts_without_weights(postgres, ask, tmp_path):
         rows, ["sex", "region", "y", "p", "precise", "decision"], orient="row", infer_schema_length=None
     ).write_parquet(tmp_path / "p.parquet")
     held = audit_file(tmp_path / "p.parquet", **flat(**ask))
-    table = connected(address(postgres), "typed")
+    table = open_table(address(postgres), "typed")
     assert [one.value for one in audit_table(table, **flat(**ask)).findings] == [one.value for one in held.findings]
     check_equal(audit_table(table, **flat(in_memory_rows=10, **ask)), held, located=False)
 
@@ -144,7 +144,7 @@ def test_postgresql_never_shows_the_password(postgres, wrong):
     secret = "wr0ng%40one" if wrong == "password" else "s3cr%3At%40word"
     url = f"postgres://me:{secret}@127.0.0.1:{1 if wrong == 'port' else postgres}/postgres"
     with pytest.raises(DataError) as raised:
-        connected(url, "nothing" if wrong == "table" else "scores")
+        open_table(url, "nothing" if wrong == "table" else "scores")
     told = "".join(traceback.format_exception(raised.value))
     assert not [one for one in (secret, PASSWORD, "wr0ng@one", url) if one in told]
     done = subprocess.run(

@@ -348,7 +348,7 @@ def test_only_as_many_rows_are_read_as_are_held(tmp_path, monkeypatch):
         return uniform(self, batch)
 
     monkeypatch.setattr(files.FileTable, "_uniform", noted)
-    with files.opened(tmp_path / "part-*.csv") as source:
+    with files.open_files(tmp_path / "part-*.csv") as source:
         head = source.head(("p", "sex"), 150)
     assert read == [100, 50]
     expected = pl.concat([table(100, seed=0), table(100, seed=1)[:50]])
@@ -362,7 +362,7 @@ def test_batches_are_small_and_hold_every_row_once_in_order(write, tmp_path, mon
     getattr(frame, write)(path)
     monkeypatch.setattr(files, "_STRETCH", 32)
     monkeypatch.setattr(files, "_BATCH", 10)
-    with files.opened(path) as source:
+    with files.open_files(path) as source:
         batches = list(source.batches(("sex", "p")))
     assert max(map(len, batches)) == 10
     assert pl.concat(batches)["p"].cast(float).to_list() == frame["p"].to_list()
@@ -373,7 +373,7 @@ def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path
     levels = {name: generator.integers(0, 1500, 3000) for name in "abc"}  # 3.4e9 combinations, 3,000 of them met
     frame = pl.DataFrame({"p": generator.random(3000), **levels})
     frame.write_parquet(tmp_path / "many.parquet")
-    with files.opened(tmp_path / "many.parquet") as source:
+    with files.open_files(tmp_path / "many.parquet") as source:
         found = FileRows(source, Roles("p", tuple("abc")))
         tally = found.survey(0.5)
         (block,) = found.read()

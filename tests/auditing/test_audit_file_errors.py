@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, DataError, ReadOptions, audit_file
-from metrifair.auditing.files import _what_there_is
+from metrifair.auditing.files import _column_remedy
 from tests.flat_options import flat
 
 STREAMED = {"in_memory_rows": 1}
@@ -260,6 +260,6 @@ def test_a_column_of_ids_is_refused_while_it_is_read(
 def test_a_separator_is_proposed_where_the_only_name_of_a_text_file_holds_one(
     text: str, is_text: bool, remedy: str
 ) -> None:
-    found = _what_there_is("score", [text], is_text=is_text)
+    found = _column_remedy("score", [text], is_text=is_text)
     assert (found if isinstance(found, str) else found.argument) == remedy
     assert isinstance(found, str) or found.value == ";"

@@ -21,7 +21,7 @@ from metrifair.auditing.numbers import BandTable
 from metrifair.auditing.records import Finding
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.intervals import Interval
-from metrifair.problem.bands import cuts_of
+from metrifair.problem.bands import candidate_cuts
 from metrifair.wording.findings import finding_meaning, finding_sentence
 from tests.flat_options import flat
 
@@ -56,7 +56,7 @@ def test_a_cut_is_significant_only_after_the_dependence(joint: bool, dependent: 
     cuts = [finding("wasserstein"), finding("wasserstein", "height")]
     dependence = [finding("energy", p_value=0.001 if dependent else 0.5, **energy), finding("energy", "height", 0.001)]
     findings = cuts if dependent is None else [*cuts, *dependence]
-    own, other, *_ = record.tested(findings, 0.95, 999)
+    own, other, *_ = record.with_significance(findings, 0.95, 999)
     assert own.significant == (p_value < 0.025 and dependent is not False)
     assert other.significant == (p_value < 0.025)
     assert own.tested_by == other.tested_by == "bonferroni"
@@ -65,7 +65,7 @@ def test_a_cut_is_significant_only_after_the_dependence(joint: bool, dependent: 
 def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     score, age, sex = people()
     found = audit(None, score, sensitive_features={"age": age, "sex": sex}, continuous=["age"], **flat(**FAST))
-    cuts = [cut for cut in cuts_of(age) if min((age <= cut).sum(), (age > cut).sum()) >= 30]
+    cuts = [cut for cut in candidate_cuts(age) if min((age <= cut).sum(), (age > cut).sum()) >= 30]
     gaps = {cut: kolmogorov_distance(score[age <= cut], score[age > cut]) for cut in cuts}
     worst = max(gaps, key=gaps.get)
     cut, dependence = of(found, "kolmogorov"), of(found, "energy")

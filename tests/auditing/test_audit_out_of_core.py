@@ -12,14 +12,7 @@ from metrifair import AuditOptions, AuditState, distances
 from metrifair.auditing import bins
 from metrifair.auditing.bins import BinnedScores, Scale, bins_for
 from metrifair.auditing.brackets import CellSides, bracket_distances
-from metrifair.auditing.counting import (
-    Block,
-    FilePasses,
-    Survey,
-    grid_of,
-    ordered_keys,
-    scores_of_keys,
-)
+from metrifair.auditing.counting import Block, FilePasses, Survey, fit_grid, keys_to_scores, ordered_keys
 from metrifair.metrics.registry import METRICS as ALL
 
 LARGEST = 4e307  # the energy distance, up to twice the span of the scores, is still a float
@@ -46,9 +39,9 @@ def passes_over(scores, cell, weight=None, chunk=1000):
 
 
 def base_of(read, survey, cells, most_bins=None, *, weighted=False):
-    grid = grid_of(survey.sample, survey.low, survey.high, most_bins or bins_for(cells))
+    grid = fit_grid(survey.sample, survey.low, survey.high, most_bins or bins_for(cells))
     passes = FilePasses(read, grid)
-    return passes, passes.counted(cells, weighted=weighted)
+    return passes, passes.count_bins(cells, weighted=weighted)
 
 
 def out_of_core(scores, cell, weight=None, *, metrics=METRICS, chunk=1000, most_bins=None, precision=1e-5, **limits):
@@ -69,7 +62,7 @@ def check_brackets(found, scores, exact, precision=None):
     length = max(float(np.ptp(scores)), np.finfo(float).tiny)
     degree = {"kolmogorov": 0, "total_variation": 0, "lp": 0.5}
     for metric in METRICS:
-        bracket = found.found[0].bracket(metric, found.scale)
+        bracket = found.comparisons[0].bracket(metric, found.scale)
         unit = length ** degree.get(metric, 1)
         rounding = 1e-6 if metric == "lp" else 1e-12  # a root: its rounding is that of the square's
         allowed = 10 * rounding * unit if metric != "lp" else rounding * unit
@@ -77,7 +70,9 @@ def check_brackets(found, scores, exact, precision=None):
         if precision is not None and metric != "total_variation":
             assert bracket.high - bracket.low <= (precision + rounding) * unit, metric
     if found.complete:
-        assert found.found[0].bracket("kolmogorov", found.scale).low == pytest.approx(exact["kolmogorov"], abs=1e-12)
+        assert found.comparisons[0].bracket("kolmogorov", found.scale).low == pytest.approx(
+            exact["kolmogorov"], abs=1e-12
+        )
 
 
 def adversarial(n=6000):
@@ -149,7 +144,7 @@ def test_the_largest_gap_is_located():
     cell = (np.arange(4000) % 2).astype(np.int64)
     scores = generator.random(4000) ** (1 + 0.3 * cell)
     found, _ = out_of_core(scores, cell, most_bins=32, exact_rows=500, precision=0.01)
-    gap = found.found[0].gap
+    gap = found.comparisons[0].gap
     shares = [float((scores[cell == side] <= gap.score).mean()) for side in (0, 1)]
     assert gap.shares == pytest.approx(shares, abs=1e-15)
     assert abs(shares[0] - shares[1]) == in_memory(scores, cell)["kolmogorov"]
@@ -168,7 +163,7 @@ def test_several_comparisons_share_the_passes():
     found = bracket_distances(binned, sides, METRICS, exact_rows=3000)
     assert found.complete
     assert len(count) <= 10
-    for one, (u, v) in zip(found.found, pairs, strict=True):
+    for one, (u, v) in zip(found.comparisons, pairs, strict=True):
         exact = distances(scores[np.isin(cell, u)], scores[np.isin(cell, v)])
         for metric, value in exact.items():
             bracket = one.bracket(metric, found.scale)
@@ -183,7 +178,7 @@ def test_a_finer_grid_needs_no_second_look():
     scores = generator.beta(2 + 0.2 * cell, 3)
     found, count = out_of_core(scores, cell, metrics=("wasserstein", "energy"), precision=1e-6)
     for metric in ("wasserstein", "energy"):
-        bracket = found.found[0].bracket(metric, found.scale)
+        bracket = found.comparisons[0].bracket(metric, found.scale)
         assert bracket.high - bracket.low <= 1e-6
     assert count <= 2
 
@@ -194,14 +189,14 @@ def test_keys_keep_the_order_of_scores(scores):
     ascending = np.unique(np.array(scores) + 0.0)
     keys = ordered_keys(ascending)
     assert (keys[1:] > keys[:-1]).all()
-    assert (scores_of_keys(keys) == ascending).all()
+    assert (keys_to_scores(keys) == ascending).all()
 
 
 @given(st.lists(values, min_size=2, max_size=50), st.integers(2, 40))
 @settings(max_examples=100, deadline=None)
 def test_bins_of_a_grid_are_intervals(scores, most):
     ascending = np.sort(scores)
-    grid = grid_of(ascending, ascending[0], ascending[-1], most)
+    grid = fit_grid(ascending, ascending[0], ascending[-1], most)
     number = grid.bin_of.take(grid.pieces(ascending, grid.scale.positions(ascending)), mode="clip")
     assert (np.diff(number) >= 0).all()
     assert number.max() < most
@@ -259,11 +254,11 @@ def test_no_bracket_misses_the_exact_value_by_rounding(looks, weighted):
         limits = {"none": {"exact_rows": 0, "precision": 1.0}, "some": {"exact_rows": 0}, "all": {}}[looks]
         found, _ = out_of_core(scores, cell, weight, most_bins=4 if looks != "all" else None, **limits)
         for metric, value in exact_distances(scores, cell, weight).items():
-            bracket = found.found[0].bracket(metric, found.scale)
+            bracket = found.comparisons[0].bracket(metric, found.scale)
             assert Fraction(bracket.low) <= value <= Fraction(bracket.high), metric
             if looks == "all":
                 assert bracket.high - bracket.low <= 1e-12 * max(1.0, float(np.ptp(scores)))
-            assert bracket.low <= found.found[0].value(metric, found.scale) <= bracket.high
+            assert bracket.low <= found.comparisons[0].value(metric, found.scale) <= bracket.high
 
 
 def test_no_bracket_of_a_state_misses_the_exact_value_by_rounding(monkeypatch):

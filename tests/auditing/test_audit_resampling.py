@@ -16,13 +16,13 @@ from metrifair.auditing import record
 from metrifair.auditing.distribution import TwoSamples, distances_of, in_pooled_bins, pooled_bins
 from metrifair.auditing.resampling import (
     Rows,
+    _Effect,
     _intervals,
-    _Noise,
     _side,
-    _spread_of,
+    _spread,
     bootstrap,
+    merge_scores,
     permutation_p_values,
-    thinned,
 )
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS
@@ -175,7 +175,7 @@ def test_errors_of_a_mirrored_utility_are_mirrored() -> None:
     utility = np.array([0.0, 1.0, 5.0])
     reaches = []
     for sign in (1, -1):
-        noise = _Noise(9.0, 0.0, 0.0, np.zeros(99), _spread_of(sign * utility, sides, None))
+        noise = _Effect(9.0, 0.0, 0.0, np.zeros(99), _spread(sign * utility, sides, None))
         interval = _intervals({"wasserstein": noise}, 0.95, 0.95)["wasserstein"]
         reaches.append((9.0 - interval.low, interval.high - 9.0))
     (below, above), mirrored = reaches
@@ -296,7 +296,7 @@ def test_bins_for_resampling_change_intervals_little() -> None:
     generator = np.random.default_rng(2)
     scores = np.concatenate([generator.beta(2, 3, 6000), generator.beta(3, 2, 6000)])
     found = two_samples(scores, np.arange(12_000) < 6000)
-    few, _ = thinned(found, None, 500)
+    few, _ = merge_scores(found, None, 500)
     options: dict[str, Any] = {"confidence": 0.95, "resamples": 400}
     exact = bootstrap(found, LINE, **options, generator=np.random.default_rng(3)).alone
     binned = bootstrap(few, LINE, **options, generator=np.random.default_rng(3)).alone

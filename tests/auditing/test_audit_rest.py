@@ -7,14 +7,7 @@ from hypothesis import strategies as st
 
 from metrifair import AuditOptions, audit, distances, energy_distance
 from metrifair.auditing import distribution
-from metrifair.auditing.distribution import (
-    SCORES,
-    Everyone,
-    TwoSamples,
-    counted_rows,
-    in_pooled_bins,
-    largest_gap,
-)
+from metrifair.auditing.distribution import SCORES, AllGroups, TwoSamples, count_rows, in_pooled_bins, largest_gap
 
 METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
 
@@ -34,7 +27,7 @@ def test_every_distance_and_the_largest_gap_are_those_of_the_scores(seed, digits
     scores = np.append(rng.beta(2, 4, size), rng.random(200)).round(digits) + shift
     order = rng.permutation(len(codes))
     scores, codes = scores[order], codes[order]
-    everyone = Everyone(counted_rows(scores), np.arange(len(codes)), codes)
+    everyone = AllGroups(count_rows(scores), np.arange(len(codes)), codes)
     for group in range(4):  # one that is measured by stretches, and three that are not
         own = codes == group
         found, _, (points, counts), gap, values = everyone.against_rest(group, METRICS)
@@ -79,7 +72,7 @@ def test_a_small_group_costs_its_own_rows_only(monkeypatch):
     monkeypatch.setattr(distribution, "SCORES", 64)
     rng = np.random.default_rng(4)
     codes, scores = rng.permutation(np.arange(40_000) % 400), rng.random(40_000)
-    everyone = Everyone(counted_rows(scores), np.arange(40_000), codes)
+    everyone = AllGroups(count_rows(scores), np.arange(40_000), codes)
     for name in ("_order", "_place", "_count", "_upto", "_share", "values"):
         setattr(everyone, name, getattr(everyone, name).view(Watched))
     everyone._few = everyone._few._replace(bin_of=everyone._few.bin_of.view(Watched))
@@ -135,10 +128,10 @@ def test_labels_and_unknown_groups_are_seen_to():
 def test_a_group_and_the_rest_are_permuted_over_bins_that_all_groups_share() -> None:
     rng = np.random.default_rng(3)
     scores, codes = rng.normal(size=SCORES + 8_000), rng.integers(0, 40, SCORES + 8_000)
-    everyone = Everyone(counted_rows(scores), np.arange(len(codes)), codes)
+    everyone = AllGroups(count_rows(scores), np.arange(len(codes)), codes)
     groups = [everyone.against_rest(group, ["kolmogorov"]) for group in (0, 39)]
     for one in groups:
-        for ours, separate in zip(one.permuted(64), in_pooled_bins(one.found, 64), strict=True):
+        for ours, separate in zip(one.permuted(64), in_pooled_bins(one.pair, 64), strict=True):
             np.testing.assert_array_equal(ours, separate)
     assert groups[0].permuted(64).values is groups[1].permuted(64).values
     assert groups[0].permuted(64).left.sum() == (codes == 0).sum()

@@ -32,7 +32,7 @@ def added(state, frame, *, weight=False, keys=("sensitive_features", "y_true", "
 
 
 def bytes_of(state):
-    return to_bytes(state_file.content_of(state))
+    return to_bytes(state_file.state_content(state))
 
 
 def splits(frame, data):

@@ -21,7 +21,7 @@ from metrifair.auditing import bins, tables
 from metrifair.auditing import state_rows as counting_tables
 from metrifair.auditing.brackets import CellSides, bracket_distances
 from metrifair.auditing.columns import Roles
-from metrifair.auditing.connections import Connected
+from metrifair.auditing.connections import DatabaseTable
 from metrifair.auditing.formats import ReadOptions
 from metrifair.auditing.state_rows import count_file, count_table
 from metrifair.auditing.tables import TableRows
@@ -144,8 +144,8 @@ def test_counts_know_what_stands_for_a_missing_value(tmp_path):
     (gaps, full), roles = marked(), Roles.named(score="p", group=["sex", "region"], label="y")
     full.write_csv(tmp_path / "full.csv")
     states = [AuditState(score_range=(-1, 2)) for _ in range(3)]
-    count_table(states[0], Connected("the table", gaps), roles)
-    count_table(states[1], Connected("the table", full), roles, missing=MARKED)
+    count_table(states[0], DatabaseTable("the table", gaps), roles)
+    count_table(states[1], DatabaseTable("the table", full), roles, missing=MARKED)
     count_file(states[2], tmp_path / "full.csv", roles, ReadOptions(missing=MARKED))
     assert len({(state.rows, state.left_out, len(state.cells)) for state in states}) == 1
 
@@ -167,7 +167,7 @@ def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeyp
     by_file, by_engine = AuditState(score_range=(-1, 2)), AuditState(score_range=(-1, 2))
     count_file(by_file, tmp_path / "scores.parquet", roles)
     with held_by(engine, frame) as found:
-        count_table(by_engine, Connected("the table", found), roles)
+        count_table(by_engine, DatabaseTable("the table", found), roles)
     assert by_file.exact == (atoms == 2**12)
     assert (by_engine.shape, by_engine.cells, by_engine.left_out) == (by_file.shape, by_file.cells, by_file.left_out)
     np.testing.assert_allclose(by_engine.selected, by_file.selected, rtol=1e-12)
@@ -180,7 +180,7 @@ def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeyp
 def test_a_table_with_scores_beyond_the_range_is_not_counted():
     roles = Roles.named(score="p", group="sex")
     with pytest.raises(DataError, match=r"the score 1\.5 lies beyond the range from 0 to 1; pass score_range="):
-        count_table(AuditState(), Connected("the table", pl.DataFrame({"p": [1.5], "sex": ["f"]})), roles)
+        count_table(AuditState(), DatabaseTable("the table", pl.DataFrame({"p": [1.5], "sex": ["f"]})), roles)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -200,7 +200,7 @@ def test_counting_in_the_engine_agrees_with_counting_a_file(case, tmp_path, monk
 def table_rows(scores, cell, weight=None):
     columns = {"p": scores, "g": cell} | ({} if weight is None else {"w": weight})
     roles = Roles("p", ("g",), weight=None if weight is None else "w")
-    return TableRows.of(Connected("the table", pl.LazyFrame(columns)), roles)
+    return TableRows.of(DatabaseTable("the table", pl.LazyFrame(columns)), roles)
 
 
 def by_table(scores, cell, weight=None, **limits):
@@ -268,8 +268,8 @@ def test_counted_rows_are_held_rows(table_of, weighted):
 
 def test_no_row_leaves_the_engine(monkeypatch):
     """Of 5,000 rows with as many scores, each answer has fewer entries than there are cells and bins."""
-    answers, answer = [], TableRows.answer
-    monkeypatch.setattr(TableRows, "answer", lambda self, query: answers.append(answer(self, query)) or answers[-1])
+    answers, answer = [], TableRows.run
+    monkeypatch.setattr(TableRows, "run", lambda self, query: answers.append(answer(self, query)) or answers[-1])
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
     monkeypatch.setattr(TableRows, "most_in_memory", 100)
     frame = pl.LazyFrame({"p": np.random.default_rng(0).random(5000), "g": ["a", "b"] * 2500})
@@ -281,11 +281,11 @@ def test_no_row_leaves_the_engine(monkeypatch):
 def test_a_table_that_changes_while_it_is_counted_is_refused(monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
     frame = table(500)
-    rows = TableRows.of(Connected("the table", frame), Roles("p", ("sex",)))
+    rows = TableRows.of(DatabaseTable("the table", frame), Roles("p", ("sex",)))
     rows.survey(0.5)
     binned = rows.count()
     base = binned.bins
-    changed = TableRows.of(Connected("the table", frame[1:]), Roles("p", ("sex",)))
+    changed = TableRows.of(DatabaseTable("the table", frame[1:]), Roles("p", ("sex",)))
     changed.survey(0.5)
     other = changed.count().refiner
     for look in (other.steps, lambda parents: other.recount(parents, 256)):

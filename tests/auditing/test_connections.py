@@ -13,7 +13,7 @@ import pytest
 from test_audit_file import table
 
 from metrifair import DataError, audit_table
-from metrifair.auditing.connections import Connected, connected
+from metrifair.auditing.connections import DatabaseTable, open_table
 from metrifair.errors import MissingExtra
 from tests.flat_options import flat
 
@@ -34,21 +34,21 @@ def database(tmp_path):
 
 
 def test_a_table_of_a_duckdb_file(database):
-    found = audit_table(connected(f"duckdb:{database}", "scores"), **flat(**ASK))
+    found = audit_table(open_table(f"duckdb:{database}", "scores"), **flat(**ASK))
     assert found.record == audit_table(table(300), **flat(**ASK)).record
-    assert audit_table(connected(f"duckdb:{database}", "other.more"), **flat(**ASK)).record.rows < 300
+    assert audit_table(open_table(f"duckdb:{database}", "other.more"), **flat(**ASK)).record.rows < 300
 
 
 def test_a_database_is_read_beside_other_readers(database):
     """DuckDB lets a process that writes have no others beside it."""
     with duckdb.connect(str(database), read_only=True):
-        assert audit_table(connected(f"duckdb:{database}", "scores"), **flat(**ASK)).record.rows == 300
+        assert audit_table(open_table(f"duckdb:{database}", "scores"), **flat(**ASK)).record.rows == 300
 
 
 def test_a_table_and_a_query_exclude_each_other(database):
     with pytest.raises(DataError, match=r"^table and query exclude each other; leave one of them out$"):
-        connected(f"duckdb:{database}", "scores", "SELECT * FROM scores")
-    assert connected(f"duckdb:{database}", None, "SELECT * FROM scores").name == f"the query of {database}"
+        open_table(f"duckdb:{database}", "scores", "SELECT * FROM scores")
+    assert open_table(f"duckdb:{database}", None, "SELECT * FROM scores").name == f"the query of {database}"
 
 
 @pytest.mark.filterwarnings("ignore:.*infer_string")
@@ -58,7 +58,7 @@ def test_an_address_of_ibis(tmp_path):
         connection.execute("CREATE TABLE scores (p REAL, sex TEXT, y INTEGER)")
         connection.executemany("INSERT INTO scores VALUES (?, ?, ?)", frame.select("p", "sex", "y").rows())
     connection.close()
-    place = connected(f"sqlite://{tmp_path / 'scores.sqlite'}", "scores")
+    place = open_table(f"sqlite://{tmp_path / 'scores.sqlite'}", "scores")
     for how in ({}, {"in_memory_rows": 10}):
         found = audit_table(place, **flat(**ASK, **how))
         direct = audit_table(frame, **flat(**ASK, **how))
@@ -73,7 +73,7 @@ def test_what_is_not_there_is_named(database, tmp_path):
         ("duckdb:///no/such/folder/x.db", "scores", "^the duckdb database cannot be read: IOException: "),
     ):
         with pytest.raises(DataError, match=match):
-            connected(address, name)
+            open_table(address, name)
 
 
 def test_what_is_not_installed_is_named(database, monkeypatch):
@@ -82,12 +82,12 @@ def test_what_is_not_installed_is_named(database, monkeypatch):
         with pytest.raises(
             MissingExtra, match=r'the postgresql database needs its driver: .*"ibis-framework\[postgres\]"'
         ):
-            connected("postgresql://me:secret@host/db", "scores")
+            open_table("postgresql://me:secret@host/db", "scores")
     for module, address in (("duckdb", f"duckdb:{database}"), ("ibis", "postgres://host/db")):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
             with pytest.raises(MissingExtra, match=r'needs .*"metrifair\[sql\]"'):
-                connected(address, "scores")
+                open_table(address, "scores")
 
 
 ADDRESSES = [
@@ -121,7 +121,7 @@ def test_no_password_is_shown(address, fails, monkeypatch, caplog):
     if fails != "as it is":
         monkeypatch.setattr(ibis, "connect", connect)
     with caplog.at_level(logging.DEBUG), pytest.raises((DataError, MissingExtra)) as raised:
-        connected(address, "scores")
+        open_table(address, "scores")
     error = raised.value
     told = "".join(traceback.format_exception(error)) + repr(error) + caplog.text
     while error is not None:  # what carries no secret cannot show one either
@@ -132,7 +132,7 @@ def test_no_password_is_shown(address, fails, monkeypatch, caplog):
 
 def test_no_password_is_shown_by_an_audit(monkeypatch):
     frame = table(50).lazy().with_columns(p=ibis_error())
-    place = Connected("the table", frame, (PASSWORD,))
+    place = DatabaseTable("the table", frame, (PASSWORD,))
     assert PASSWORD not in repr(place)
     with pytest.raises(DataError, match=r"the table cannot be read: .*\*\*\*") as raised:
         audit_table(place, **flat(**ASK))
@@ -147,7 +147,7 @@ def ibis_error():
 
 
 def test_reports_name_no_address(database, tmp_path):
-    found = audit_table(connected(f"duckdb:{database}", "scores"), **flat(**ASK))
+    found = audit_table(open_table(f"duckdb:{database}", "scores"), **flat(**ASK))
     found.to_html(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text() + found.to_json()
     assert str(database) not in text

@@ -13,7 +13,7 @@ import pytest
 from metrifair import AuditOptions, AuditState, audit_file, audit_table
 from metrifair.auditing import bins
 from metrifair.auditing.columns import Roles
-from metrifair.auditing.connections import Connected
+from metrifair.auditing.connections import DatabaseTable
 from metrifair.auditing.state_rows import count_file, count_table
 from metrifair.auditing.tables import TableRows
 
@@ -45,7 +45,7 @@ def counted_by(way: str, data: pl.DataFrame, state: AuditState, folder: Path, ro
         return state
     with duckdb.connect() as connection:
         table = connection.register("rows", data.to_arrow()).table("rows")
-        count_table(state, Connected("rows", table), roles)
+        count_table(state, DatabaseTable("rows", table), roles)
     return state
 
 
@@ -75,7 +75,7 @@ def test_sums_of_an_engine_are_those_of_its_rows(weighted: bool, monkeypatch: py
     data, roles = frame(3), ROLES if weighted else Roles.named(score="p", group="g", label="y")
     with duckdb.connect() as connection:
         table = connection.register("rows", data.to_arrow()).table("rows")
-        rows = TableRows.of(Connected("the table", table), roles)
+        rows = TableRows.of(DatabaseTable("the table", table), roles)
         rows.survey(0.5)
         binned = rows.count()
         finer = rows.recount(binned.bins, 200)

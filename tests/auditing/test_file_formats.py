@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from metrifair import AuditState, DataError, audit, audit_file
 from metrifair.auditing.columns import Roles
-from metrifair.auditing.files import opened
-from metrifair.auditing.formats import ReadOptions, rewritten
+from metrifair.auditing.files import open_files
+from metrifair.auditing.formats import ReadOptions, canonical_cells
 from metrifair.auditing.state_rows import count_file
 from metrifair.errors import MetrifairWarning, MissingExtra
 from tests.flat_options import flat
@@ -157,20 +157,20 @@ def test_what_is_written_otherwise_says_how_to_read_it(tmp_path: Path) -> None:
 
 def test_day_first_dates_are_iso_dates_and_nothing_else_is_touched() -> None:
     given = ["31.12.2026", "1/2/2026", "03-04-2026 12:30", "12/31/2026", "2026-01-02", "1.5", None]
-    found = rewritten(ReadOptions(day_first=True), pl.DataFrame({"d": given}))["d"].to_list()
+    found = canonical_cells(ReadOptions(day_first=True), pl.DataFrame({"d": given}))["d"].to_list()
     assert found == ["2026-12-31", "2026-02-01", "2026-04-03 12:30", "12/31/2026", "2026-01-02", "1.5", None]
 
 
 def test_decimal_commas_are_points_and_nothing_else_is_touched() -> None:
     given = ["0,5", " -1,25e-3", ",5", "1,2,3", "a,b", "1.234,5", "7", None]
-    found = rewritten(ReadOptions(decimal=","), pl.DataFrame({"d": given}))["d"].to_list()
+    found = canonical_cells(ReadOptions(decimal=","), pl.DataFrame({"d": given}))["d"].to_list()
     assert found == ["0.5", " -1.25e-3", ".5", "1,2,3", "a,b", "1.234,5", "7", None]
 
 
 def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path: Path) -> None:
     table = pl.DataFrame({"d": ["Approved", " Declined ", "N/A", "approved", None], "sex": ["f", "?", "N/A", "m", "m"]})
     options = ReadOptions(replace={"Approved": 1, "Declined": "0", "?": "x"})
-    assert rewritten(options, table).to_dict(as_series=False) == {
+    assert canonical_cells(options, table).to_dict(as_series=False) == {
         "d": ["1", "0", "N/A", "approved", None],
         "sex": ["f", "x", "N/A", "m", "m"],
     }
@@ -213,11 +213,11 @@ def test_nothing_is_left_unreplaced_in_silence(tmp_path: Path) -> None:
         asked = {"score": "d", "group": group, "continuous": False, "replace": said | {old: "x"}}
         with pytest.raises(DataError, match=f"replace is for text, and names .* which the column '{group}' holds as"):
             audit_file(tmp_path / "s.parquet", **flat(**asked))
-    with opened(tmp_path / "s.parquet", ReadOptions(replace={"f": "women"})) as source:
+    with open_files(tmp_path / "s.parquet", ReadOptions(replace={"f": "women"})) as source:
         assert source.table()["sex"].to_list() == ["women", "women", "m", "m"] * 10
     with (
         pytest.raises(DataError, match="which the column 'day' holds as Date"),
-        opened(tmp_path / "s.parquet", ReadOptions(replace={"2026-01-09": "x"})) as source,
+        open_files(tmp_path / "s.parquet", ReadOptions(replace={"2026-01-09": "x"})) as source,
     ):
         source.table()
 

@@ -109,11 +109,11 @@ def test_three_labels_have_selection_rates_and_none_by_label() -> None:
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_bin_is_cut_where_the_gap_lies_and_no_empty_part_is_left(whole: bool) -> None:
     bins = TwoSamples(np.array([1.0, 2.0, 3.0]), np.array([4.0, 3.0, 3.0]), np.array([1.0, 5.0, 4.0]))
-    found = _split_at(bins, LargestGap(1.75, (0.56, 0.36)), whole=whole)
+    found = _split_at(bins, LargestGap(1.75, (0.56, 0.36)), counts=whole)
     first = np.array([[4.0, 2.0, 1.0, 3.0], [1.0, 3.0, 2.0, 4.0]])
     if not whole:
         first += [[0.0, -0.4, 0.4, 0.0], [0.0, -0.4, 0.4, 0.0]]
     assert found.values.tolist() == [1.0, 1.75, 2.0, 3.0]
     np.testing.assert_allclose([found.left, found.right], first)
-    before = _split_at(bins, LargestGap(1.75, (0.4, 0.1)), whole=whole)  # no row of the bin lies below the gap
+    before = _split_at(bins, LargestGap(1.75, (0.4, 0.1)), counts=whole)  # no row of the bin lies below the gap
     assert [part.tolist() for part in before] == [part.tolist() for part in bins]

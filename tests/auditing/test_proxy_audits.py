@@ -15,7 +15,7 @@ from metrifair import AuditOptions, DataError, GroupProbabilities, audit, audit_
 from metrifair.auditing.compare import compared_figures
 from metrifair.auditing.paired import correlations
 from metrifair.auditing.resampling import bootstrap
-from metrifair.auditing.sample import compared_in, measured_pairs, parts_of
+from metrifair.auditing.sample import group_pairs, measured_pairs, parts_for
 from metrifair.support.arrays import Floats
 
 QUICK = AuditOptions(resamples=100, permutations=99)
@@ -170,8 +170,8 @@ def measured(found: Simulated) -> Any:
     result = audit(None, found.score, sensitive_features=found.race(), options=QUICK, random_state=0)
     assert result.rows is not None
     sample, request = result.rows.sample, result.rows.request
-    part = next(parts_of(sample, request.named_criteria(), None))
-    pairs, _ = measured_pairs(sample, compared_in(sample, part, "pairs"), ["wasserstein", "kolmogorov"])
+    part = next(parts_for(sample, request.named_criteria(), None))
+    pairs, _ = measured_pairs(sample, group_pairs(sample, part, "pairs"), ["wasserstein", "kolmogorov"])
     return next(pairs)
 
 

@@ -23,7 +23,7 @@ from metrifair.batches.samples import Batch, Samples, joined, overshoot_weights
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import trained
-from metrifair.problem.cells import Attribute, Comparison, Dependence, Sides, compiled
+from metrifair.problem.cells import Attribute, Comparison, Dependence, Sides, compile_cells
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.training.objective import BINARY
 
@@ -261,7 +261,7 @@ class Population:
         shares, places, codes = zip(*kinds, strict=True)
         labels, groups = np.array(codes)[:, 0], np.array(codes)[:, 1:]
         attributes = [Attribute(f"attribute {k}", tuple(range(last + 1))) for k, last in enumerate(groups.max(0))]
-        cells = compiled(criterion, attributes, classes=(0, 1), contrast=contrast)
+        cells = compile_cells(criterion, attributes, classes=(0, 1), contrast=contrast)
         self.comparisons = cells.comparisons
         # three inputs for each kind, no two of them equal
         jitter = 0.01 * torch.arange(len(kinds)).double()[:, None]

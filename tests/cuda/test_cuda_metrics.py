@@ -8,7 +8,7 @@ from torch import Tensor
 
 from metrifair import energy_dependence, energy_distance
 from metrifair.errors import DataError
-from metrifair.metrics.pair import Metric, paired
+from metrifair.metrics.pair import Metric, to_pair
 from metrifair.metrics.registry import METRICS, trained
 
 pytestmark = pytest.mark.cuda
@@ -31,7 +31,7 @@ def test_values_and_gradients_are_the_cpus(name: str, weighted: bool) -> None:
     for device in ("cpu", "cuda"):
         u, v = (tied_draws(3, n, seed=n).to(device).requires_grad_() for n in (5, 4))
         weight = torch.tensor([1.0, 2, 1, 1, 3], device=device) if weighted else None
-        value = EVERY[name](paired(u, v, weight, None))
+        value = EVERY[name](to_pair(u, v, weight, None))
         assert value.device.type == device
         slopes = torch.autograd.grad(value.sum(), (u, v)) if value.requires_grad else ()
         found.append([part.detach().cpu() for part in (value, *slopes)])

@@ -23,7 +23,7 @@ from metrifair.batches.samples import Batch, Samples, layout
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import trainable
 from metrifair.metrics.dependence import dependence_of
-from metrifair.problem.bands import cuts_of
+from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.cells import Dependence, Sides
 from metrifair.problem.problem import Given, problem_of
 from metrifair.training.objective import Objective, regression
@@ -184,7 +184,7 @@ def test_unfairness_of_a_number_is_the_dependence_or_the_worst_cut() -> None:
     assert unfairness(None, X[:, 0], sensitive_features=age, continuous=True, metric="energy") == pytest.approx(
         energy_dependence(X[:, 0], age), rel=1e-12
     )
-    worst = max(kolmogorov_distance(X[age <= cut, 0], X[age > cut, 0]) for cut in cuts_of(age))
+    worst = max(kolmogorov_distance(X[age <= cut, 0], X[age > cut, 0]) for cut in candidate_cuts(age))
     assert unfairness(None, X[:, 0], sensitive_features=age, continuous=True) == pytest.approx(worst, abs=1e-12)
     table = {"age": age, "sex": sex}
     both = unfairness(None, X[:, 0], sensitive_features=table, continuous=["age"], reduce="sum")

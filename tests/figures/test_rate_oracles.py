@@ -93,7 +93,7 @@ def interval_of(selected: np.ndarray, sizes: np.ndarray, group: int, reference: 
     rows = zip(counts, sizes.tolist(), strict=True)
     rates = [GroupRates(str(at), n, yes / n) for at, ((_, yes), n) in enumerate(rows)]
     found = (
-        compare_rates(rates, counts, everyone=int(sizes.sum()), rule=RatioRule(reference, min_group_share=0.0))
+        compare_rates(rates, counts, all_rows=int(sizes.sum()), rule=RatioRule(reference, min_group_share=0.0))
         .rates[group]
         .ratio_interval
     )

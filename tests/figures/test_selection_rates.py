@@ -30,7 +30,7 @@ def table(selected: list[int], rows: list[int], *, unknown: int = 0, **rule: obj
     counts = np.array([[n - yes, yes] for yes, n in zip(selected, rows, strict=True)], dtype=float)
     names = [str(place) for place in range(len(rows))]
     rates = [GroupRates(name, n, yes / n) for name, yes, n in zip(names, selected, rows, strict=True)]
-    return compare_rates(rates, counts, everyone=sum(rows) + unknown, rule=RatioRule(**rule))  # type: ignore[arg-type]
+    return compare_rates(rates, counts, all_rows=sum(rows) + unknown, rule=RatioRule(**rule))  # type: ignore[arg-type]
 
 
 def smallest(counts: np.ndarray) -> Interval | None:
@@ -156,11 +156,11 @@ def test_wilsons_interval_solves_its_equation(share: float, count: int, confiden
 def test_weighted_rows_are_not_counted_and_have_no_p_value() -> None:
     counts = np.array([[3.0, 1.5], [2.0, 4.0]])
     rates = [GroupRates("a", 9, 1 / 3), GroupRates("b", 8, 2 / 3)]
-    found = compare_rates(rates, counts, everyone=17, rule=RatioRule(), squares=np.array([4.0, 5.0]), weighted=True)
+    found = compare_rates(rates, counts, all_rows=17, rule=RatioRule(), squares=np.array([4.0, 5.0]), weighted=True)
     assert [(rate.selected, rate.p_value, rate.shortfall) for rate in found.rates] == [(None, None, None)] * 2
     assert [rate.ratio for rate in found.rates] == [0.5, 1.0]
     assert found.rates[0].interval == wilson_interval(1 / 3, 4.5**2 / 4, 0.95)
-    blind = compare_rates(rates, counts, everyone=17, rule=RatioRule(), weighted=True)
+    blind = compare_rates(rates, counts, all_rows=17, rule=RatioRule(), weighted=True)
     assert (blind.interval, blind.rates[0].interval, blind.rates[0].ratio_interval) == (None, None, None)
 
 

@@ -25,7 +25,7 @@ from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics import sliced_energy_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
-from metrifair.problem.cells import Attribute, compiled
+from metrifair.problem.cells import Attribute, compile_cells
 from metrifair.problem.criteria import criterion_named
 from metrifair.training.objective import Objective, regression
 
@@ -92,7 +92,7 @@ def test_criteria_choose_the_samples(criterion: str, sets: list[Tensor]) -> None
 @pytest.mark.parametrize("contrast", ["pairs", "rest"])
 def test_the_penalty_is_that_of_the_objective_and_of_the_audit(name: str, contrast: Any) -> None:
     criterion = criterion_named(name)
-    cells = compiled(criterion, [Attribute("group", (0, 1, 2))], classes=(0, 1), contrast=contrast)
+    cells = compile_cells(criterion, [Attribute("group", (0, 1, 2))], classes=(0, 1), contrast=contrast)
     cell = torch.as_tensor(cells.of(GROUPS[:, None].numpy(), labels=LABELS.numpy()))
     data = Samples(torch.zeros(N, 0), SCORES, cell, torch.ones(N))
     for estimate, combine in product(("population", "batch"), ("mean", "sum")):
@@ -193,7 +193,8 @@ def test_a_batch_that_lacks_a_group_is_an_error_that_names_it(
 def test_comparisons_are_worked_out_anew_only_for_new_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     monkeypatch.setattr(
-        "metrifair.problem.problem.compiled", lambda *args, **options: made.append(args) or compiled(*args, **options)
+        "metrifair.problem.problem.compile_cells",
+        lambda *args, **options: made.append(args) or compile_cells(*args, **options),
     )
     penalty = UnfairnessPenalty(random_state=0)
     for _ in range(3):
@@ -416,7 +417,7 @@ def test_covering_batches_are_those_of_the_library(criterion: str, shape: tuple[
     group = torch.where(group == 1, 1, torch.where(group == -1, 0, -1))  # 0 often, 1 rarely, some unknown
     found = list(covering_batches(zip(x, y, group.tolist(), strict=True), batch_size=6, criterion=criterion))
 
-    cells = compiled(criterion_named(criterion), [Attribute("group", (0, 1))], classes=(0, 1))
+    cells = compile_cells(criterion_named(criterion), [Attribute("group", (0, 1))], classes=(0, 1))
     cell = torch.as_tensor(cells.of(group[:, None].numpy(), labels=y.numpy()))
     samples = Samples(torch.arange(n)[:, None], y, cell, torch.ones(n))
     expected = list(covering([samples], Coverage(cells.comparisons, size=6)))

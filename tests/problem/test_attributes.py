@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.attributes import numbers_among
-from metrifair.problem.bands import cuts_of, in_bands, quantile_cuts
+from metrifair.problem.bands import candidate_cuts, in_bands, quantile_cuts
 from metrifair.problem.cells import Dependence
 from metrifair.problem.problem import Given, later_problem, problem_of
 
@@ -103,14 +103,14 @@ def test_what_cannot_be_a_number_is_said(table, options, message: str) -> None:
 
 def test_cuts_leave_five_percent_on_either_side() -> None:
     values = np.arange(1000.0)
-    for cuts in (cuts_of(values), cuts_of(values, most=7)):
+    for cuts in (candidate_cuts(values), candidate_cuts(values, most=7)):
         share = np.searchsorted(values, cuts, side="right") / 1000
         assert share.min() >= 0.05
         assert share.max() <= 0.95
-    assert len(cuts_of(values)) == 100
-    assert cuts_of(np.array([0.0] * 99 + [1.0])).tolist() == [0.0]
-    assert len(cuts_of(np.zeros(5))) == 0
-    assert cuts_of(np.array([0.0, 1.0, 2.0]), np.array([0.01, 0.98, 0.01])).tolist() == [0.0]
+    assert len(candidate_cuts(values)) == 100
+    assert candidate_cuts(np.array([0.0] * 99 + [1.0])).tolist() == [0.0]
+    assert len(candidate_cuts(np.zeros(5))) == 0
+    assert candidate_cuts(np.array([0.0, 1.0, 2.0]), np.array([0.01, 0.98, 0.01])).tolist() == [0.0]
 
 
 def test_bands_hold_as_many_rows_each_and_are_compared_below_and_above() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes, stratum_codes
-from metrifair.problem.cells import Attribute, Cells, compiled
+from metrifair.problem.cells import Attribute, Cells, compile_cells
 from metrifair.problem.criteria import (
     CONDITIONAL_STATISTICAL_PARITY,
     CRITERIA,
@@ -109,7 +109,9 @@ def cases(draw: st.DrawFn) -> Case:
         masks = np.array(draw(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=n, max_size=n)))
         strata, stratum, within = overlapping_strata(["one", "two"]), stratum_of(masks), list(masks.T)
     contrast = draw(st.sampled_from(["pairs", "rest"]))
-    cells = compiled(criterion, attributes, classes=range(classes), positive=positive, strata=strata, contrast=contrast)
+    cells = compile_cells(
+        criterion, attributes, classes=range(classes), positive=positive, strata=strata, contrast=contrast
+    )
     sides, names = [], []
     for k, attribute in enumerate(attributes):
         for chosen in label_sets(criterion, labels, classes, positive):
@@ -193,7 +195,7 @@ def test_the_cell_of_a_sample_does_not_depend_on_the_others(case: Case) -> None:
     ],
 )
 def test_comparisons_say_where_they_compare(criterion: Criterion, options: dict, within: list[str]) -> None:
-    cells = compiled(criterion, [SEX], **{"classes": ("no", "yes"), **options})
+    cells = compile_cells(criterion, [SEX], **{"classes": ("no", "yes"), **options})
     assert [str(one) for one in cells.comparisons] == [f"sex 'f' against 'm', {where}" for where in within]
 
 
@@ -214,17 +216,17 @@ def test_comparisons_say_where_they_compare(criterion: Criterion, options: dict,
     ],
 )
 def test_comparisons_hold_the_values_of_their_sets(criterion: Criterion, options: dict, conditions: list) -> None:
-    cells = compiled(criterion, [SEX], **{"classes": ("no", "yes"), **options})
+    cells = compile_cells(criterion, [SEX], **{"classes": ("no", "yes"), **options})
     assert [one.conditions for one in cells.comparisons] == conditions
 
 
 def test_comparisons_hold_the_values_of_their_groups() -> None:
     (crossed,) = group_codes({"sex": ["f", "m"], "old": [True, False]}, intersectional=True).attributes
     old = Attribute("old", (False, True))
-    (pair,), (joint,) = (compiled(STATISTICAL_PARITY, [one]).comparisons for one in (old, crossed))
+    (pair,), (joint,) = (compile_cells(STATISTICAL_PARITY, [one]).comparisons for one in (old, crossed))
     assert (pair.groups, pair.values) == (("False", "True"), (False, True))
     assert (joint.groups, joint.values) == (("f x True", "m x False"), (("f", True), ("m", False)))
-    rest = compiled(STATISTICAL_PARITY, [RACE], contrast="rest").comparisons
+    rest = compile_cells(STATISTICAL_PARITY, [RACE], contrast="rest").comparisons
     assert [one.values for one in rest] == [("a", None), ("b", None), ("c", None)]
 
 
@@ -244,19 +246,19 @@ def test_comparisons_hold_the_values_of_their_groups() -> None:
     ],
 )
 def test_contrasts_of_two_attributes(contrast: str, expected: list[str]) -> None:
-    cells = compiled(STATISTICAL_PARITY, [SEX, RACE], contrast=contrast)
+    cells = compile_cells(STATISTICAL_PARITY, [SEX, RACE], contrast=contrast)
     assert [str(one) for one in cells.comparisons] == [f"{name}, everyone" for name in expected]
     assert cells.count == 3 * 4  # every combination, unknown ones among them
 
 
 def test_cells_that_nobody_compares_are_one_and_the_last() -> None:
-    cells = compiled(EQUAL_OPPORTUNITY, [SEX], classes=("no", "yes"))
+    cells = compile_cells(EQUAL_OPPORTUNITY, [SEX], classes=("no", "yes"))
     assert cells.of(COLUMN, labels=np.array([0, 0, 1, 1, 1])).tolist() == [2, 2, 0, 1, 2]
     assert cells.count == 3
 
 
 def test_targets_at_the_edge_of_a_bin_belong_to_the_upper_one() -> None:
-    cells = compiled(BINNED, [SEX])
+    cells = compile_cells(BINNED, [SEX])
     found = cells.of(np.zeros((5, 1), dtype=int), labels=np.array([0.4, 0.5, 1.0, 1.5, 9.0]))
     assert [[one.within for one in cells.comparisons if cell in one.left] for cell in found] == [
         ["label<0.5"],
@@ -281,22 +283,22 @@ def wrong_sets(shape: Sequence[int], dtype: type) -> Criterion:
 LABELS = np.array([0, 0, 1, 1, 1])
 MESSAGES = [
     (
-        lambda: compiled(STATISTICAL_PARITY, [SEX], contrast="all"),
+        lambda: compile_cells(STATISTICAL_PARITY, [SEX], contrast="all"),
         "contrast must be one of 'pairs', 'rest', 'independence', got 'all'",
     ),
     (
-        lambda: compiled(CONDITIONAL_STATISTICAL_PARITY, [SEX]),
+        lambda: compile_cells(CONDITIONAL_STATISTICAL_PARITY, [SEX]),
         "conditional_statistical_parity needs control_features; pass a column or a boolean mask",
     ),
     (
-        lambda: compiled(EQUALIZED_ODDS, [SEX]),
+        lambda: compile_cells(EQUALIZED_ODDS, [SEX]),
         (
             "equalized_odds compares groups within labels, and there are 0 classes; for a regression target cut it "
             "with bins, as in dataclasses.replace(EQUALIZED_ODDS, bins=(...))"
         ),
     ),
     (
-        lambda: compiled(STATISTICAL_PARITY, [SEX, Attribute("race", ("a",))]),
+        lambda: compile_cells(STATISTICAL_PARITY, [SEX, Attribute("race", ("a",))]),
         "race has 1 group(s): ['a']; fairness between groups needs at least two",
     ),
     (
@@ -304,25 +306,25 @@ MESSAGES = [
         "at most 12 overlapping sets are supported, got 13",
     ),
     (
-        lambda: compiled(STATISTICAL_PARITY, [Attribute(str(k), tuple(range(20))) for k in range(5)]),
+        lambda: compile_cells(STATISTICAL_PARITY, [Attribute(str(k), tuple(range(20))) for k in range(5)]),
         (
             "5 attributes, 1 sets and their groups make more than 2000000 combinations; use fewer attributes, coarser "
             "groups or fewer strata"
         ),
     ),
     (
-        lambda: compiled(EQUALIZED_ODDS, [SEX], classes=(0, 1)).of(COLUMN),
+        lambda: compile_cells(EQUALIZED_ODDS, [SEX], classes=(0, 1)).of(COLUMN),
         "equalized_odds compares groups within labels; pass the true labels",
     ),
     (
-        lambda: compiled(wrong_sets((5, 2), int), [SEX]).of(COLUMN, labels=LABELS),
+        lambda: compile_cells(wrong_sets((5, 2), int), [SEX]).of(COLUMN, labels=LABELS),
         (
             "the sets of mine must be booleans of shape (5, 2), one column for each of its set_names, got int64 of "
             "shape (5, 2)"
         ),
     ),
     (
-        lambda: compiled(wrong_sets((5,), bool), [SEX]).of(COLUMN, labels=LABELS),
+        lambda: compile_cells(wrong_sets((5,), bool), [SEX]).of(COLUMN, labels=LABELS),
         (
             "the sets of mine must be booleans of shape (5, 2), one column for each of its set_names, got bool of "
             "shape (5,)"
@@ -349,7 +351,7 @@ NEW_DATA = [
 def test_a_sample_of_which_something_is_unknown_is_refused_or_not_compared(
     criterion: Criterion, labels: list[float], strata: list[str] | None
 ) -> None:
-    cells = compiled(criterion, [SEX], classes=(0, 1), strata=strata and separate_strata(strata))
+    cells = compile_cells(criterion, [SEX], classes=(0, 1), strata=strata and separate_strata(strata))
     try:
         found = cells.of(COLUMN, labels=np.array(labels))
     except DataError:
@@ -360,10 +362,10 @@ def test_a_sample_of_which_something_is_unknown_is_refused_or_not_compared(
 @pytest.mark.parametrize("bins", [(3.0, 1.0), ()])
 def test_bins_that_cut_nothing_are_refused(bins: tuple[float, ...]) -> None:
     with pytest.raises(DataError):
-        compiled(replace(BINNED, bins=bins), [SEX])
+        compile_cells(replace(BINNED, bins=bins), [SEX])
 
 
 def test_all_criteria_compile_with_strata() -> None:
     for criterion in CRITERIA.values():
-        cells = compiled(criterion, [SEX], classes=(0, 1), strata=separate_strata(["north", "south"]))
+        cells = compile_cells(criterion, [SEX], classes=(0, 1), strata=separate_strata(["north", "south"]))
         assert len(cells.comparisons) == 2 * (2 if criterion is EQUALIZED_ODDS else 1)

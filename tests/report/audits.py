@@ -99,7 +99,7 @@ def decisions_of(attribute, within, bells, size, scale):
         for number, (name, bell) in enumerate(bells.items())
     ]
     counts = np.array([[(1 - rate.selection_rate) * rate.size, rate.selection_rate * rate.size] for rate in rates])
-    told = compare_rates(rates, counts, everyone=sum(rate.size for rate in rates), rule=RatioRule(min_group_share=0))
+    told = compare_rates(rates, counts, all_rows=sum(rate.size for rate in rates), rule=RatioRule(min_group_share=0))
     selected = [rate.selection_rate for rate in rates]
     spread = max(selected) - min(selected)
     return Decisions(

@@ -17,7 +17,7 @@ from metrifair.batches import whole
 from metrifair.batches.samples import Batch, Samples, tensor_sides
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Attribute, Comparison, Dependence, compiled
+from metrifair.problem.cells import Attribute, Comparison, Dependence, compile_cells
 from metrifair.problem.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion, separate_strata
 from metrifair.training.objective import (
     BINARY,
@@ -306,7 +306,7 @@ def apart(groups: int, criterion: Criterion, *, attributes: int = 1, strata: int
     """The penalty of groups that are equally far from each other, MMD 2, in every set: score 100 x group."""
     named = [Attribute(f"attribute {a}", tuple(range(groups))) for a in range(attributes)]
     within = separate_strata([f"stratum {k}" for k in range(strata)]) if strata > 1 else None
-    cells = compiled(criterion, named, classes=(0, 1), strata=within)
+    cells = compile_cells(criterion, named, classes=(0, 1), strata=within)
     group, y, stratum = (part.ravel() for part in np.meshgrid(np.arange(groups), [0, 1], np.arange(strata)))
     cell = cells.of(np.stack([group] * attributes, 1), labels=y, strata=stratum if strata > 1 else None)
     samples = Samples(torch.zeros(len(y), 0), torch.zeros(len(y)), torch.as_tensor(cell), torch.ones(len(y)))

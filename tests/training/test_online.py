@@ -22,7 +22,7 @@ from metrifair.batches import Coverage
 from metrifair.batches.samples import PATIENCE, Samples
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.problem.cells import Attribute, Comparison, compiled
+from metrifair.problem.cells import Attribute, Comparison, compile_cells
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY
 from metrifair.training import weighted_moments
 from metrifair.training.models import Moments, Network, StackedModule
@@ -106,10 +106,10 @@ def test_the_paper_s_stream_with_a_change_of_regime() -> None:
 
 POPULATION = 40
 CRITERIA = {
-    "three groups": compiled(STATISTICAL_PARITY, [Attribute("group", (0, 1, 2))]),
-    "equalized odds": compiled(EQUALIZED_ODDS, [Attribute("group", (0, 1))], classes=(0, 1)),
-    "each against the rest": compiled(STATISTICAL_PARITY, [Attribute("group", (0, 1, 2))], contrast="rest"),
-    "two attributes": compiled(STATISTICAL_PARITY, [Attribute("sex", (0, 1)), Attribute("race", (0, 1))]),
+    "three groups": compile_cells(STATISTICAL_PARITY, [Attribute("group", (0, 1, 2))]),
+    "equalized odds": compile_cells(EQUALIZED_ODDS, [Attribute("group", (0, 1))], classes=(0, 1)),
+    "each against the rest": compile_cells(STATISTICAL_PARITY, [Attribute("group", (0, 1, 2))], contrast="rest"),
+    "two attributes": compile_cells(STATISTICAL_PARITY, [Attribute("sex", (0, 1)), Attribute("race", (0, 1))]),
 }
 
 

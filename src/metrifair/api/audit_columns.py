@@ -10,10 +10,10 @@ import numpy as np
 
 from metrifair.api.audit import audit, one_or_compared
 from metrifair.api.audit_result import Audit
-from metrifair.auditing.columns import LOOKED_AT, Roles, check_favorable, check_models, not_models, roles_by_score
-from metrifair.auditing.connections import Connected
+from metrifair.auditing.columns import SAMPLED_ROWS, Roles, check_favorable, check_models, not_models, roles_by_score
+from metrifair.auditing.connections import DatabaseTable
 from metrifair.auditing.counting import FileRows
-from metrifair.auditing.files import FileTable, opened
+from metrifair.auditing.files import FileTable, open_files
 from metrifair.auditing.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, Request, Threshold, groups_allowed
@@ -127,14 +127,14 @@ def audit_file(
     request, seed = Request.of(arguments), seed_of(random_state)
     roles_by_name = roles_by_score(request, arguments)
     scores = list(roles_by_name)
-    with opened(path, reading) as source:
+    with open_files(path, reading) as source:
         for roles in roles_by_name.values():
             source.check(roles.by_role)
         columns = tuple(dict.fromkeys(name for roles in roles_by_name.values() for name in roles.columns))
         head = _head(source, columns, request.in_memory_rows)
         _check_in_memory(source.name, group, request, in_memory=head is not None)
         if len(scores) > 1 and favorable_decision is None:
-            check_models(source.head(scores, LOOKED_AT) if head is None else head, scores)
+            check_models(source.head(scores, SAMPLED_ROWS) if head is None else head, scores)
         sources: dict[str, AuditSource] = {
             name: FileRows(source, roles, groups_allowed(request.max_groups))
             if head is None
@@ -230,7 +230,7 @@ def audit_table(
 
     request, seed = Request.of(arguments), seed_of(random_state)
     roles_by_name = roles_by_score(request, arguments)
-    place = table if isinstance(table, Connected) else Connected("the table", table)
+    place = table if isinstance(table, DatabaseTable) else DatabaseTable("the table", table)
     files = [] if place.file is None else source_files([place.file])
     named = place.name if place.file is None else place.name.replace(place.file, files[0].name)
     max_groups, scores = groups_allowed(request.max_groups), tuple(roles_by_name)

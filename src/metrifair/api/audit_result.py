@@ -17,7 +17,7 @@ from metrifair.api.group_metrics import GroupMetrics
 from metrifair.api.pages import PrintedPage
 from metrifair.auditing.group_metrics import Metric, PredictionKind, audited_by_group, metrics_by_group
 from metrifair.auditing.ranking import headline_finding, worst_finding
-from metrifair.auditing.record import record_of_rates
+from metrifair.auditing.record import record_with_rates
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
 from metrifair.auditing.request import Reference
 from metrifair.auditing.source import AuditedRows
@@ -334,7 +334,7 @@ compute them.
         request = self.rows.request.by_standard(standard, reference, min_group_share)
         if request == self.rows.request:
             return RateTable(self)
-        record = record_of_rates(self.record, self.rows.sample, request)
+        record = record_with_rates(self.record, self.rows.sample, request)
         return RateTable(replace(self, record=record, rows=self.rows._replace(request=request)))
 
     def by_group(

@@ -34,13 +34,13 @@ from metrifair.auditing.evidence import (
     different_values,
     hashes_of,
     in_common,
-    json_of,
     manifest_in,
+    parse_json,
     read_files,
 )
-from metrifair.auditing.files import matching
+from metrifair.auditing.files import matching_files
 from metrifair.auditing.formats import ReadOptions
-from metrifair.auditing.state_file import StateParts, parts_of
+from metrifair.auditing.state_file import StateParts, read_parts
 from metrifair.auditing.state_rows import count_file
 from metrifair.errors import DataError, MissingBrowser
 from metrifair.problem.values import canonical
@@ -155,10 +155,10 @@ def _check_hashes(files: Files, manifest: Manifest) -> Iterator[Check]:
 def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
     """The figures against the counts, and all other files against the figures."""
     try:
-        json_of(files[MANIFEST])
-        published = json_of(files[AUDIT])
+        parse_json(files[MANIFEST])
+        published = parse_json(files[AUDIT])
         audit = Audit(record_in(files[AUDIT]))
-        parts = parts_of(from_bytes(files[COUNTS]))
+        parts = read_parts(from_bytes(files[COUNTS]))
         recomputed = Audit(recomputed_record(parts, manifest))
         derived = derived_files(audit, parts, manifest, printed=PRINT in files)
     except (KeyError, TypeError, ValueError) as error:  # DataError and msgspec's errors are ValueErrors
@@ -232,10 +232,10 @@ def _check_signature(files: Files, key: PathLike | None) -> Iterator[Check]:
 def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Check]:
     """The sha256 of the data, and whether its rows give the counts."""
     inputs = {file.sha256 for file in manifest.provenance.files}
-    for file in source_files(matching(os.fspath(data)) or [data]):
+    for file in source_files(matching_files(os.fspath(data)) or [data]):
         named = {"name": file.name, "sha256": file.sha256}
         yield Check("data", "agrees" if file.sha256 in inputs else "differs", named)
-    published = parts_of(from_bytes(files[COUNTS]))
+    published = read_parts(from_bytes(files[COUNTS]))
     recounted, suppressed = released_counts(_recounted(manifest, data), manifest.min_cell, manifest.score_digits)
     ours, theirs = _counts_by_cell(recounted), _counts_by_cell(published)
     cells = sum(not _same_counts(ours.get(cell), theirs.get(cell)) for cell in ours.keys() | theirs.keys())

@@ -30,10 +30,10 @@ from metrifair.auditing.evidence import (
     write_files,
 )
 from metrifair.auditing.notes import release_notes
-from metrifair.auditing.record import record_of_rates
+from metrifair.auditing.record import record_with_rates
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.request import Request
-from metrifair.auditing.state_file import StateParts, Value, content_of, plain
+from metrifair.auditing.state_file import StateParts, Value, plain, state_content
 from metrifair.auditing.state_rows import audit_counts, parts_of_rows
 from metrifair.auditing.suppression import with_merged_scores, with_rounded_scores, without_small_cells
 from metrifair.errors import DataError, MissingBrowser
@@ -89,7 +89,7 @@ def write_evidence(
     )
     counted = replace(audit, record=recomputed_record(parts, manifest), rows=None)
     manifest = msgspec.structs.replace(manifest, provenance=counted.provenance)
-    files = {COUNTS: to_bytes(content_of(parts)), AUDIT: f"{counted.to_json()}\n".encode()}
+    files = {COUNTS: to_bytes(state_content(parts)), AUDIT: f"{counted.to_json()}\n".encode()}
     published = replace(counted, record=record_in(files[AUDIT]))
     if pdf:
         with suppress(MissingBrowser):
@@ -131,7 +131,7 @@ def recomputed_record(parts: StateParts, manifest: Manifest) -> AuditRecord:
     request = Request(**parameters | {"threshold": parts.threshold, "score_range": None}).checked()
     record, rows = audit_counts(parts, request, seed_of(provenance.seed))
     request = replace(rows.request, **of_rows).by_standard(**of_rates)
-    record = record_of_rates(record, rows.sample, request)
+    record = record_with_rates(record, rows.sample, request)
     notes = [*release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits), *record.notes]
     read = {name: getattr(record.provenance, name) for name in ("rows_read", "left_out")}
     return replace(record, notes=notes, provenance=replace(provenance, **read))

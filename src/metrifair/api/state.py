@@ -14,14 +14,8 @@ from metrifair.api.audit_result import Audit
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditOptions, Criteria, Request, range_ends
 from metrifair.auditing.source import MemorySource
-from metrifair.auditing.state_file import (
-    StateParts,
-    Threshold,
-    content_of,
-    parts_of,
-    warn_of_the_same,
-)
-from metrifair.auditing.state_rows import add_rows, audit_counts, take_counts
+from metrifair.auditing.state_file import StateParts, Threshold, read_parts, state_content, warn_of_equal_states
+from metrifair.auditing.state_rows import add_counts, add_rows, audit_counts
 from metrifair.errors import DataError, ModelFileError, Remedy
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.criteria import criterion_named
@@ -162,7 +156,7 @@ class AuditState(StateParts):
         1
         """
         merged = AuditState(self.criteria, score_range=self.score_range, threshold=self.threshold)
-        warn_of_the_same([self, *others])
+        warn_of_equal_states([self, *others])
         for state in (self, *others):
             for setting in ("score_range", "threshold", "criteria"):
                 ours, theirs = getattr(self, setting), getattr(state, setting)
@@ -173,7 +167,7 @@ class AuditState(StateParts):
                         remedy="count the rows of both with one value",
                     )
             if state.shape is not None and state.counts is not None:
-                take_counts(merged, state.shape, state.cells, state.selected, state.counts)
+                add_counts(merged, state.shape, state.cells, state.selected, state.counts)
             merged.left_out += state.left_out
             merged.withheld += state.withheld
             merged.names = tuple(sorted({*merged.names, *state.names}))
@@ -219,7 +213,7 @@ class AuditState(StateParts):
         min_group_size : int, default=1
             Minimum group size. Smaller cells are withheld, and their rows count as left out.
         """
-        write(path, content_of(self.without(min_group_size)))
+        write(path, state_content(self.without(min_group_size)))
 
     @classmethod
     def load(cls, path: PathLike) -> AuditState:
@@ -253,7 +247,7 @@ class AuditState(StateParts):
     @classmethod
     def of_content(cls, content: Content) -> AuditState:
         """The state in a file."""
-        parts = parts_of(content)
+        parts = read_parts(content)
         state = cls(parts.criteria, score_range=parts.score_range, threshold=parts.threshold)
         vars(state).update(vars(parts))
         return state

@@ -2,7 +2,7 @@
 
 Every bin keeps its smallest and largest score, so that ties show as bins without width. Rows of files are counted here
 (counting), rows of tables where they are (tables): both fill a ``Counter``, and can refine some bins. The
-counts of an audit state are entries by cell and bin of a fixed grid, which add up in any order to the same.
+counts of an audit state are entries by cell and bin of a fixed grid, which can be added in any order.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ class Bins:
     def total(self, field: str, cells: Integers) -> Floats:
         """The sum of ``before``, ``counts`` or ``moments`` over some cells, by bin."""
         values: Floats = getattr(self, field)
-        return total_over(cells, values.shape[1], lambda some: values[:, some].sum(1), lambda: self._everyone[field])
+        return total_over(cells, values.shape[1], lambda some: values[:, some].sum(1), lambda: self._all_cells[field])
 
     @cached_property
-    def _everyone(self) -> dict[str, Floats]:
+    def _all_cells(self) -> dict[str, Floats]:
         return {field: getattr(self, field).sum(1) for field in ("before", "counts", "moments")}
 
-    def __getitem__(self, chosen: Any) -> Bins:
-        return Bins(*(getattr(self, field.name)[chosen] for field in fields(self)))
+    def __getitem__(self, selected: Any) -> Bins:
+        return Bins(*(getattr(self, field.name)[selected] for field in fields(self)))
 
     @property
     def weighted(self) -> bool:
@@ -96,7 +96,7 @@ class Bins:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Rows that are in memory after all: the counts up to each of their distinct scores are exact.
+    """Rows in memory, with exact counts up to each of their distinct scores.
 
     ``bin`` is the bin of a score, ``outside`` the count below a bin that is in none of the earlier bins in memory.
     """
@@ -110,14 +110,14 @@ class Steps:
         return len(self.gap)
 
     def upto(self, cells: Integers, counts: NDArray[Any]) -> NDArray[Any]:
-        """Rows (or weight) of some cells at each score or below it, in memory or not; ``counts`` are theirs."""
+        """Rows (or weight) of some cells up to each score; ``counts`` are those of the rows in memory at each score."""
         below = total_over(
-            cells, self.outside.shape[1], lambda some: self.outside[:, some].sum(1), lambda: self._everyone
+            cells, self.outside.shape[1], lambda some: self.outside[:, some].sum(1), lambda: self._all_cells
         )
         return np.asarray(np.cumsum(counts) + below[self.bin])
 
     @cached_property
-    def _everyone(self) -> NDArray[Any]:
+    def _all_cells(self) -> NDArray[Any]:
         return np.asarray(self.outside.sum(1))
 
 
@@ -128,7 +128,7 @@ def joined(first: Bins, second: Bins) -> Bins:
 
 
 class Entries(NamedTuple):
-    """Rows that were counted elsewhere, by cell and bin: one entry for each of them that has rows."""
+    """Counts made elsewhere: one entry for each combination of cell and bin that has rows."""
 
     rows: Integers
     low: Floats
@@ -138,7 +138,7 @@ class Entries(NamedTuple):
 
 
 class Counter:
-    """Counts rows, one by one or counted before, into numbered bins."""
+    """Counts rows into numbered bins, one by one or from entries."""
 
     def __init__(self, bins: int, cells: int, *, weighted: bool) -> None:
         self.cells = cells
@@ -162,14 +162,14 @@ class Counter:
             np.add.at(self.counts, place, weight)
             np.add.at(self.moments, place, weight * positions)
 
-    def add_counted(self, number: Integers, cell: Integers, found: Entries) -> None:
+    def add_entries(self, number: Integers, cell: Integers, entries: Entries) -> None:
         """Add rows that were counted before, by bin and cell."""
         place = number * self.cells + cell
-        np.minimum.at(self.low, number, found.low)
-        np.maximum.at(self.high, number, found.high)
-        np.add.at(self.rows, number, found.rows)
-        np.add.at(self.counts, place, found.rows if found.weight is None else found.weight)
-        np.add.at(self.moments, place, found.moment)
+        np.minimum.at(self.low, number, entries.low)
+        np.maximum.at(self.high, number, entries.high)
+        np.add.at(self.rows, number, entries.rows)
+        np.add.at(self.counts, place, entries.rows if entries.weight is None else entries.weight)
+        np.add.at(self.moments, place, entries.moment)
 
     def bins(self, scale: Scale, parents: Bins | None = None, parent: Integers | None = None) -> Bins:
         """The bins that contain rows; ``parents`` are the same rows in fewer bins, ``parent`` maps bins to them."""
@@ -341,9 +341,9 @@ class StateCounts:
 
     def renumbered(self, cell: Integers) -> StateCounts:
         """The same with other numbers of the cells, and without those whose number is -1."""
-        kept = cell[self.cell] >= 0
+        keep = cell[self.cell] >= 0
         parts = {name: getattr(self, name) for name in _PARTS} | {"cell": cell[self.cell]}
-        some = {name: part[kept] if len(part) else part for name, part in parts.items()}
+        some = {name: part[keep] if len(part) else part for name, part in parts.items()}
         return StateCounts(**some, exact=self.exact).grouped()
 
     def bins(self, grid: StateGrid, cells: int, *, weighted: bool) -> Bins:
@@ -358,5 +358,5 @@ class StateCounts:
         counter = Counter(len(distinct), cells, weighted=weighted)
         moment = self.moment if weighted else grid.moments(self.bin, self.rows, self.within)
         entries = Entries(self.rows, self.low, self.high, moment, self.weight if weighted else None)
-        counter.add_counted(number.ravel(), self.cell, entries)
+        counter.add_entries(number.ravel(), self.cell, entries)
         return counter.bins(grid.scale)

@@ -16,7 +16,7 @@ bound D, since at most all rows of one side come before those of the other. Inte
   sum / 2, and the former again for one distinct score.
 
 Between bins D is constant, so its integrals there are exact. So are they between the distinct scores of rows that are
-in memory: steps prove one value, not two.
+in memory: their bounds are one value, not two.
 
 All of this is computed in floats. Every sum comes with a bound of its rounding error, and brackets are widened by it.
 Relative to the unit roundoff, shares of counts are off by at most 4; shares of weights, and sums of positions within a
@@ -64,7 +64,7 @@ class CellSides(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Of one comparison, by bin: the shares up to its end, what |D| may reach in it, and bounds of the sums."""
+    """Bounds of one comparison by bin: the shares up to its end, the largest |D| possible in it, and bounds of sums."""
 
     score: Floats  # the end of the bin
     upto: tuple[Floats, Floats]
@@ -104,12 +104,12 @@ def bounds(bins: Bins, sides: CellSides, scale: Scale, sums: Collection[Sum]) ->
         low[kind] = course.length * kind(course.mean) + between
         high[kind] = np.maximum(course.length * _chord(kind, course) + between, low[kind])
     reachable = np.where(plain, np.abs(after), np.maximum(course.most, -course.least))
-    both, loose = share[0] + share[1], ~bins.single
+    mass, loose = share[0] + share[1], ~bins.single
     far = float(scale.positions(bins.high[-1:])[0])
-    area = float((both[loose] * (far * (bins.rows[loose] + _SHARES) + sides.position / _UNIT)).sum())
+    area = float((mass[loose] * (far * (bins.rows[loose] + _SHARES) + sides.position / _UNIT)).sum())
     # In a bin of several scores, three more shares matter: both bounds of the difference, and its mean.
     length = float((4 * course.length + bins.gap).sum())
-    rounding = _Rounding(sides.rounding, length, float(both.sum()), area, far)
+    rounding = _Rounding(sides.rounding, length, float(mass.sum()), area, far)
     return Bounds(bins.high, upto, reachable, low, high, {kind: rounding.of_sum(kind) for kind in sums})
 
 
@@ -117,11 +117,11 @@ def exact(steps: Steps, sides: CellSides, scale: Scale, sums: Collection[Sum]) -
     """The bounds from rows in memory: both equal the value."""
     counts = [steps.scores.at(cells) for cells in sides[:2]]
     left, right = (
-        steps.upto(cells, own) / total for cells, own, total in zip(sides[:2], counts, sides.totals, strict=True)
+        steps.upto(cells, count) / total for cells, count, total in zip(sides[:2], counts, sides.totals, strict=True)
     )
     after = left - right
     values: dict[Sum, Floats] = {kind: kind(after) * steps.gap for kind in sums if kind != "atoms"}
-    share = [own / total for own, total in zip(counts, sides.totals, strict=True)]
+    share = [count / total for count, total in zip(counts, sides.totals, strict=True)]
     if "atoms" in sums:
         values["atoms"] = np.abs(share[0] - share[1]) / 2
     far, mass = float(scale.positions(steps.scores.values[-1:])[0]), float((share[0] + share[1]).sum())
@@ -186,7 +186,7 @@ class Bracketing:
 
     @property
     def attained(self) -> float:
-        """The largest difference seen."""
+        """The largest difference so far."""
         return abs(self.gap.shares[0] - self.gap.shares[1])
 
     def value(self, metric: str, scale: Scale) -> float:
@@ -213,28 +213,28 @@ class Bracketing:
             low, high = ((bracket.factor * (bound / scale.inverse)) ** bracket.power for bound in (low, high))
         return low, high
 
-    def look(self, found: Bounds) -> None:
-        """Remember the largest gap."""
-        attained = found.attained
+    def update_gap(self, bin_bounds: Bounds) -> None:
+        """Update the largest gap."""
+        attained = bin_bounds.attained
         at = int(attained.argmax())
         if attained[at] > self.attained or self.reachable == 0.0:
-            shares = float(found.upto[0][at]), float(found.upto[1][at])
-            self.gap = LargestGap(float(found.score[at]), shares)
+            shares = float(bin_bounds.upto[0][at]), float(bin_bounds.upto[1][at])
+            self.gap = LargestGap(float(bin_bounds.score[at]), shares)
 
-    def settle(self, found: Bounds) -> None:
-        """Add up bins that will not be cut."""
-        self.reachable = max(self.reachable, float(found.reachable.max(initial=0.0)))
-        for name in found.low:
-            self.low[name] += float(found.low[name].sum())
-            self.high[name] += float(found.high[name].sum())
-            self.error[name] += found.error[name]
+    def add_bins(self, bin_bounds: Bounds) -> None:
+        """Add bins that need no refinement to the sums."""
+        self.reachable = max(self.reachable, float(bin_bounds.reachable.max(initial=0.0)))
+        for name in bin_bounds.low:
+            self.low[name] += float(bin_bounds.low[name].sum())
+            self.high[name] += float(bin_bounds.high[name].sum())
+            self.error[name] += bin_bounds.error[name]
 
-    def urgency(self, found: Bounds, precisions: Mapping[Sum, float]) -> Floats:
-        """How much every bin matters; 0 for bins that need not be cut."""
-        excess = found.reachable - self.attained
+    def urgency(self, bin_bounds: Bounds, precisions: Mapping[Sum, float]) -> Floats:
+        """The urgency of refining each bin; 0 for bins that need no refinement."""
+        excess = bin_bounds.reachable - self.attained
         urgent = np.where(excess > _ROUNDING, excess, 0.0)
         for name, precision in precisions.items():
-            width = found.high[name] - found.low[name]
+            width = bin_bounds.high[name] - bin_bounds.low[name]
             room = max((precision - (self.high[name] - self.low[name])) / 2, _ROUNDING)
             order = np.argsort(width)
             # The widest are cut, so that all others together stay within half of the remaining precision.
@@ -247,12 +247,12 @@ class Brackets(NamedTuple):
     """The scale, the bracket of each comparison, and whether every bracket is narrow enough."""
 
     scale: Scale
-    found: tuple[Bracketing, ...]
+    comparisons: tuple[Bracketing, ...]
     complete: bool
 
 
 def check_brackets(argument: str, metrics: Sequence[str]) -> None:
-    """Raise a DataError for a metric of which counts in bins prove nothing, as MMD, which needs all pairs of scores."""
+    """Raise a DataError for a metric that binned counts cannot bound, such as MMD, which needs all pairs of scores."""
     names = [name for name, row in METRICS.items() if row.bracket is not None]
     for metric in metrics:
         check_known(argument, metric, names, otherwise="a smaller file")
@@ -275,7 +275,7 @@ def bracket_distances(
     bracketings = tuple(Bracketing(side._replace(rounding=rounding, position=binned.position_error)) for side in sides)
     ends = scale.positions(np.array([base.low[0], base.high[-1]]))
     goal = _Goal(tuple(metrics), binned.precision, float(np.ptp(ends)))
-    bins, urgent = _still_urgent(base, bracketings, scale, goal)
+    bins, urgent = _urgent_bins(base, bracketings, scale, goal)
     for _ in range(_MOST_PASSES):
         if len(bins) == 0 or refiner is None:
             break
@@ -283,43 +283,43 @@ def bracket_distances(
         order = np.argsort(-urgent, kind="stable")
         few = np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most_in_memory])
         if few.all() or (few.any() and len(bins) > refiner.most):
-            _settle(refiner.steps(bins[few]), bracketings, scale, goal)
+            _add_to_bounds(refiner.steps(bins[few]), bracketings, scale, goal)
             bins = bins[~few]
         else:
             worst = np.isin(np.arange(len(bins)), order[: max(1, refiner.most // 4)])
             bins = joined(bins[~worst], refiner.recount(bins[worst], refiner.most))
-        bins, urgent = _still_urgent(bins, bracketings, scale, goal)
-    _settle(bins, bracketings, scale, goal)
+        bins, urgent = _urgent_bins(bins, bracketings, scale, goal)
+    _add_to_bounds(bins, bracketings, scale, goal)
     return Brackets(scale, bracketings, len(bins) == 0)
 
 
-def _still_urgent(bins: Bins, found: Sequence[Bracketing], scale: Scale, goal: _Goal) -> tuple[Bins, Floats]:
-    """The bins that have to be cut, and how urgently; the others are added up."""
+def _urgent_bins(bins: Bins, bracketings: Sequence[Bracketing], scale: Scale, goal: _Goal) -> tuple[Bins, Floats]:
+    """The bins that must be refined, and their urgency; add the others to the bounds."""
     urgent = np.zeros(len(bins))
     if len(bins) == 0:
         return bins, urgent
-    for bracketing in found:
-        proven = bounds(bins, bracketing.sides, scale, goal.sums)
-        bracketing.look(proven)
-        lowest = {name: bracketing.low[name] + float(low.sum()) for name, low in proven.low.items()}
-        np.maximum(urgent, bracketing.urgency(proven, goal.widths(lowest)), out=urgent)
-    _settle(bins[urgent == 0], found, scale, goal)
+    for bracketing in bracketings:
+        bin_bounds = bounds(bins, bracketing.sides, scale, goal.sums)
+        bracketing.update_gap(bin_bounds)
+        lowest = {name: bracketing.low[name] + float(low.sum()) for name, low in bin_bounds.low.items()}
+        np.maximum(urgent, bracketing.urgency(bin_bounds, goal.widths(lowest)), out=urgent)
+    _add_to_bounds(bins[urgent == 0], bracketings, scale, goal)
     return bins[urgent > 0], urgent[urgent > 0]
 
 
-def _settle(rows: Bins | Steps, found: Sequence[Bracketing], scale: Scale, goal: _Goal) -> None:
-    """Sum over bins, or over rows in memory."""
-    for bracketing in found if len(rows) else ():
+def _add_to_bounds(rows: Bins | Steps, bracketings: Sequence[Bracketing], scale: Scale, goal: _Goal) -> None:
+    """Add bins, or rows in memory, to the bounds of every comparison."""
+    for bracketing in bracketings if len(rows) else ():
         if isinstance(rows, Steps):
-            proven = exact(rows, bracketing.sides, scale, goal.sums)
+            bin_bounds = exact(rows, bracketing.sides, scale, goal.sums)
         else:
-            proven = bounds(rows, bracketing.sides, scale, goal.sums)
-        bracketing.look(proven)
-        bracketing.settle(proven)
+            bin_bounds = bounds(rows, bracketing.sides, scale, goal.sums)
+        bracketing.update_gap(bin_bounds)
+        bracketing.add_bins(bin_bounds)
 
 
 class _Goal(NamedTuple):
-    """How wide the brackets may be."""
+    """The maximum width of the brackets."""
 
     metrics: tuple[str, ...]
     precision: float

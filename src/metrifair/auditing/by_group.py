@@ -1,8 +1,8 @@
 """Figures of each group besides distances: base rate, AUC, accuracy, log loss, calibration, ROC curve.
 
-Everything is read off one table: how many positive and negative samples lie at each score, ascending. For rows in
-memory that is exact. Of rows that were counted only the ends of each bin are known, between which their scores lie:
-then figures come with brackets. Intervals are Wilson's for shares, by DeLong's errors for the AUC.
+All figures are computed from one table: the number of positive and negative samples at each score, ascending. It is
+exact for rows in memory. For binned counts only the ends of each bin are known, so figures have brackets. Intervals
+are Wilson's for shares; the AUC has DeLong's errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from metrifair.auditing.decisions import Selection
 from metrifair.auditing.records import ByGroup, GroupFigures, Measure, ReliabilityBin
 from metrifair.auditing.request import Request
-from metrifair.auditing.sample import AuditSample, members_of, sets_of
+from metrifair.auditing.sample import AuditSample, members_in, sets_for
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import headline_groups, wilson_interval
 from metrifair.problem.criteria import STATISTICAL_PARITY
@@ -26,7 +26,7 @@ from metrifair.support.arrays import Floats, Integers
 from metrifair.support.special import normal_cdf, normal_quantile
 
 BINS = 10
-"""Of the reliability curve: of equal width, as in scikit-learn's calibration_curve."""
+"""Number of bins of the reliability curve, of equal width as in scikit-learn's calibration_curve."""
 
 _MAX_GROUPS = 30
 _MOST_POINTS = 100  # of a ROC curve
@@ -48,58 +48,58 @@ class LabeledScores(NamedTuple):
 def by_group_of(sample: AuditSample, selection: Selection | None, request: Request) -> list[ByGroup]:
     """The figures of every attribute's groups within each stratum; none without two labels and one score.
 
-    ``selection`` is None where nothing is decided. Scores that are decisions are no probabilities: they have no log
-    loss and no calibration. Gaps are those of groups with enough rows, if there are two.
+    ``selection`` is None where nothing is decided. Decisions have no log loss and no calibration.
+    Gaps compare groups with enough rows, if there are two.
     """
     confidence = request.confidence
     positive, labels = sample.scored.is_positive, sample.problem.is_positive
     if positive is None or labels is None or len(sample.problem.scheme.classes) > 2 or None not in sample.predicted:
         return []
     probabilities = sample.probabilities and not sample.predicted[None].are_decisions
-    found = []
-    for within, conditions, inside in sets_of(STATISTICAL_PARITY, sample.problem):
+    tables = []
+    for within, conditions, inside in sets_for(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):
-            units, codes, present = members_of(sample.problem, inside, place)
+            units, codes, present = members_in(sample.problem, inside, place)
             if not 2 <= len(present) <= _MAX_GROUPS:
                 continue
             groups, values = [], canonical_values(attribute.values)
-            for one in present:
-                own = units[codes == one]
-                scores = _labeled(sample, own, positive)
-                right = None
+            for code in present:
+                members = units[codes == code]
+                scores = _labeled_scores(sample, members, positive)
+                accuracy = None
                 if selection is not None:
-                    chosen, total = selection.amount[own], sample.amount[own]
-                    right = float(np.where(labels[own], chosen, total - chosen).sum() / total.sum())
-                name, size = str(attribute.groups[one]), sample.size(own)
-                found_of = _figures(scores, right, confidence, probabilities=probabilities)
-                groups.append(GroupFigures(name, size, **found_of, group_value=values[one]))
+                    selected, total = selection.amount[members], sample.amount[members]
+                    accuracy = float(np.where(labels[members], selected, total - selected).sum() / total.sum())
+                name, size = str(attribute.groups[code]), sample.size(members)
+                figures = _figures(scores, accuracy, confidence, probabilities=probabilities)
+                groups.append(GroupFigures(name, size, **figures, group_value=values[code]))
             small = [group.size < request.min_group_size for group in groups]
             gaps = dict(_gaps(headline_groups(groups, small), confidence))
-            found.append(ByGroup(attribute.name, within, groups, gaps, conditions))
-    return found
+            tables.append(ByGroup(attribute.name, within, groups, gaps, conditions))
+    return tables
 
 
-def _labeled(sample: AuditSample, units: Integers, positive: NDArray[Any]) -> LabeledScores:
-    counted = sample.predicted[None]
+def _labeled_scores(sample: AuditSample, units: Integers, positive: NDArray[Any]) -> LabeledScores:
+    scores = sample.predicted[None]
     sides = [units[positive[units]], units[~positive[units]]]
-    weights = [counted.at(own).astype(np.float64) for own in sides]
+    weights = [scores.at(side).astype(np.float64) for side in sides]
     squares = weights
-    if sample.weighted and counted.starts is None and counted.amount is not None:
-        amount, size = counted.amount, len(counted.values)
-        squares = [np.bincount(counted.place[own], amount[own] ** 2, size).astype(np.float64) for own in sides]
+    if sample.weighted and scores.starts is None and scores.amount is not None:
+        amount, size = scores.amount, len(scores.values)
+        squares = [np.bincount(scores.place[side], amount[side] ** 2, size).astype(np.float64) for side in sides]
     used = (weights[0] > 0) | (weights[1] > 0)
-    first = counted.values if sample.binned is None else sample.binned.bins.low
+    low = scores.values if sample.binned is None else sample.binned.bins.low
     return LabeledScores(
-        first[used],
-        counted.values[used],
+        low[used],
+        scores.values[used],
         weights[0][used],
         weights[1][used],
         (squares[0][used], squares[1][used]),
-        sampled=not sample.weighted or counted.starts is None,
+        sampled=not sample.weighted or scores.starts is None,
     )
 
 
-def _figures(scores: LabeledScores, right: float | None, confidence: float, *, probabilities: bool) -> dict[str, Any]:
+def _figures(scores: LabeledScores, correct: float | None, confidence: float, *, probabilities: bool) -> dict[str, Any]:
     total = float(scores.positive.sum() + scores.negative.sum())
     worth = total**2 / float(scores.squares[0].sum() + scores.squares[1].sum())  # samples of equal weight (Kish)
 
@@ -109,7 +109,7 @@ def _figures(scores: LabeledScores, right: float | None, confidence: float, *, p
     return {
         "base_rate": share(float(scores.positive.sum()) / total),
         "auc": _auc(scores, confidence),
-        "accuracy": None if right is None else share(min(1.0, right)),
+        "accuracy": None if correct is None else share(min(1.0, correct)),
         "log_loss": _log_loss(scores, confidence) if probabilities else None,
         "calibration_error": _calibration_error(scores, confidence) if probabilities else None,
         "roc": _roc(scores),
@@ -123,9 +123,9 @@ def _auc(scores: LabeledScores, confidence: float) -> Measure | None:
     if positive == 0 or negative == 0:
         return None
     before = (np.cumsum(scores.negative) - scores.negative) / negative  # negatives below each score
-    here = scores.negative / negative
-    value = float(scores.positive @ (before + here / 2)) / positive
-    within = np.where(scores.low < scores.high, here, 0.0)  # in an unknown order
+    tied = scores.negative / negative
+    value = float(scores.positive @ (before + tied / 2)) / positive
+    within = np.where(scores.low < scores.high, tied, 0.0)  # in an unknown order
     bracket = None
     if within.any():
         unknown = float(scores.positive @ within) / positive / 2
@@ -133,12 +133,12 @@ def _auc(scores: LabeledScores, confidence: float) -> Measure | None:
     if not scores.sampled:
         return Measure(value, None, bracket)
     after = 1 - np.cumsum(scores.positive) / positive  # positives above each score
-    placements = before + here / 2, after + scores.positive / positive / 2
+    placements = before + tied / 2, after + scores.positive / positive / 2
     variance = 0.0
     for place, total, squares in zip(placements, (positive, negative), scores.squares, strict=True):
         worth = total**2 / float(squares.sum())
         variance += float(squares @ (place - value) ** 2) / total**2 * (worth / max(1.0, worth - 1))
-    fewest = min(total**2 / float(own.sum()) for total, own in zip((positive, negative), scores.squares, strict=True))
+    fewest = min(total**2 / float(side.sum()) for total, side in zip((positive, negative), scores.squares, strict=True))
     worth = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else fewest
     return Measure(value, wilson_interval(value, worth, confidence), bracket)
 
@@ -153,21 +153,21 @@ def _log_loss(scores: LabeledScores, confidence: float) -> Measure:
     least, most = losses(scores.high)[0], losses(scores.low)[0]
     lowest, highest = losses(scores.low)[1], losses(scores.high)[1]
     ends = [
-        float(scores.positive @ one + scores.negative @ other) / total
-        for one, other in ((least, lowest), (most, highest))
+        float(scores.positive @ positive_loss + scores.negative @ negative_loss) / total
+        for positive_loss, negative_loss in ((least, lowest), (most, highest))
     ]
     value = ends[0] / 2 + ends[1] / 2
     interval = None
     if scores.sampled:
-        apart = [(one + other) / 2 - value for one, other in ((least, most), (lowest, highest))]
-        spread = sum(float(own @ gap**2) for own, gap in zip(scores.squares, apart, strict=True)) / total**2
+        apart = [(low + high) / 2 - value for low, high in ((least, most), (lowest, highest))]
+        spread = sum(float(squared @ gap**2) for squared, gap in zip(scores.squares, apart, strict=True)) / total**2
         half = normal_quantile((1 + confidence) / 2) * sqrt(spread)
         interval = Interval(max(0.0, value - half), value + half)
     return Measure(value, interval, Interval(*ends) if ends[0] < ends[1] else None)
 
 
 def reliability_bin(scores: Floats) -> Integers:
-    """Which bin of the reliability curve scores are in; a score at an edge is in the one below, as in scikit-learn.
+    """The bin of each score in the reliability curve; a score at an edge is in the lower bin, as in scikit-learn.
 
     >>> reliability_bin(np.array([0.0, 0.1, 0.11, 1.0]))
     array([0, 0, 1, 9])
@@ -175,8 +175,8 @@ def reliability_bin(scores: Floats) -> Integers:
     return np.searchsorted(np.linspace(0.0, 1.0, BINS + 1)[1:-1], scores)
 
 
-class _Binned(NamedTuple):
-    """The bins of the reliability curve: weight, mean score, rate of positives, and how many samples they are worth."""
+class _CalibrationBins(NamedTuple):
+    """The bins of the reliability curve: weight, mean score, rate of positives and effective sample size."""
 
     weight: Floats
     score: Floats
@@ -184,22 +184,22 @@ class _Binned(NamedTuple):
     worth: Floats
 
 
-def _binned(scores: LabeledScores) -> _Binned:
+def _calibration_bins(scores: LabeledScores) -> _CalibrationBins:
     """Empty bins are left out."""
     middle = scores.low / 2 + scores.high / 2
     place = reliability_bin(middle)
-    both = scores.positive + scores.negative
-    weight = np.bincount(place, both, BINS).astype(np.float64)
+    amount = scores.positive + scores.negative
+    weight = np.bincount(place, amount, BINS).astype(np.float64)
     used = weight > 0
-    score = np.bincount(place, both * middle, BINS)[used] / weight[used]
+    score = np.bincount(place, amount * middle, BINS)[used] / weight[used]
     rate = np.bincount(place, scores.positive, BINS)[used] / weight[used]
     squares = np.bincount(place, scores.squares[0] + scores.squares[1], BINS)[used]
-    return _Binned(weight[used], score, rate, weight[used] ** 2 / squares)
+    return _CalibrationBins(weight[used], score, rate, weight[used] ** 2 / squares)
 
 
 def reliability(scores: LabeledScores, confidence: float) -> list[ReliabilityBin]:
     """The reliability curve."""
-    binned = _binned(scores)
+    binned = _calibration_bins(scores)
     return [
         ReliabilityBin(
             float(score),
@@ -212,18 +212,18 @@ def reliability(scores: LabeledScores, confidence: float) -> list[ReliabilityBin
 
 
 def _calibration_error(scores: LabeledScores, confidence: float) -> Measure:
-    """The mean over all samples of how far the mean score of their bin is from its rate of positives.
+    """The mean over all samples of the distance between the mean score of their bin and its rate of positives.
 
     Noise makes it larger. The lower end of the interval subtracts the mean of that noise, computed at the smallest gap
     that each bin allows at this confidence: at the observed gaps, 3 in 10 calibrated models would seem miscalibrated.
     """
-    binned = _binned(scores)
+    binned = _calibration_bins(scores)
     total = float(binned.weight.sum())
     share, gap = binned.weight / total, binned.score - binned.rate
     value = float(share @ np.abs(gap))
-    both, width = scores.positive + scores.negative, scores.high - scores.low
+    amount, width = scores.positive + scores.negative, scores.high - scores.low
     astride = reliability_bin(scores.low) != reliability_bin(scores.high)
-    unknown = float(both @ width + 2 * both[astride].sum()) / total
+    unknown = float(amount @ width + 2 * amount[astride].sum()) / total
     bracket = Interval(max(0.0, value - unknown), min(1.0, value + unknown)) if unknown > 0 else None
     if not scores.sampled:
         return Measure(value, None, bracket)
@@ -247,14 +247,14 @@ def _roc(scores: LabeledScores) -> list[tuple[float, float]]:
         for side, total in ((scores.negative, negative), (scores.positive, positive))
     ]
     if len(rates[0]) <= _MOST_POINTS:
-        chosen = np.arange(len(rates[0]))
+        points = np.arange(len(rates[0]))
     else:  # evenly along the curve, not along the thresholds
         along = (rates[0] + rates[1]) / 2
-        chosen = np.unique(np.searchsorted(along, np.linspace(0.0, along[-1], _MOST_POINTS)).clip(0, len(along) - 1))
-        chosen = np.union1d(chosen, [0, len(along) - 1])
+        points = np.unique(np.searchsorted(along, np.linspace(0.0, along[-1], _MOST_POINTS)).clip(0, len(along) - 1))
+        points = np.union1d(points, [0, len(along) - 1])
     return [
-        (min(1.0, float(one)), min(1.0, float(other)))
-        for one, other in zip(*(side[chosen] for side in rates), strict=True)
+        (min(1.0, float(false_rate)), min(1.0, float(true_rate)))
+        for false_rate, true_rate in zip(*(side[points] for side in rates), strict=True)
     ]
 
 

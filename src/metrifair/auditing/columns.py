@@ -30,17 +30,17 @@ from metrifair.support.checks import names_of
 if TYPE_CHECKING:
     import polars as pl
 
-LOOKED_AT = 10_000  # rows that decide whether columns are models, if not all are in memory
-LEVELS = 256  # that a number is cut into where rows are counted
+SAMPLED_ROWS = 10_000  # rows that decide whether columns are models, if not all are in memory
+LEVELS = 256  # of a numeric column out of core
 _WORDS = 10  # that an error lists
 _THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # a comma that may be either sign
 _FEW = 8  # levels compared one by one: faster than a lookup
-# A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
+# A leading zero makes it a code, such as 02139; so does "_", which Python would ignore.
 _NUMBER = re.compile(r"-?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 class Roles(NamedTuple):
-    """Which columns of a file play which part."""
+    """The columns of a file or table by role."""
 
     score: str
     groups: tuple[str, ...]
@@ -65,12 +65,12 @@ class Roles(NamedTuple):
         continuous: Continuous = False,
         favorable_decision: object = None,
     ) -> Self:
-        """The columns that a user named; a DataError if one would play two parts."""
+        """The columns that a user named; a DataError if one has two roles."""
         several: dict[str, tuple[str, ...]] = {}
         proxy = group if isinstance(group, GroupProbabilities) else None
-        named = group if proxy is None else proxy_columns(proxy)
-        for role, given in (("group", named), ("control", control)):
-            names = () if given is None else names_of(role, given)
+        group_columns = group if proxy is None else proxy_columns(proxy)
+        for role, value in (("group", group_columns), ("control", control)):
+            names = () if value is None else names_of(role, value)
             if role == "group" and not names:
                 raise DataError("must name at least one column, got none", argument="group")
             if len(set(names)) < len(names):
@@ -80,24 +80,26 @@ class Roles(NamedTuple):
             if name is not None and not isinstance(name, str):
                 raise DataError("must be the name of a column", argument=role, received=name)
             several[role] = () if name is None else (name,)
-        for one, role in (*(("score", role) for role in several), ("label", "group"), ("weight", "group")):
-            names = (score,) if one == "score" else several[one]
+        for first, role in (*(("score", role) for role in several), ("label", "group"), ("weight", "group")):
+            names = (score,) if first == "score" else several[first]
             if twice := set(names) & set(several[role]):
-                raise DataError(f"both name the column {min(twice)!r}", argument=(one, role), remedy="name two columns")
+                raise DataError(
+                    f"both name the column {min(twice)!r}", argument=(first, role), remedy="name two columns"
+                )
         groups = several["group"] if proxy is None else ()
         edges = cuts_by_column(cuts, groups)
         return cls(score, groups, label, several["control"], weight, edges, continuous, favorable_decision, proxy)
 
     @property
     def by_role(self) -> dict[str, Sequence[str]]:
-        """The columns of each part."""
+        """The columns of each role."""
         single = {"score": self.score, "label": self.label, "weight": self.weight}
-        named: dict[str, Sequence[str]] = {role: [name] for role, name in single.items() if name is not None}
-        return named | {"group": (*self.groups, *self.probabilities), "control": self.controls}
+        columns: dict[str, Sequence[str]] = {role: [name] for role, name in single.items() if name is not None}
+        return columns | {"group": (*self.groups, *self.probabilities), "control": self.controls}
 
     @property
     def probabilities(self) -> tuple[str, ...]:
-        """The columns of probabilities of groups, and of what else is known of these groups."""
+        """The columns of group probabilities, and further columns about these groups."""
         return () if self.proxy is None else proxy_columns(self.proxy)
 
     @property
@@ -118,7 +120,7 @@ class Roles(NamedTuple):
 
 
 def numbers(role: str, name: str, column: pl.Series) -> Floats:
-    """A column as numbers, NaN where a value is missing; anything else is an error that shows it."""
+    """A column as numbers, NaN where a value is missing; a DataError shows any other value."""
     pl = polars()
     if column.dtype == pl.String:
         text = column.str.strip_chars()
@@ -130,8 +132,8 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
                 received=strange[0],
                 remedy=_as_numbers(role, strange),
             )
-        whole = text.filter((column.abs() >= EXACT).fill_null(value=False)).str.extract(r"^([+-]?\d+)$", 1)
-        check_exact(f"the {role} column {name!r}", np.array(list(map(int, whole.drop_nulls())), dtype=object))
+        integers = text.filter((column.abs() >= EXACT).fill_null(value=False)).str.extract(r"^([+-]?\d+)$", 1)
+        check_exact(f"the {role} column {name!r}", np.array(list(map(int, integers.drop_nulls())), dtype=object))
     original, column = column, column.cast(pl.Float64)
     if original.dtype.is_integer():
         long = original.filter((column.abs() >= EXACT).fill_null(value=False))
@@ -139,10 +141,10 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
     return np.asarray(column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy())
 
 
-def precision_of(kinds: Iterable[object]) -> np.dtype[Any]:
+def score_precision(kinds: Iterable[object]) -> np.dtype[Any]:
     """The precision of scores whose columns, of one or several files, have these types of polars or narwhals.
 
-    >>> precision_of(["Float32"]), precision_of(["Float32", "Float64"])
+    >>> score_precision(["Float32"]), score_precision(["Float32", "Float64"])
     (dtype('float32'), dtype('float64'))
     """
     return np.result_type(
@@ -201,7 +203,7 @@ def check_favorable(roles: Roles, selected: float, decisions: pl.Series | None =
 
 
 def name_values(values: Sequence[object]) -> list[Any]:
-    """Names read as text, which they stay; numbers only if that changes no name, so that 9 comes before 10.
+    """Names that were read as text; as numbers only if that changes no name, so that 9 sorts before 10.
 
     >>> [name_values(text) for text in (["10", "9"], ["02139", "10001"], ["18_25", "26_40"], ["1.50", "true"])]
     [[10, 9], ['02139', '10001'], ['18_25', '26_40'], ['1.50', 'true']]
@@ -240,7 +242,7 @@ class ManyNumbers(DataError):
 
 @dataclass
 class ColumnLevels:
-    """The values of one column, in the order in which they were met; of numbers that are cut, one for each band."""
+    """The values of one column in order of occurrence; of numbers that are cut, one for each band."""
 
     role: str
     name: str
@@ -250,17 +252,17 @@ class ColumnLevels:
     cuts: Floats | None = None
 
     def cut_at(self, cuts: Sequence[float] | Floats, largest: float) -> None:
-        """Take numbers for the largest of their band: up to the first cut, up to the next, above the last."""
+        """Replace numbers by the largest of their band: up to the first cut, up to the next, above the last."""
         self.cuts = np.asarray(cuts, dtype=np.float64)
         self.values = [*self.cuts.tolist(), largest]
 
     def cut_into_levels(
         self, values: Floats, amounts: Floats | None, *, rows: int, ends: tuple[float, float]
     ) -> Floats:
-        """A numeric column too long for memory: ``values`` of some or all of so many rows, which lie between ends."""
-        whole = bool((values % 1 == 0).all()) and len(np.unique(values)) == len(values)
-        if self.is_number is None and whole and ends[1] - ends[0] + 1 == rows:  # numbers of rows, each once
-            self._refuse(rows)
+        """Cut a numeric column out of core, from ``values`` of some or all of its rows, which lie between ``ends``."""
+        is_numbering = bool((values % 1 == 0).all()) and len(np.unique(values)) == len(values)
+        if self.is_number is None and is_numbering and ends[1] - ends[0] + 1 == rows:  # numbers of rows, each once
+            self._raise_too_many(rows)
         cuts = quantile_cuts(values, amounts, LEVELS)
         beyond = values > cuts[-1]
         self.cut_at(cuts, float(np.average(values[beyond], weights=None if amounts is None else amounts[beyond])))
@@ -269,28 +271,28 @@ class ColumnLevels:
     def codes(self, column: pl.Series) -> NDArray[Any]:
         """1 + the place of each value, 0 if it is missing."""
         if self.cuts is not None:
-            found = numbers(self.role, self.name, column)
-            return np.where(np.isnan(found), 0, np.searchsorted(self.cuts, found) + 1)
+            values = numbers(self.role, self.name, column)
+            return np.where(np.isnan(values), 0, np.searchsorted(self.cuts, values) + 1)
         if column.dtype.is_float():
             column = column.fill_nan(None)
             column = column.set((column == 0).fill_null(value=False), 0.0)  # -0.0 is 0.0, but not as text
-        found = self._known(column)
-        if int(np.count_nonzero(found)) < len(column) - column.null_count() and self._learn(column, found):
-            found = self._known(column)
-        return found
+        places = self._places(column)
+        if int(np.count_nonzero(places)) < len(column) - column.null_count() and self._add_values(column, places):
+            places = self._places(column)
+        return places
 
-    def _learn(self, column: pl.Series, found: NDArray[Any]) -> bool:
-        """Take in the values that are not known yet; whether there are any."""
-        distinct = column.filter(polars().Series(found == 0)).drop_nulls().unique()
+    def _add_values(self, column: pl.Series, codes: NDArray[Any]) -> bool:
+        """Add new values; return whether there are any."""
+        distinct = column.filter(polars().Series(codes == 0)).drop_nulls().unique()
         if len(self.values) + len(distinct) > self.most + len(MISSING) and self.role == "group":
-            self._refuse(len(self.values) + len(distinct), distinct)  # before a million of them are named and sorted
-        other = distinct.sort().to_list()
+            self._raise_too_many(len(self.values) + len(distinct), distinct)  # before a million are named and sorted
+        ordered = distinct.sort().to_list()
         # Empty text is missing; in labels, so are words for missing values.
         missing = MISSING if self.role == "label" else ("",)
-        new = [value for value in other if str(value).strip().lower() not in missing]
+        new = [value for value in ordered if str(value).strip().lower() not in missing]
         self.values += new
         if len(self.values) > self.most and self.role == "group":
-            self._refuse(len(self.values), distinct)
+            self._raise_too_many(len(self.values), distinct)
         if len(self.values) > self.most:
             raise DataError(
                 f"the {self.role} column {self.name!r} has {len(self.values):,} or more different values, of which at "
@@ -298,7 +300,7 @@ class ColumnLevels:
             )
         return bool(new)
 
-    def _refuse(self, groups: int, distinct: pl.Series | None = None) -> NoReturn:
+    def _raise_too_many(self, groups: int, distinct: pl.Series | None = None) -> NoReturn:
         error = too_many_groups(self.name, f"{groups:,} or more different values", max(groups, MOST_LEVELS))
         if distinct is not None and self.is_number is not False and _are_numbers(distinct):
             many = ManyNumbers(*error.args)
@@ -306,7 +308,7 @@ class ColumnLevels:
             raise many
         raise error
 
-    def _known(self, column: pl.Series) -> NDArray[Any]:
+    def _places(self, column: pl.Series) -> NDArray[Any]:
         pl = polars()
         if len(self.values) <= _FEW:
             codes = np.zeros(len(column), np.uint8)
@@ -330,7 +332,7 @@ def _are_numbers(column: pl.Series) -> bool:
 
 
 def levels_for(roles: Roles, *, most: int = MOST_LEVELS, max_groups: int | None = None) -> list[ColumnLevels]:
-    """Levels of the key columns, none of them met yet; there may be ``max_groups`` of groups."""
+    """Levels of the key columns, without values yet; group columns may have ``max_groups``."""
     groups, controls = len(roles.groups), len(roles.controls)
     kinds = ["group"] * groups + ["control"] * controls + ["label"] * (roles.label is not None)
     levels = [ColumnLevels(kind, name, most) for kind, name in zip(kinds, roles.keys, strict=True)]
@@ -342,7 +344,7 @@ def levels_for(roles: Roles, *, most: int = MOST_LEVELS, max_groups: int | None 
     return levels
 
 
-def decoded(
+def decode_columns(
     roles: Roles, levels: Sequence[ColumnLevels], codes: Sequence[NDArray[Any]], *, is_text: bool
 ) -> dict[str, Any]:
     """Groups, strata and labels as arguments of an audit, from codes of the key columns; None if one is missing."""
@@ -365,7 +367,7 @@ def decoded(
 
 
 def probabilities_in(proxy: GroupProbabilities, table: pl.DataFrame) -> GroupProbabilities:
-    """The probabilities of groups in the columns of a table, with what else is known of these groups."""
+    """The group probabilities in the columns of a table, with the further columns about these groups."""
     return with_values(
         proxy,
         lambda name: numbers("group", name, table[name]),
@@ -379,13 +381,13 @@ class UsedRows(NamedTuple):
     scores: Floats
     codes: list[NDArray[Any]]
     weight: Floats | None
-    left_out: Counter[str]  # by why
+    left_out: Counter[str]  # by reason
     used: Booleans | None = None  # which rows of the table these are; None: all
 
-    def only(self, which: Booleans) -> UsedRows:
+    def only(self, mask: Booleans) -> UsedRows:
         """Some of the rows."""
-        weight = None if self.weight is None else self.weight[which]
-        return UsedRows(self.scores[which], [code[which] for code in self.codes], weight, self.left_out, which)
+        weight = None if self.weight is None else self.weight[mask]
+        return UsedRows(self.scores[mask], [code[mask] for code in self.codes], weight, self.left_out, mask)
 
 
 def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame) -> UsedRows:
@@ -396,17 +398,17 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
     rows = UsedRows(scores, codes, weight, Counter())
     if len(scores) == 0:
         return rows
-    whole = all(int(code.min()) > 0 for code in codes) and not np.isnan(scores.min())
-    if not whole or (weight is not None and np.isnan(weight.min())):
+    complete = all(int(code.min()) > 0 for code in codes) and not np.isnan(scores.min())
+    if not complete or (weight is not None and np.isnan(weight.min())):
         has = {"missing_score": ~np.isnan(scores)}
         if weight is not None:
             has["missing_weight"] = ~np.isnan(weight)
         if roles.label is not None:
             has["missing_label"] = codes[-1] > 0
         used, left_out = np.ones(len(scores), np.bool_), Counter[str]()
-        for why, known in has.items():  # a row that lacks several is counted once
-            left_out[why] = int(np.count_nonzero(used & ~known))
-            used &= known
+        for why, present in has.items():  # a row that lacks several is counted once
+            left_out[why] = int(np.count_nonzero(used & ~present))
+            used &= present
         rows = rows.only(used)._replace(left_out=+left_out)
     if len(rows.scores):
         weight = rows.weight
@@ -442,12 +444,12 @@ def check_values(roles: Roles, scores: tuple[float, float], weights: tuple[float
 
 
 def used_codes(roles: Roles, codes: Sequence[NDArray[Any]]) -> Booleans:
-    """Which rows have a label, if one is requested."""
+    """Mask of the rows with a label, if one is requested."""
     return np.ones(len(codes[0]), np.bool_) if roles.label is None else codes[-1] > 0
 
 
 def roles_by_score(request: Request, arguments: Mapping[str, Any]) -> dict[str, Roles]:
-    """What columns are, by that of the scores; several are those of several models. Checked."""
+    """The roles of the columns for each score column, validated; several score columns are several models."""
     names = names_of("score", arguments["score"])
     if not names or len(set(names)) < len(names):
         raise DataError(

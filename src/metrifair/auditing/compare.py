@@ -80,7 +80,7 @@ def _key(figure: ComparedFigure, *, worst: bool = False) -> Key:
 def check_settings(audits: Mapping[str, AuditRecord], keys: Collection[Key]) -> None:
     """Raise a DataError if two audits differ in a setting that changes a figure which both have.
 
-    ``standard`` and ``contrast`` change which figures there are, and none that two audits have in common.
+    ``standard`` and ``contrast`` add and remove figures; they change none that two audits have in common.
     """
     first, second = audits.values()
     for setting, values in _settings(first, second, keys).items():
@@ -95,25 +95,25 @@ def check_settings(audits: Mapping[str, AuditRecord], keys: Collection[Key]) -> 
 
 def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) -> dict[str, tuple[object, object]]:
     """The settings of both audits that change one of these figures, in the order in which they are checked."""
-    mine, theirs = first.settings, second.settings
+    old, new = first.settings, second.settings
     settings: dict[str, tuple[object, object]] = {"confidence": (first.confidence, second.confidence)}
     # A distance between predictions does not depend on the label they predict.
     if any(key[1] not in CRITERIA or CRITERIA[key[1]].score != "prediction" for key in keys):
-        settings["favorable"] = mine.favorable, theirs.favorable
-        both = {name: (getattr(mine, name), getattr(theirs, name)) for name in ("favorable_decision", "pos_label")}
-        settings |= {name: values for name, values in both.items() if None not in values}
+        settings["favorable"] = old.favorable, new.favorable
+        pairs = {name: (getattr(old, name), getattr(new, name)) for name in ("favorable_decision", "pos_label")}
+        settings |= {name: values for name, values in pairs.items() if None not in values}
     if any(key[1] in CRITERIA and CRITERIA[key[1]].score == "loss" for key in keys):
-        settings["loss"] = mine.loss, theirs.loss
+        settings["loss"] = old.loss, new.loss
     if any(key[-1] in ("selection_ratio", "accuracy") for key in keys) and not _select_alike(first, second):
         settings["threshold"] = _threshold(first), _threshold(second)
     for attribute in {key[0]: None for key in keys if key[-1] == "selection_ratio"}:
-        settings["min_group_share"] = mine.min_group_share, theirs.min_group_share
-        references = mine.reference.get(attribute, HIGHEST), theirs.reference.get(attribute, HIGHEST)
+        settings["min_group_share"] = old.min_group_share, new.min_group_share
+        references = old.reference.get(attribute, HIGHEST), new.reference.get(attribute, HIGHEST)
         if references[0] != references[1]:
             settings["reference"] = references
     cut = {finding.attribute for record in (first, second) for finding in record.findings if finding.cuts}
     if any(key[0] in cut for key in keys):  # which cuts and bands of a numeric attribute there are
-        settings["min_group_size"] = mine.min_group_size, theirs.min_group_size
+        settings["min_group_size"] = old.min_group_size, new.min_group_size
     return settings
 
 
@@ -149,15 +149,15 @@ def compare_audits(
     if paired is not None:
         check_switches(paired=paired)
     (baseline, first), *others = audits.items()
-    confidence, mine = first.record.confidence, compared_figures(first.record)
+    confidence, figures = first.record.confidence, compared_figures(first.record)
     matched: list[tuple[str, ComparedFigure, ComparedFigure, float | None]] = []
     unmatched, pairings = 0, set[Pairing]()
-    for name, other in others:
-        theirs = compared_figures(other.record)
-        matches = {key: (figure, theirs[key]) for key, figure in mine.items() if key in theirs}
-        check_settings({baseline: first.record, name: other.record}, matches)
-        unmatched += len(mine) + len(theirs) - 2 * len(matches)
-        pairing, common = _pairing(first, other, list(matches.values()), paired=paired, same_rows=same_rows)
+    for name, audit in others:
+        other_figures = compared_figures(audit.record)
+        matches = {key: (figure, other_figures[key]) for key, figure in figures.items() if key in other_figures}
+        check_settings({baseline: first.record, name: audit.record}, matches)
+        unmatched += len(figures) + len(other_figures) - 2 * len(matches)
+        pairing, common = _pairing(first, audit, list(matches.values()), paired=paired, same_rows=same_rows)
         pairings.add(pairing)
         for before, after in matches.values():
             correlation = common.get(before.names) if pairing == "rows" else 0.0 if pairing == "independent" else None
@@ -175,7 +175,7 @@ def compare_audits(
         confidence,
         _differences(matched, confidence),
         unmatched,
-        can_pair=paired is None and in_memory(first) and any(in_memory(one) for _, one in others),
+        can_pair=paired is None and in_memory(first) and any(in_memory(audit) for _, audit in others),
         provenance=sources,
         origin=replace(origin or sources[0], files=files_of(sources)),
     )
@@ -188,18 +188,18 @@ def _differences(
     tested = max(1, sum(None not in (before.interval, after.interval) for _, before, after, _ in matched))
     differences = []
     for name, before, after, correlation in matched:
-        found = change(before, after, correlation, confidence, (1 - confidence) / tested)
+        result = change(before, after, correlation, confidence, (1 - confidence) / tested)
         difference = Difference(
             name,
             *after.names,
             before.value,
             after.value,
-            found.difference,
-            found.interval,
-            found.joint_interval,
-            found.p_value,
-            None if found.p_value is None else min(1.0, tested * found.p_value),
-            found.verdict,
+            result.difference,
+            result.interval,
+            result.joint_interval,
+            result.p_value,
+            None if result.p_value is None else min(1.0, tested * result.p_value),
+            result.verdict,
             group_values=after.group_values,
             conditions=after.conditions,
         )
@@ -215,7 +215,7 @@ def _pairing(
     paired: bool | None,
     same_rows: bool,
 ) -> tuple[Pairing, Mapping[Names, float]]:
-    """How the rows of two audits are related, and the correlations of their figures where rows are paired."""
+    """The relation of the rows of two audits, and the correlations of their figures if the rows are paired."""
     origins = [None if audit.rows is None else audit.rows.origin for audit in (first, other)]
     one_call = same_rows or first.record is other.record or (origins[0] is not None and origins[0] is origins[1])
     if paired or (paired is None and one_call):
@@ -272,7 +272,7 @@ def change(
     if shared > _ALIKE:
         # Errors so similar cancel, with their bias and skewness; the centers of two bootstrap intervals differ by
         # noise.
-        halves = [(one.below + one.above) / 2 for one in (old, new)]
+        halves = [(estimate.below + estimate.above) / 2 for estimate in (old, new)]
         values = sign * before.value, sign * after.value
         old, new = (_Centered(value, half, half, False) for value, half in zip(values, halves, strict=True))
     z = normal_quantile((1 + confidence) / 2)
@@ -304,7 +304,7 @@ class _Centered(NamedTuple):
 
 
 def _centered(figure: ComparedFigure) -> _Centered:
-    """The center of an interval, which has no bias as the value of a sample has; of squares, by their roots."""
+    """The center of an interval, which is less biased than the value of the sample; for squares, of their roots."""
     if figure.interval is None:
         raise DataError(f"the {figure.metric} has no interval")
     value, low, high = figure.value, figure.interval.low, figure.interval.high

@@ -1,4 +1,4 @@
-"""Tables by the address of their database: duckdb:FILE, or one that Ibis supports. Passwords are never shown."""
+"""Open a table by the address of its database: duckdb:FILE, or one that Ibis supports. Passwords are never shown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Connected:
+class DatabaseTable:
     """A table, its name in messages, and the secrets that messages must not show."""
 
     name: str
@@ -30,22 +30,22 @@ class Connected:
     file: str | None = None  # of the database, where it is one file
 
 
-def is_address(given: str) -> bool:
+def is_address(text: str) -> bool:
     """Whether this is the address of a database, and not the path of a file.
 
     >>> is_address("postgres://me@host/db"), is_address("duckdb:scores.db"), is_address("C:/scores.csv")
     (True, True, False)
     """
-    return given.startswith(_DUCKDB) or _ADDRESS.match(given) is not None
+    return text.startswith(_DUCKDB) or _ADDRESS.match(text) is not None
 
 
-def answer_of(name: str, ask: Callable[[], T], secrets: Sequence[str] = ()) -> T:
-    """Run a query; raise any error of the engine as a DataError of one sentence.
+def run_query(name: str, query: Callable[[], T], secrets: Sequence[str] = ()) -> T:
+    """Run a query; raise any error of the engine as a DataError of one sentence, without the secrets.
 
-    The sentence quotes none of the secrets, and the error has none: the engine's own may contain connection details.
+    The engine's error is not chained, because it may contain connection details.
     """
     try:
-        return ask()
+        return query()
     except DataError:
         raise
     except Exception as error:
@@ -57,10 +57,10 @@ def answer_of(name: str, ask: Callable[[], T], secrets: Sequence[str] = ()) -> T
     raise (MissingExtra if missing else DataError)(f"{name} cannot be read: {message[:300]}")
 
 
-def connected(address: str, table: str | None, query: str | None = None) -> Connected:
+def open_table(address: str, table: str | None, query: str | None = None) -> DatabaseTable:
     """The table of this name in the database at this address, or the rows of a query.
 
-    A DataError lists the tables that exist where it is neither. ``duckdb:FILE`` is opened for reading only; other
+    If there is no such table, a DataError lists those that exist. ``duckdb:FILE`` is opened for reading only. Other
     addresses are those of ``ibis.connect``.
     """
     kind = address.partition(":")[0].lower()
@@ -79,52 +79,52 @@ def connected(address: str, table: str | None, query: str | None = None) -> Conn
     return _by_ibis(address, kind, table, query)
 
 
-def _in_duckdb(file: str, table: str | None, query: str | None) -> Connected:
+def _in_duckdb(file: str, table: str | None, query: str | None) -> DatabaseTable:
     if not Path(file).is_file():
         raise DataError(f"there is no file {file}")
     library = require("duckdb", extra="sql", purpose="auditing a DuckDB database")
-    connection = answer_of(file, lambda: library.connect(file, read_only=True))
+    connection = run_query(file, lambda: library.connect(file, read_only=True))
     connection.execute("SET enable_progress_bar = false")  # it is drawn on standard output, where results may go
     if query is not None:
-        return Connected(f"the query of {file}", _rows_of_query(f"the query of {file}", connection, query), (), file)
-    listed = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL"
-    pairs = answer_of(file, lambda: connection.sql(listed).fetchall())
+        return DatabaseTable(f"the query of {file}", _query_rows(f"the query of {file}", connection, query), (), file)
+    list_tables = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL"
+    pairs = run_query(file, lambda: connection.sql(list_tables).fetchall())
     names = [name if schema == "main" else f"{schema}.{name}" for schema, name in pairs]
-    wanted = _known(file, table, names)
-    return Connected(f"the table {wanted!r} of {file}", answer_of(file, lambda: connection.table(wanted)), (), file)
+    source = _existing_table(file, table, names)
+    return DatabaseTable(f"the table {source!r} of {file}", run_query(file, lambda: connection.table(source)), (), file)
 
 
-def _by_ibis(address: str, kind: str, table: str | None, query: str | None) -> Connected:
+def _by_ibis(address: str, kind: str, table: str | None, query: str | None) -> DatabaseTable:
     database, secrets = f"the {kind} database", _secrets(address)
     library = require("ibis", extra="sql", purpose="auditing a table of a database")
     try:
-        connection = answer_of(database, lambda: library.connect(address), secrets)
+        connection = run_query(database, lambda: library.connect(address), secrets)
     except MissingExtra:
         driver = "postgres" if kind == "postgresql" else kind
         raise MissingExtra(f'{database} needs its driver: pip install "ibis-framework[{driver}]"') from None
     if query is not None:
         name = f"the query of {database}"
-        return Connected(name, _rows_of_query(name, connection, query, secrets), secrets)
-    names = answer_of(database, connection.list_tables, secrets)
-    # A name with a point may be that of a table of another schema, which is not listed.
+        return DatabaseTable(name, _query_rows(name, connection, query, secrets), secrets)
+    names = run_query(database, connection.list_tables, secrets)
+    # A name with a point may name a table of another schema, which is not listed.
     schema, point, inner = (table or "").rpartition(".")
     if point and table not in names:
-        relation = answer_of(database, lambda: connection.table(inner, database=schema), secrets)
+        relation = run_query(database, lambda: connection.table(inner, database=schema), secrets)
     else:
-        wanted_table = _known(database, table, names)
-        relation = answer_of(database, lambda: connection.table(wanted_table), secrets)
-    return Connected(f"the table {table!r} of {database}", relation, secrets)
+        existing = _existing_table(database, table, names)
+        relation = run_query(database, lambda: connection.table(existing), secrets)
+    return DatabaseTable(f"the table {table!r} of {database}", relation, secrets)
 
 
-def _rows_of_query(name: str, connection: Any, query: str, secrets: Sequence[str] = ()) -> Any:
-    """The rows that a query selects; a DataError if the text is no query."""
+def _query_rows(name: str, connection: Any, query: str, secrets: Sequence[str] = ()) -> Any:
+    """The rows that a query selects; a DataError if the text is not a query."""
     if not re.match(r"\s*(select|with|from|values)\b", query, re.IGNORECASE):
         raise DataError("must be a query that selects rows", argument="query", received=query)
-    return answer_of(name, lambda: connection.sql(query), secrets)
+    return run_query(name, lambda: connection.sql(query), secrets)
 
 
-def _known(database: str, table: str | None, names: Sequence[str]) -> str:
-    """The name of a table that is there."""
+def _existing_table(database: str, table: str | None, names: Sequence[str]) -> str:
+    """The name of the table, or a DataError that lists the existing tables."""
     if table in names:
         return str(table)
     there_are = f"its tables are {shortlist(list(map(repr, names)), _LISTED)}" if names else "it has no tables"

@@ -41,10 +41,10 @@ def ordered_keys(scores: Floats) -> Keys:
     return (bits ^ ((bits >> 63) | _SIGN)).view(np.uint64)
 
 
-def scores_of_keys(keys: Keys) -> Floats:
+def keys_to_scores(keys: Keys) -> Floats:
     """The inverse of ``ordered_keys``.
 
-    >>> scores_of_keys(ordered_keys(np.array([-2.5, 0.0, 1e300])))
+    >>> keys_to_scores(ordered_keys(np.array([-2.5, 0.0, 1e300])))
     array([-2.5e+000,  0.0e+000,  1.0e+300])
     """
     bits = keys.view(np.int64)
@@ -72,7 +72,7 @@ class Grid:
         return ((ordered_keys(scores) - self.lowest) >> self.shift).view(np.int64)
 
 
-def grid_of(sample: Floats, low: float, high: float, most: int) -> Grid:
+def fit_grid(sample: Floats, low: float, high: float, most: int) -> Grid:
     """A grid of at most ``most`` bins for scores between low and high, from a sample of them."""
     scale = Scale.between(low, high)
     first, last = ordered_keys(np.array([low, high]))
@@ -100,7 +100,7 @@ class Survey:
     _parts: list[Floats] = field(default_factory=list)
 
     def add(self, scores: Floats) -> None:
-        """Take in the scores of some rows."""
+        """Add the scores of some rows."""
         if len(scores) == 0:
             return
         self.low, self.high = min(self.low, float(scores.min())), max(self.high, float(scores.max()))
@@ -154,7 +154,7 @@ class FilePasses:
         """How many bins there may be."""
         return self.grid.most
 
-    def counted(self, cells: int, *, weighted: bool) -> Bins:
+    def count_bins(self, cells: int, *, weighted: bool) -> Bins:
         """All rows in the bins of the grid."""
         grid = self.grid
         counter = Counter(int(grid.bin_of[-1]) + 1, cells, weighted=weighted)
@@ -173,20 +173,20 @@ class FilePasses:
         """
         tops, parent = _cuts(parents, most)
         counter = Counter(len(tops), parents.counts.shape[1], weighted=parents.weighted)
-        for block, number in self._rows_under(tops, parents.low[parent]):
+        for block, number in self._rows_within(tops, parents.low[parent]):
             counter.add(number, self.grid.scale.positions(block.scores), *block)
         return counter.bins(self.grid.scale, parents, parent)
 
     def steps(self, parents: Bins) -> Steps:
         """The rows of some bins, in memory."""
-        blocks = [block for block, _ in self._rows_under(parents.high, parents.low)]
+        blocks = [block for block, _ in self._rows_within(parents.high, parents.low)]
         scores, cell = np.concatenate([part.scores for part in blocks]), np.concatenate([part.cell for part in blocks])
         weights = [part.weight for part in blocks if part.weight is not None]
         weight = np.concatenate(weights) if weights else None
         blocks.clear()
         return steps_of(scores, cell, weight, parents, self.grid.scale)
 
-    def _rows_under(self, tops: Floats, bottoms: Floats) -> Iterator[tuple[Block, Integers]]:
+    def _rows_within(self, tops: Floats, bottoms: Floats) -> Iterator[tuple[Block, Integers]]:
         """The rows between a bottom and its top, with the number of that pair: disjoint, in ascending order."""
         for block in self._near(tops, bottoms):
             number = np.searchsorted(tops, block.scores)
@@ -194,11 +194,11 @@ class FilePasses:
             yield block.at(inside), number[inside]
 
     def _near(self, tops: Floats, bottoms: Floats) -> Iterator[Block]:
-        """The rows in the same pieces of the grid as some stretches: found faster than those in the stretches."""
-        opened, grid = np.zeros(PIECES + 1, np.int64), self.grid
+        """The rows in the same pieces of the grid as some stretches: a fast superset of the rows in the stretches."""
+        starts, grid = np.zeros(PIECES + 1, np.int64), self.grid
         for ends, sign, after in ((bottoms, 1, 0), (tops, -1, 1)):
-            np.add.at(opened, grid.pieces(ends, grid.scale.positions(ends)) + after, sign)
-        inside = np.cumsum(opened) > 0
+            np.add.at(starts, grid.pieces(ends, grid.scale.positions(ends)) + after, sign)
+        inside = np.cumsum(starts) > 0
         for block in self.read():
             for part in slices(block):
                 place = grid.pieces(part.scores, grid.scale.positions(part.scores))
@@ -218,7 +218,7 @@ def _cuts(parents: Bins, most: int) -> tuple[Floats, Integers]:
     # Rounded down, so that the steps never pass the end; the last part takes the rest.
     one = np.uint64(1)
     step = np.maximum((last - first) // parts, one)
-    tops = scores_of_keys(first[parent] + step[parent] * (place + one) - one)
+    tops = keys_to_scores(first[parent] + step[parent] * (place + one) - one)
     ends = np.append(parent[1:] != parent[:-1], True)
     tops[ends] = parents.high[parent[ends]]
     return tops, parent
@@ -245,18 +245,18 @@ class FileRows(ColumnCells):
     max_groups: int = MOST_LEVELS
     levels: list[ColumnLevels] = field(default_factory=list)
     cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
-    seen: Survey = field(default_factory=Survey)  # scores
+    surveyed: Survey = field(default_factory=Survey)  # scores
 
     def __post_init__(self) -> None:
         self.levels = levels_for(self.roles, max_groups=self.max_groups)
 
     def cut_number(self, level: ColumnLevels) -> None:
         """Cut a number at quantiles of a sample of it."""
-        self.seen, seen = Survey(), Survey()
+        self.surveyed, survey = Survey(), Survey()
         for batch in self.source.batches((level.name,)):
             values = numbers("group", level.name, batch[level.name])
-            seen.add(values[np.isfinite(values)])
-        level.cut_into_levels(seen.sample, None, rows=seen.rows, ends=(seen.low, seen.high))
+            survey.add(values[np.isfinite(values)])
+        level.cut_into_levels(survey.sample, None, rows=survey.rows, ends=(survey.low, survey.high))
 
     def survey_once(self, threshold: float) -> CellTable:
         """Read all rows once, and keep a sample of the scores."""
@@ -266,30 +266,30 @@ class FileRows(ColumnCells):
             left_out += not_used
             if len(scores) == 0:
                 continue
-            self.seen.add(scores)
+            self.surveyed.add(scores)
             sizes = self._sizes()
             number = _radix(codes, sizes)
             if prod(sizes) <= _TABLE:
-                numbers_met, place = np.arange(prod(sizes)), number
+                present_numbers, place = np.arange(prod(sizes)), number
             else:
-                numbers_met, place = np.unique(number, return_inverse=True)
+                present_numbers, place = np.unique(number, return_inverse=True)
             sums = _sums(place, at_or_above(scores, threshold, precision), weight)
-            met = np.flatnonzero(sums[0])
-            keys = zip(*(code.tolist() for code in np.unravel_index(numbers_met[met], sizes)), strict=True)
-            for key, new in zip(keys, sums[:, met].T, strict=True):
+            present = np.flatnonzero(sums[0])
+            keys = zip(*(code.tolist() for code in np.unravel_index(present_numbers[present], sizes)), strict=True)
+            for key, new in zip(keys, sums[:, present].T, strict=True):
                 tally[key] = tally.get(key, 0.0) + new
             self.check_few(len(tally))
         self.cells = sorted(tally)
         sums = np.array([tally[key] for key in self.cells]).reshape(-1, 3).T
-        ends = self.seen.low, self.seen.high
+        ends = self.surveyed.low, self.surveyed.high
         return self.cell_table(self.source.name, list(sums), ends, left_out, is_text=self.source.is_text)
 
     def count(self) -> BinnedScores:
-        """Read all rows once more, and count them in the bins of a grid that the survey suggests."""
-        survey = self.seen
-        grid = grid_of(survey.sample, survey.low, survey.high, bins_for(len(self.cells)))
+        """Read all rows once more, and count them in the bins of a grid that is fitted to the survey."""
+        survey = self.surveyed
+        grid = fit_grid(survey.sample, survey.low, survey.high, bins_for(len(self.cells)))
         passes = FilePasses(self.read, grid)
-        return BinnedScores(passes.counted(len(self.cells), weighted=self.weighted), grid.scale, passes)
+        return BinnedScores(passes.count_bins(len(self.cells), weighted=self.weighted), grid.scale, passes)
 
     def _sizes(self) -> list[int]:
         sizes = [len(level.values) + 1 for level in self.levels]
@@ -300,15 +300,15 @@ class FileRows(ColumnCells):
     def read(self) -> Iterator[Block]:
         """Read all rows once more, as blocks of scores and cells."""
         sizes = self._sizes()
-        known = np.ravel_multi_index(tuple(np.array(self.cells).T), sizes)  # ascending, as the cells are
+        existing = np.ravel_multi_index(tuple(np.array(self.cells).T), sizes)  # ascending, as the cells are
         combinations = prod(sizes)
-        cell_at = np.searchsorted(known, np.arange(combinations)) if combinations <= _TABLE else None
+        cell_at = np.searchsorted(existing, np.arange(combinations)) if combinations <= _TABLE else None
         for scores, codes, weight, *_ in self.batches():
             number = _radix(codes, sizes)
-            yield Block(scores, np.searchsorted(known, number) if cell_at is None else cell_at.take(number), weight)
+            yield Block(scores, np.searchsorted(existing, number) if cell_at is None else cell_at.take(number), weight)
 
     def batches(self) -> Iterator[UsedRows]:
-        """The rows that can be used and count."""
+        """The usable rows with a positive weight."""
         for batch in self.source.batches(self.roles.columns):
             used = used_rows(self.roles, self.levels, batch)
             if used.weight is not None and not used.weight.all():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from metrifair.auditing.bins import Bins, Refiner
 from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
-from metrifair.auditing.sample import AuditSample, AuditSet, Members, everyone_in, members_of, sets_of
+from metrifair.auditing.sample import AuditSample, AuditSet, Members, all_units, members_in, sets_for
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, compare_rates, headline_groups
 from metrifair.problem.criteria import STATISTICAL_PARITY
@@ -31,23 +31,23 @@ _DIFFERENCES = {  # largest less smallest rate
     "accuracy_difference": "accuracy",
 }
 _LISTED = 10  # groups in a message
-_MOST_LOOKS = 8  # into the bin of the median
+_MOST_REFINEMENTS = 8  # of the bin of the median
 
 
 class Selection(NamedTuple):
-    """Who is selected: from which score on, how that came about, and how much of each unit."""
+    """The selected rows: the threshold, what determined it, and the selected amount of each unit."""
 
     threshold: float
     by: SelectedBy
     amount: NDArray[Any]  # rows, or weight, of each unit
-    rules: Mapping[str, RatioRule]  # what rates are divided by, by attribute
+    rules: Mapping[str, RatioRule]  # the reference of impact ratios, by attribute
     between: tuple[float, float] | None = None  # bounds of the median, if counts do not determine it
 
 
 def threshold_for(
     request: Request, *, decisions: bool, probabilities: bool
 ) -> tuple[float | Literal["median"], SelectedBy] | None:
-    """The threshold at which decisions are made, and where it comes from; None where there are no decisions.
+    """The threshold of decisions, and what determined it; None without decisions.
 
     ``decisions`` is True if the scores are 0 and 1, decisions themselves.
 
@@ -75,12 +75,12 @@ def threshold_for(
 
 
 def number_or_default(threshold: float | str | None) -> float:
-    """The threshold that a first pass over the rows counts with, where a user named none."""
+    """The threshold that a first pass over the rows uses; a default unless the user passed a number."""
     return DEFAULT_THRESHOLD if threshold is None or isinstance(threshold, str) else threshold
 
 
 def at_or_above(scores: Any, threshold: float, precision: np.dtype[Any]) -> Any:
-    """Which scores are at or above the threshold, compared in the precision that the scores came in.
+    """Mask of the scores at or above the threshold, compared in the precision of the original scores.
 
     Scores are an array or a column expression. A float32 score of 0.7 is slightly less than 0.7 as a float64, so the
     threshold is rounded as the scores were.
@@ -92,21 +92,21 @@ def at_or_above(scores: Any, threshold: float, precision: np.dtype[Any]) -> Any:
         return scores >= float(precision.type(threshold))
 
 
-def middle_of(upto: NDArray[Any], share: float = 0.5, total: float | None = None) -> tuple[int, int]:
-    """Between which two places so large a share of all rows ends; ``upto`` are rows, or weight, up to each place.
+def quantile_places(upto: NDArray[Any], share: float = 0.5, total: float | None = None) -> tuple[int, int]:
+    """The two places between which a quantile lies; ``upto`` is the number of rows, or the weight, up to each place.
 
-    The median lies at the first of them, or half way between both.
+    The median is at the first place, or half way between both.
 
-    >>> middle_of(np.array([1, 2, 3])), middle_of(np.array([1, 2, 3, 4])), middle_of(np.array([1, 4]))
+    >>> quantile_places(np.array([1, 2, 3])), quantile_places(np.array([1, 2, 3, 4])), quantile_places(np.array([1, 4]))
     ((1, 1), (1, 2), (1, 1))
     """
     total = float(upto[-1]) if total is None else total
-    wanted, rounding = share * total, _ROUNDING * total
-    return int(np.searchsorted(upto, wanted - rounding)), int(np.searchsorted(upto, wanted + rounding, side="right"))
+    target, rounding = share * total, _ROUNDING * total
+    return int(np.searchsorted(upto, target - rounding)), int(np.searchsorted(upto, target + rounding, side="right"))
 
 
-def selection_of(sample: AuditSample, request: Request) -> Selection | None:
-    """Who is selected; None where nothing is decided."""
+def selection_for(sample: AuditSample, request: Request) -> Selection | None:
+    """The selected rows of an audit; None without decisions."""
     if sample.problem.members is not None and not STANDARDS[request.standard or ""].imputed:
         raise DataError(
             "does not permit imputed groups: it requires the categories that people reported",
@@ -125,10 +125,10 @@ def selection_of(sample: AuditSample, request: Request) -> Selection | None:
         return None
     exact = sample.binned is None or bool(sample.binned.bins.single.all())
     decisions = exact and sample.predicted[None].are_decisions
-    found = threshold_for(request, decisions=decisions, probabilities=sample.probabilities)
-    if found is None:
+    source = threshold_for(request, decisions=decisions, probabilities=sample.probabilities)
+    if source is None:
         return None
-    (threshold, by), low, between = found, request.favorable == "low", None
+    (threshold, by), low, between = source, request.favorable == "low", None
     if threshold == "median":
         threshold, amount, between = _beyond_median(sample, low=low)
     else:
@@ -137,34 +137,34 @@ def selection_of(sample: AuditSample, request: Request) -> Selection | None:
 
 
 def _beyond_median(sample: AuditSample, *, low: bool) -> tuple[float, Floats, tuple[float, float] | None]:
-    """The median, how much of each unit lies above it (``low``: below), and its bounds if bins do not determine it."""
+    """The median, the amount of each unit above it (``low``: below), and its bounds if bins do not determine it."""
     if sample.binned is not None:
         threshold, amount, between = median_cut(sample.binned.bins, sample.binned.refiner, low=low)
         return threshold, np.clip(amount, 0, sample.amount), between
     scores = sample.predicted[None]
-    first, last = middle_of(np.cumsum(scores.at(np.arange(scores.units))))
-    chosen = scores.place < last if low else scores.place > first
-    return float(scores.values[first] / 2 + scores.values[last] / 2), chosen * sample.amount, None
+    first, last = quantile_places(np.cumsum(scores.at(np.arange(scores.units))))
+    selected = scores.place < last if low else scores.place > first
+    return float(scores.values[first] / 2 + scores.values[last] / 2), selected * sample.amount, None
 
 
 def median_cut(
     base: Bins, refiner: Refiner | None, *, low: bool = False
 ) -> tuple[float, NDArray[Any], tuple[float, float] | None]:
-    """The median, how much of each cell lies above it (``low``: below), and its bounds if counts do not determine it.
+    """The median, the amount of each cell above it (``low``: below), and its bounds if counts do not determine it.
 
-    Then the nearer end of its bin replaces it.
+    In that case, the nearer end of its bin replaces the median.
     """
     bins, total = base, base.before[-1] + base.counts[-1]
-    for looks in range(_MOST_LOOKS + 1):
+    for refinements in range(_MOST_REFINEMENTS + 1):
         upto = bins.before + bins.counts
-        first, last = middle_of(upto.sum(1), total=float(total.sum()))
+        first, last = quantile_places(upto.sum(1), total=float(total.sum()))
         if first != last or bins.single[first]:
             return (
                 float(bins.high[first] / 2 + bins.low[last] / 2),
                 bins.before[last] if low else total - upto[first],
                 None,
             )
-        if refiner is None or looks == _MOST_LOOKS:
+        if refiner is None or refinements == _MOST_REFINEMENTS:
             break
         bins = refiner.recount(bins[[first]], refiner.most)
     ends = float(bins.low[first]), float(bins.high[first])
@@ -179,7 +179,7 @@ def problem_for(sample: AuditSample, standard: str | None) -> Problem:
 
 
 def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
-    """What rates are divided by, of each attribute; a DataError where the reference is none of its groups."""
+    """The reference of impact ratios by attribute; a DataError if it is none of the groups."""
     attributes = problem_for(sample, request.standard).scheme.attributes
     reference, rules = request.reference, {}
     if isinstance(reference, Mapping) and (strange := set(reference) - {attribute.name for attribute in attributes}):
@@ -213,15 +213,15 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
     return rules
 
 
-def decisions_of(sample: AuditSample, selection: Selection, request: Request) -> list[Decisions]:
-    """Decisions by attribute within each stratum; a standard requires those of all rows."""
+def decision_tables(sample: AuditSample, selection: Selection, request: Request) -> list[Decisions]:
+    """The decisions by attribute within each stratum; for a standard, also those of all rows."""
     problem = problem_for(sample, request.standard)
-    sets = sets_of(STATISTICAL_PARITY, problem)
+    sets = sets_for(STATISTICAL_PARITY, problem)
     if request.standard and problem.strata is not None:
-        sets = [everyone_in(problem), *sets]
+        sets = [all_units(problem), *sets]
     tables = [
-        _decisions(sample, selection, request, one, place)
-        for one in sets
+        _decisions(sample, selection, request, audit_set, place)
+        for audit_set in sets
         for place in range(len(problem.scheme.attributes))
     ]
     return [table for table in tables if table is not None]
@@ -230,18 +230,18 @@ def decisions_of(sample: AuditSample, selection: Selection, request: Request) ->
 def _decisions(
     sample: AuditSample, selection: Selection, request: Request, audited: AuditSet, place: int
 ) -> Decisions | None:
-    """Those of one attribute within a set; None where there are no two groups."""
+    """The decisions of one attribute within a set; None with fewer than two groups."""
     problem, inside = problem_for(sample, request.standard), audited.units
-    attribute, members = problem.scheme.attributes[place], members_of(problem, inside, place)
+    attribute, members = problem.scheme.attributes[place], members_in(problem, inside, place)
     if len(members.present) < 2:
         return None
     counts, sizes, squares = _group_counts(sample, selection, problem, members)
     names = [str(attribute.groups[group]) for group in members.present]
-    rule, everyone = selection.rules[attribute.name], sample.size(inside)
+    rule, rows = selection.rules[attribute.name], sample.size(inside)
     table = compare_rates(
         [_rates(*group) for group in zip(names, sizes.tolist(), counts, strict=True)],
         counts.sum(1),
-        everyone=everyone,
+        all_rows=rows,
         rule=rule,
         squares=squares,
         weighted=sample.weight is not None,
@@ -249,7 +249,7 @@ def _decisions(
     rates: Sequence[GroupRates] = table.rates
     if STANDARDS[request.standard or ""].scores:
         groups = [members.units[members.codes == group] for group in members.present]
-        rates = _scored(rates, sample, inside, groups, rule)
+        rates = _with_scores(rates, sample, inside, groups, rule)
     compared = headline_groups(rates, [rate.few for rate in rates])
     missing = inside[problem.groups[inside, place] < 0] if len(members.units) < len(inside) else inside[:0]
     differences: dict[str, Any] = {
@@ -264,7 +264,7 @@ def _decisions(
         selection_ratio_interval=table.interval,
         **differences,
         reference=table.reference,
-        unknown=_unknown(sample, selection, missing, everyone),
+        unknown=_missing_group(sample, selection, missing, rows),
         selected_by=selection.by,
         favorable=request.favorable,
         favorable_decision=canonical(request.favorable_decision),
@@ -283,12 +283,12 @@ def _group_counts(
     units, codes, present = members
     positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None
     shape = max(present) + 1, 1 if positive is None else 2
-    own = slice(None) if len(units) == len(problem) else units  # everyone need not be copied
-    cell = codes if positive is None else codes * 2 + positive[own]
-    rows, weight = (None if part is None else part[own] for part in (sample.rows, sample.weight))
+    index = slice(None) if len(units) == len(problem) else units  # all units need no copy
+    cell = codes if positive is None else codes * 2 + positive[index]
+    rows, weight = (None if part is None else part[index] for part in (sample.rows, sample.weight))
     total, selected = (
         np.bincount(cell, amount, shape[0] * shape[1]).reshape(shape)
-        for amount in (rows if weight is None else weight, selection.amount[own])
+        for amount in (rows if weight is None else weight, selection.amount[index])
     )
     counts = np.stack([total - selected, selected], -1).astype(np.float64)[present]
     within_bins = sample.binned is not None
@@ -306,32 +306,32 @@ def _rates(name: str, size: float, table: Floats) -> GroupRates:
     return GroupRates(name, int(size), selected, accuracy, true_positive, false_positive)
 
 
-def _unknown(sample: AuditSample, selection: Selection, units: Integers, everyone: int) -> GroupRates | None:
-    """Those whose group is not known: counted, and in no ratio."""
+def _missing_group(sample: AuditSample, selection: Selection, units: Integers, rows: int) -> GroupRates | None:
+    """The rates of rows with a missing group, which are in no ratio."""
     if not len(units):
         return None
     size, selected = sample.size(units), float(selection.amount[units].sum())
     total = size if sample.weight is None else float(sample.weight[units].sum())
-    whole = None if sample.weight is not None else int(selected)
+    row_count = None if sample.weight is not None else int(selected)
     return GroupRates(
-        "unknown", size, selected / total, selected=whole, share=size / everyone, left_out="unknown_group"
+        "unknown", size, selected / total, selected=row_count, share=size / rows, left_out="unknown_group"
     )
 
 
-def _scored(
+def _with_scores(
     rates: Sequence[GroupRates], sample: AuditSample, inside: Integers, groups: Sequence[Integers], rule: RatioRule
 ) -> list[GroupRates]:
-    """With the mean score of each group less the reference's, and the ratio of rates beyond each decile of all scores.
+    """Add the mean score of each group less the reference's, and the ratio of rates beyond each decile of all scores.
 
-    Of rows that were counted, scores are those at the upper ends of bins.
+    Scores of binned rows are the upper ends of their bins.
     """
     names, scores = [rate.group for rate in rates], sample.predicted[None]
     if rule.reference not in names:
         return list(rates)
-    at, everyone = names.index(rule.reference), scores.at(inside).astype(np.float64)
-    center = float(scores.values @ everyone / everyone.sum())
-    spread = float(np.sqrt((scores.values - center) ** 2 @ everyone / everyone.sum()))
-    cuts = [middle_of(np.cumsum(everyone), decile / 10) for decile in _DECILES]
+    at, pooled = names.index(rule.reference), scores.at(inside).astype(np.float64)
+    center = float(scores.values @ pooled / pooled.sum())
+    spread = float(np.sqrt((scores.values - center) ** 2 @ pooled / pooled.sum()))
+    cuts = [quantile_places(np.cumsum(pooled), decile / 10) for decile in _DECILES]
     means, shares = [], []  # of each group; beyond each decile
     for amounts in (scores.at(units).astype(np.float64) for units in groups):
         upto = np.append(0.0, np.cumsum(amounts)) / amounts.sum()

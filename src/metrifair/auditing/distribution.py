@@ -2,10 +2,10 @@
 
 Scores are counted at ascending values, unit by unit. A unit is a row in memory, or a cell of a file that
 is larger than memory: all rows with the same groups, strata and label. Which units are compared, and all figures that
-follow, are the same business for both. A comparison needs of its two samples only the distinct scores with the weight
-of either side; resampling changes the weights and leaves the order alone.
+follow, are computed in the same way for both. A comparison of two samples needs only the distinct scores and the
+weight of each side. Resampling changes the weights, and not the order.
 
-Each of many groups against the rest takes time linear in rows and groups: what all of them share is counted once. With
+Comparing each of many groups with the rest takes time linear in rows and groups: common counts are made once. With
 c the distribution function of everyone and F that of a group of n of the N rows, that of the rest is
 (N c - n F) / (N - n), so that D = F - rest = (F - c) N / (N - n). Between two scores of the group F is constant and c
 rises: D falls there. So the largest gap lies beside one of the group's own scores; and the integrals of |D| and D^2
@@ -35,22 +35,22 @@ _FEW_UNITS = 64  # whose entries are found one by one
 
 
 def total_over(
-    units: Integers, of: int, summed: Callable[[Integers], NDArray[Any]], everyone: Callable[[], NDArray[Any]]
+    units: Integers, of: int, summed: Callable[[Integers], NDArray[Any]], all_units: Callable[[], NDArray[Any]]
 ) -> NDArray[Any]:
-    """The sum over some of ``of`` units; where they are most, everyone's less that of the others.
+    """The sum over some of ``of`` units. If they are the majority, it is the sum over all less that over the others.
 
-    Many comparisons are with all the rest: the sum over everyone is taken once.
+    Many comparisons are with all the rest: the sum over all units is computed once.
     """
     if 2 * len(units) <= of:
         return np.asarray(summed(units))
-    other = np.ones(of, np.bool_)
-    other[units] = False
-    return np.asarray(everyone() - summed(np.flatnonzero(other)))
+    outside = np.ones(of, np.bool_)
+    outside[units] = False
+    return np.asarray(all_units() - summed(np.flatnonzero(outside)))
 
 
 @dataclass(frozen=True, eq=False)
 class CountedScores:
-    """How many rows of each unit, or how much weight, lie at each of some ascending values.
+    """The number of rows, or the weight, of each unit at each of some ascending values.
 
     Entries are sorted by unit. For rows there is one entry each, and the values are their distinct scores; for cells
     the values are the largest scores of bins: distribution functions are exact there.
@@ -63,7 +63,7 @@ class CountedScores:
 
     @property
     def units(self) -> int:
-        """How many units there are."""
+        """Number of units."""
         return len(self.place) if self.starts is None else len(self.starts) - 1
 
     @cached_property
@@ -77,10 +77,10 @@ class CountedScores:
         return self.amount is not None and self.amount.dtype == np.float64
 
     def at(self, units: Integers) -> NDArray[Any]:
-        """What some units have at each value: (k,)."""
+        """The rows, or weight, of some units at each value: (k,)."""
         if self.weighted:  # differences of rounded sums may be less than nothing
             return self._sum(units)
-        return total_over(units, self.units, self._sum, lambda: self._everyone)
+        return total_over(units, self.units, self._sum, lambda: self._all_units)
 
     def _sum(self, units: Integers) -> NDArray[Any]:
         entries: NDArray[Any] = units
@@ -88,32 +88,32 @@ class CountedScores:
             parts = [np.arange(self.starts[unit], self.starts[unit + 1]) for unit in units]
             entries = np.concatenate([np.zeros(0, np.int64), *parts])
         elif self.starts is not None:
-            chosen = np.zeros(self.units, np.bool_)
-            chosen[units] = True
-            entries = np.repeat(chosen, np.diff(self.starts))
+            mask = np.zeros(self.units, np.bool_)
+            mask[units] = True
+            entries = np.repeat(mask, np.diff(self.starts))
         # bincount adds floats; sums of counts are exact in them, too.
         amount = None if self.amount is None else self.amount[entries]
         return np.bincount(self.place[entries], amount, len(self.values))
 
     @cached_property
-    def _everyone(self) -> NDArray[Any]:
+    def _all_units(self) -> NDArray[Any]:
         return np.bincount(self.place, self.amount, len(self.values))
 
 
-def counted_rows(score: Floats, weight: Floats | None = None) -> CountedScores:
-    """Rows in memory.
+def count_rows(score: Floats, weight: Floats | None = None) -> CountedScores:
+    """Count rows in memory by their scores.
 
-    >>> counted_rows(np.array([0.5, 0.1, 0.5])).at(np.array([0, 2]))
+    >>> count_rows(np.array([0.5, 0.1, 0.5])).at(np.array([0, 2]))
     array([0, 2])
     """
     values, place = np.unique(score, return_inverse=True)
     return CountedScores(values, place, weight)
 
 
-def counted_cells(values: Floats, counts: NDArray[Any]) -> CountedScores:
-    """Cells with counts, or sums of weights, (k, cells) at values (k,).
+def count_cells(values: Floats, counts: NDArray[Any]) -> CountedScores:
+    """The scores of cells with counts, or sums of weights, (k, cells) at values (k,).
 
-    >>> counted_cells(np.array([0.1, 0.5]), np.array([[1, 0], [2, 3]])).at(np.array([0, 1]))
+    >>> count_cells(np.array([0.1, 0.5]), np.array([[1, 0], [2, 3]])).at(np.array([0, 1]))
     array([1., 5.])
     """
     cell, place = np.nonzero(counts.T)
@@ -121,32 +121,32 @@ def counted_cells(values: Floats, counts: NDArray[Any]) -> CountedScores:
     return CountedScores(values, place, counts[place, cell], starts)
 
 
-def stand_ins(counted: CountedScores, most: int) -> tuple[Floats, Integers]:
+def representative_rows(scores: CountedScores, most: int) -> tuple[Floats, Integers]:
     """Scores and units of at most about ``most`` rows, in proportion to all of them."""
-    if counted.starts is None or counted.amount is None:
-        return counted.values[counted.place], np.arange(counted.units)
-    total = float(counted.amount.sum())
-    share = most / total if counted.weighted else min(1.0, most / total)
-    lengths = np.diff(counted.starts)
-    below = np.append(0.0, np.cumsum(counted.amount))
-    upto = np.floor((below[1:] - np.repeat(below[counted.starts[:-1]], lengths)) * share)
-    first = counted.starts[:-1][lengths > 0]
-    taken = np.diff(upto, prepend=0.0)
-    taken[first] = upto[first]
-    times = taken.astype(np.int64)
-    unit = np.repeat(np.arange(counted.units), lengths)
-    return np.repeat(counted.values[counted.place], times), np.repeat(unit, times)
+    if scores.starts is None or scores.amount is None:
+        return scores.values[scores.place], np.arange(scores.units)
+    total = float(scores.amount.sum())
+    share = most / total if scores.weighted else min(1.0, most / total)
+    lengths = np.diff(scores.starts)
+    below = np.append(0.0, np.cumsum(scores.amount))
+    upto = np.floor((below[1:] - np.repeat(below[scores.starts[:-1]], lengths)) * share)
+    first = scores.starts[:-1][lengths > 0]
+    row_counts = np.diff(upto, prepend=0.0)
+    row_counts[first] = upto[first]
+    times = row_counts.astype(np.int64)
+    unit = np.repeat(np.arange(scores.units), lengths)
+    return np.repeat(scores.values[scores.place], times), np.repeat(unit, times)
 
 
 class TwoSamples(NamedTuple):
-    """Distinct scores, and how much each side has at them: counts, or sums of weights."""
+    """Distinct scores, and the counts, or sums of weights, of each side at them."""
 
     values: Floats  # (k,), ascending
     left: Floats  # (k,)
     right: Floats  # (k,)
 
 
-def bins(found: TwoSamples, most: int) -> Integers:
+def bins(pair: TwoSamples, most: int) -> Integers:
     """A bin for each score: at most ``most`` bins, in ascending order.
 
     Half of the cuts share out the even mixture of both sides, the other half the length: the few scores of a long tail
@@ -155,74 +155,74 @@ def bins(found: TwoSamples, most: int) -> Integers:
     >>> bins(TwoSamples(np.arange(4.0), np.array([3.0, 1, 0, 0]), np.array([0.0, 0, 2, 2])), 2)
     array([0, 0, 1, 1])
     """
-    if len(found.values) <= most:
-        return np.arange(len(found.values))
-    mixture = found.left / found.left.sum() + found.right / found.right.sum()
+    if len(pair.values) <= most:
+        return np.arange(len(pair.values))
+    mixture = pair.left / pair.left.sum() + pair.right / pair.right.sum()
     middle = (np.cumsum(mixture) - mixture / 2) / 2
-    along = found.values / 2 - found.values[0] / 2
-    shares_of = (middle, most // 2 + 1), (along / along[-1], (most - 1) // 2 + 1)
-    numbers = [np.minimum((share * count).astype(np.int64), count - 1) for share, count in shares_of]
+    along = pair.values / 2 - pair.values[0] / 2
+    axes = (middle, most // 2 + 1), (along / along[-1], (most - 1) // 2 + 1)
+    numbers = [np.minimum((share * count).astype(np.int64), count - 1) for share, count in axes]
     cut = np.logical_or.reduce([np.diff(number, prepend=number[0]) > 0 for number in numbers])
     return np.cumsum(cut).astype(np.int64)
 
 
-def coarsened(found: TwoSamples, bin_of: Integers) -> TwoSamples:
-    """The scores of each bin taken together, at the largest: distribution functions are still exact there.
+def merge_bins(pair: TwoSamples, bin_of: Integers) -> TwoSamples:
+    """Merge the scores of each bin at the largest: distribution functions are still exact there.
 
-    >>> coarsened(TwoSamples(np.arange(3.0), np.array([1.0, 1, 0]), np.array([0.0, 1, 1])), np.array([0, 0, 1]))
+    >>> merge_bins(TwoSamples(np.arange(3.0), np.array([1.0, 1, 0]), np.array([0.0, 1, 1])), np.array([0, 0, 1]))
     TwoSamples(values=array([1., 2.]), left=array([2., 0.]), right=array([1., 1.]))
     """
     last = np.append(np.flatnonzero(np.diff(bin_of)), len(bin_of) - 1)
-    left, right = (np.bincount(bin_of, side).astype(np.float64) for side in found[1:])
-    return TwoSamples(found.values[last], left, right)
+    left, right = (np.bincount(bin_of, side).astype(np.float64) for side in pair[1:])
+    return TwoSamples(pair.values[last], left, right)
 
 
-def bin_means(found: TwoSamples, bin_of: Integers) -> Floats:
-    """The mean score of each bin, in the even mixture of both sides: where a bin is for distances that are integrals.
+def bin_means(pair: TwoSamples, bin_of: Integers) -> Floats:
+    """The mean score of each bin, in the even mixture of both sides: its location for distances that are integrals.
 
     >>> bin_means(TwoSamples(np.arange(3.0), np.array([1.0, 1, 0]), np.array([0.0, 1, 1])), np.array([0, 0, 1]))
     array([0.66666667, 2.        ])
     """
-    mixture = found.left / found.left.sum() + found.right / found.right.sum()
+    mixture = pair.left / pair.left.sum() + pair.right / pair.right.sum()
     share = mixture / np.bincount(bin_of, mixture)[bin_of]
     first = np.flatnonzero(np.diff(bin_of, prepend=-1))
     last = np.append(first[1:], len(bin_of)) - 1
     # Sums of shares may round beyond the ends.
-    return np.clip(np.bincount(bin_of, share * found.values), found.values[first], found.values[last])
+    return np.clip(np.bincount(bin_of, share * pair.values), pair.values[first], pair.values[last])
 
 
 class PooledBins(NamedTuple):
-    """Bins of scores that do not depend on who is on which side."""
+    """Bins of scores that do not depend on the groups."""
 
     bin_of: Integers  # of each score
     values: Floats  # the mean score of each
     counts: Floats  # of both sides
 
     def apart(self, place: Integers, count: Integers) -> TwoSamples:
-        """So many samples at some of the scores, and all others."""
+        """The pair of ``count`` samples at some of the scores and all other samples."""
         left: Floats = np.bincount(self.bin_of[place], count, len(self.values)).astype(np.float64)
         return TwoSamples(self.values, left, self.counts - left)
 
 
 def pooled_bins(values: Floats, counts: Floats, most: int) -> PooledBins:
-    """At most ``most`` bins of scores, of which both sides together have so many.
+    """At most ``most`` bins of scores; ``counts`` are those of both sides together.
 
     >>> pooled_bins(np.arange(4.0), np.array([3.0, 1, 2, 2]), 2)
     PooledBins(bin_of=array([0, 0, 1, 1]), values=array([0.25, 2.5 ]), counts=array([4., 4.]))
     """
-    both = TwoSamples(values, counts, counts)
-    bin_of = bins(both, most)
-    return PooledBins(bin_of, bin_means(both, bin_of), np.bincount(bin_of, counts).astype(np.float64))
+    pair = TwoSamples(values, counts, counts)
+    bin_of = bins(pair, most)
+    return PooledBins(bin_of, bin_means(pair, bin_of), np.bincount(bin_of, counts).astype(np.float64))
 
 
 InBins: TypeAlias = Callable[[int], TwoSamples]
-"""Two samples in at most so many bins that do not depend on who is on which side."""
+"""Two samples in at most so many bins, which do not depend on the groups."""
 
 
-def in_pooled_bins(found: TwoSamples, most: int) -> TwoSamples:
-    """Two samples, whose groups may be permuted, at no more than so many scores."""
-    alike = pooled_bins(found.values, found.left + found.right, most)
-    return coarsened(found, alike.bin_of)._replace(values=alike.values)
+def in_pooled_bins(pair: TwoSamples, most: int) -> TwoSamples:
+    """Two samples at no more than so many scores, as permutations need them."""
+    pooled = pooled_bins(pair.values, pair.left + pair.right, most)
+    return merge_bins(pair, pooled.bin_of)._replace(values=pooled.values)
 
 
 def distances_of(values: Floats, left: NDArray[Any], right: NDArray[Any], metrics: Sequence[str]) -> dict[str, Floats]:
@@ -234,19 +234,19 @@ def distances_of(values: Floats, left: NDArray[Any], right: NDArray[Any], metric
     # Sums of counts are exact, those of shares are not.
     below = [np.cumsum(side, axis=-1) / side.sum(-1, keepdims=True) for side in (left, right)]
     easy = [metric for metric in metrics if facts(metric).of_merged or facts(metric).of_shares]
-    found = _distances(values, lambda: shares(left) - shares(right), below[0] - below[1], easy)
+    distances = _distances(values, lambda: shares(left) - shares(right), below[0] - below[1], easy)
     for metric in set(metrics) - set(easy):  # the scores twice, weighted as on the left and as on the right
         weights = np.concatenate(np.broadcast_arrays(shares(left), shares(right)), -1)
         twice = np.broadcast_to(np.tile(values, 2), weights.shape)
         with no_warnings():
-            found[metric] = facts(metric).plug_in(Pair(twice, (len(values),), (len(values),), weights))
-    if not all(np.isfinite(value).all() for value in found.values()):
+            distances[metric] = facts(metric).plug_in(Pair(twice, (len(values),), (len(values),), weights))
+    if not all(np.isfinite(value).all() for value in distances.values()):
         raise DataError(TOO_FAR)
-    return {metric: np.minimum(found[metric], facts(metric).most) for metric in metrics}
+    return {metric: np.minimum(distances[metric], facts(metric).most) for metric in metrics}
 
 
 def distances_between(values: Floats, signed: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
-    """The same from the left side's shares less the right side's, (..., k), which need be no such difference."""
+    """The same from ``signed`` shares, (..., k): those of the left side less the right side's, or any others."""
     return _distances(values, lambda: signed, np.cumsum(signed, axis=-1), metrics)
 
 
@@ -280,7 +280,7 @@ def shares(weights: NDArray[Any]) -> Floats:
 def unbiased_distance(metric: str, sides: Sequence[tuple[Floats, Floats]], value: float) -> float | None:
     """The U-statistic of unweighted samples, from its plug-in value; None where there is none.
 
-    Either side is its scores and how often it has each.
+    A side is its scores and the count of each.
 
     >>> unbiased_distance("energy", [(np.array([0.0, 1]), np.ones(2)), (np.array([1.0, 3]), np.ones(2))], 1.5)
     0.0
@@ -291,42 +291,43 @@ def unbiased_distance(metric: str, sides: Sequence[tuple[Floats, Floats]], value
     return float(value - sum(spread(points, shares(counts)) / (counts.sum() - 1) for points, counts in sides))
 
 
-def utility_of(metric: str, found: TwoSamples) -> Witness | None:
+def witness_utility(metric: str, pair: TwoSamples) -> Witness | None:
     """The utility that separates the two sides best; None for a metric without a witness.
 
-    >>> utility_of("wasserstein", TwoSamples(np.array([0.0, 1, 3]), np.array([1.0, 0, 0]), np.array([0.0, 1, 1]))).gap
+    >>> pair = TwoSamples(np.array([0.0, 1, 3]), np.array([1.0, 0, 0]), np.array([0.0, 1, 1]))
+    >>> witness_utility("wasserstein", pair).gap
     2.0
     """
     witness = facts(metric).witness
     if witness is None:
         return None
     # Scores are in order: an audit of many groups would sort them many thousand times.
-    below = [np.cumsum(side) / side.sum() for side in found[1:]]
-    utility = witness(Merged(found.values, below[0], below[1]))
-    left, right = (float(shares(side) @ utility(found.values)) for side in found[1:])
+    below = [np.cumsum(side) / side.sum() for side in pair[1:]]
+    utility = witness(Merged(pair.values, below[0], below[1]))
+    left, right = (float(shares(side) @ utility(pair.values)) for side in pair[1:])
     return Witness(metric, (left, right), utility)
 
 
 class LargestGap(NamedTuple):
-    """Where two distribution functions are furthest apart, and the share of either side at or below it."""
+    """The score with the largest gap between two distribution functions, and the share of each side at or below it."""
 
     score: float
     shares: tuple[float, float]
 
 
-def largest_gap(found: TwoSamples) -> LargestGap:
+def largest_gap(pair: TwoSamples) -> LargestGap:
     """The score at which the shares at or below it differ most.
 
     >>> largest_gap(TwoSamples(np.array([0.1, 0.2, 0.3, 0.4]), np.array([1.0, 1, 0, 1]), np.array([0.0, 0, 1, 0])))
     LargestGap(score=0.2, shares=(0.6666666666666666, 0.0))
     """
-    below = [np.cumsum(side) / side.sum() for side in found[1:]]
+    below = [np.cumsum(side) / side.sum() for side in pair[1:]]
     height = np.abs(below[0] - below[1])
     at = int((height >= height.max() - 1e-12).argmax())  # the lowest of equal ones, up to rounding
-    return LargestGap(float(found.values[at]), (float(below[0][at]), float(below[1][at])))
+    return LargestGap(float(pair.values[at]), (float(below[0][at]), float(below[1][at])))
 
 
-SCORES = 16 * RESOLUTION  # that resampling and curves begin with, however many distinct scores there are
+SCORES = 16 * RESOLUTION  # maximum number of distinct scores for resampling and curves
 _LARGE = 16  # a group of more than one in so many distinct scores is measured score by score: there are few of these
 
 
@@ -339,17 +340,17 @@ class Stretch(NamedTuple):
     square: Floats  # integral of c^2
 
 
-class OneOfMany(NamedTuple):
+class GroupAndRest(NamedTuple):
     """One group and the rest: their scores, at most ``SCORES`` distinct ones, and the exact values."""
 
-    found: TwoSamples
-    permuted: InBins  # groups are permuted over scores in bins that do not depend on the groups
-    own: tuple[Floats, Floats]  # the group's scores, all told apart, and how many rows it has at each
+    pair: TwoSamples
+    permuted: InBins  # the samples in bins that do not depend on the groups, for permutations
+    group_scores: tuple[Floats, Floats]  # all distinct scores of the group, and its rows at each
     gap: LargestGap
     values: dict[str, float]
 
 
-class Everyone:
+class AllGroups:
     """The rows of all groups of an attribute within a part, unweighted."""
 
     def __init__(self, scores: CountedScores, units: Integers, codes: Integers) -> None:
@@ -364,10 +365,10 @@ class Everyone:
         gaps = np.append(np.diff(self.values), 0.0)
         # Small differences of them are taken: where a processor has more digits, they are added up in those.
         sums = (np.cumsum(gaps * self._share**power, dtype=np.longdouble) for power in range(3))
-        self._running = [np.append(0.0, one.astype(np.float64)) for one in sums]
-        everyone = TwoSamples(self.values, *[self._count.astype(np.float64)] * 2)
-        bin_of = bins(everyone, SCORES)
-        few = coarsened(everyone, bin_of)
+        self._running = [np.append(0.0, part.astype(np.float64)) for part in sums]
+        pooled = TwoSamples(self.values, *[self._count.astype(np.float64)] * 2)
+        bin_of = bins(pooled, SCORES)
+        few = merge_bins(pooled, bin_of)
         self._few = PooledBins(bin_of, few.values, few.right)
         self._fewer: dict[int, PooledBins] = {}  # by their largest number
 
@@ -377,25 +378,25 @@ class Everyone:
             self._fewer[most] = fewer._replace(bin_of=fewer.bin_of[self._few.bin_of])
         return self._fewer[most]
 
-    def against_rest(self, group: int, metrics: Sequence[str]) -> OneOfMany:
+    def against_rest(self, group: int, metrics: Sequence[str]) -> GroupAndRest:
         """One group and all others."""
         rows = self._order[self._starts[group] : self._starts[group + 1]]
         place, count = np.unique(self._place[rows], return_counts=True)
-        found = self._few.apart(place, count)
+        pair = self._few.apart(place, count)
 
         def permuted(most: int) -> TwoSamples:
             return self._in_fewer_bins(most).apart(place, count)
 
-        own = self.values[place], count.astype(np.float64)
+        group_scores = self.values[place], count.astype(np.float64)
         if _LARGE * len(place) > len(self.values):
             counts: Floats = np.zeros(len(self.values))
             counts[place] = count
-            both = TwoSamples(self.values, counts, self._count.astype(np.float64) - counts)
-            values = {name: float(value) for name, value in distances_of(*both, metrics).items()}
-            return OneOfMany(found, permuted, own, largest_gap(both), values)
-        return OneOfMany(found, permuted, own, *self._measured(place, count, metrics))
+            exact = TwoSamples(self.values, counts, self._count.astype(np.float64) - counts)
+            values = {name: float(value) for name, value in distances_of(*exact, metrics).items()}
+            return GroupAndRest(pair, permuted, group_scores, largest_gap(exact), values)
+        return GroupAndRest(pair, permuted, group_scores, *self._gap_and_distances(place, count, metrics))
 
-    def _measured(
+    def _gap_and_distances(
         self, place: Integers, count: Integers, metrics: Sequence[str]
     ) -> tuple[LargestGap, dict[str, float]]:
         size, rest = int(count.sum()), len(self._order) - int(count.sum())
@@ -419,14 +420,14 @@ class Everyone:
         up, down, scale = stretch(start, middle), stretch(middle, end), (size + rest) / rest
         values = {}
         for metric in metrics:
-            known, most = facts(metric).bracket, facts(metric).most
-            if isinstance(known, Integral):
-                integral = _INTEGRALS[known.convex]
-                value = known.factor * max(0.0, integral(up, down, scale))
-                values[metric] = float(min(most, value**known.power))
-            elif known == "atoms":
-                others = self._count[place] - count
-                apart = np.abs(count / size - others / rest).sum() + (rest - others.sum()) / rest
+            bracket, most = facts(metric).bracket, facts(metric).most
+            if isinstance(bracket, Integral):
+                integral = _INTEGRALS[bracket.convex]
+                value = bracket.factor * max(0.0, integral(up, down, scale))
+                values[metric] = float(min(most, value**bracket.power))
+            elif bracket == "atoms":
+                rest_counts = self._count[place] - count
+                apart = np.abs(count / size - rest_counts / rest).sum() + (rest - rest_counts.sum()) / rest
                 values[metric] = float(min(most, apart / 2))
             else:
                 values[metric] = float(height.max())
@@ -454,7 +455,7 @@ def _of_square(up: Stretch, down: Stretch, scale: float) -> float:
 _INTEGRALS: dict[Convex, _Integral] = {np.abs: _of_absolute, np.square: _of_square}
 
 
-def is_known(metric: str) -> bool:
+def has_running_integrals(metric: str) -> bool:
     """Whether a metric follows from running integrals."""
-    known = facts(metric).bracket
-    return known is not None and (not isinstance(known, Integral) or known.convex in _INTEGRALS)
+    bracket = facts(metric).bracket
+    return bracket is not None and (not isinstance(bracket, Integral) or bracket.convex in _INTEGRALS)

@@ -1,4 +1,4 @@
-"""The format of an evidence folder: its manifest, and what a verification found, as values."""
+"""The format of an evidence folder: its manifest, and the checks of a verification as values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Manifest(Record):
     version: Literal[1]
     files: dict[str, str]  # sha256 by name
     parameters: dict[str, Any]  # of the audit, those at their defaults too
-    provenance: Provenance  # inputs with their sha256, command, seed, versions, time, what the user says
+    provenance: Provenance  # inputs with their sha256, command, seed, versions, time, the user's statements
     platform: str
     crosswalks: list[str]
     min_cell: int
@@ -56,7 +56,7 @@ Outcome = Literal["agrees", "differs", "unchecked", "withheld"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was verified: its kind, which selects a template in ``wording.evidence``, and the facts of it."""
+    """One check of a verification: its kind, which selects a template in ``wording.evidence``, and its facts."""
 
     kind: str
     outcome: Outcome
@@ -79,8 +79,8 @@ def manifest_in(files: Files) -> Manifest:
         raise DataError(f"this version of metrifair cannot read {MANIFEST}: {error}") from None
 
 
-def json_of(content: bytes) -> Any:
-    """A JSON value in which no key stands twice."""
+def parse_json(content: bytes) -> Any:
+    """Parse JSON; a repeated key is an error."""
     return json.loads(content, object_pairs_hook=without_repeats)
 
 
@@ -149,42 +149,42 @@ def different_values(published: Any, recomputed: Any, at: str = "") -> Iterator[
     elif isinstance(published, list) and isinstance(recomputed, list) and len(published) == len(recomputed):
         for place, pair in enumerate(zip(published, recomputed, strict=True)):
             yield from different_values(*pair, f"{at}[{place}]")
-    elif not _same(published, recomputed):
+    elif not _is_equal(published, recomputed):
         yield at
 
 
-def in_common(one: Any, other: Any, at: str = "") -> tuple[Any, Any, list[str]]:
+def in_common(left: Any, right: Any, at: str = "") -> tuple[Any, Any, list[str]]:
     """Two JSON values without the fields that only one of them has, and the places of these fields.
 
     >>> in_common({"a": [{"b": 1, "new": 2}]}, {"a": [{"b": 1}], "old": 3})
     ({'a': [{'b': 1}]}, {'a': [{'b': 1}]}, ['a[0].new', 'old'])
     """
-    if isinstance(one, dict) and isinstance(other, dict):
-        keys: list[Any] = [name for name in one if name in other]
+    if isinstance(left, dict) and isinstance(right, dict):
+        keys: list[Any] = [name for name in left if name in right]
         places = [f"{at}.{name}" if at else name for name in keys]
-        lacking = sorted(f"{at}.{name}" if at else name for name in one.keys() ^ other.keys())
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        keys, lacking = list(range(len(one))), []
+        lacking = sorted(f"{at}.{name}" if at else name for name in left.keys() ^ right.keys())
+    elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        keys, lacking = list(range(len(left))), []
         places = [f"{at}[{place}]" for place in keys]
     else:
-        return one, other, []
-    found = [in_common(one[key], other[key], place) for key, place in zip(keys, places, strict=True)]
-    ours, theirs = ([pair[side] for pair in found] for side in (0, 1))
-    lacking = [*(place for *_, inside in found for place in inside), *lacking]
-    if isinstance(one, list):
-        return ours, theirs, lacking
-    return dict(zip(keys, ours, strict=True)), dict(zip(keys, theirs, strict=True)), lacking
+        return left, right, []
+    pairs = [in_common(left[key], right[key], place) for key, place in zip(keys, places, strict=True)]
+    left_values, right_values = ([pair[side] for pair in pairs] for side in (0, 1))
+    lacking = [*(place for *_, inside in pairs for place in inside), *lacking]
+    if isinstance(left, list):
+        return left_values, right_values, lacking
+    return dict(zip(keys, left_values, strict=True)), dict(zip(keys, right_values, strict=True)), lacking
 
 
-def _same(one: Any, other: Any) -> bool:
-    numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other)]
+def _is_equal(left: Any, right: Any) -> bool:
+    numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in (left, right)]
     if all(numbers):
-        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=_SMALLEST)
-    return type(one) is type(other) and bool(one == other)
+        return math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=_SMALLEST)
+    return type(left) is type(right) and bool(left == right)
 
 
 def count_figures(content: Any) -> int:
-    """How many numbers a JSON value holds.
+    """Count the numbers in a JSON value.
 
     >>> count_figures({"a": [1, 2.5, None], "b": "3", "c": True})
     2

@@ -24,13 +24,13 @@ from metrifair.auditing.formats import (
     AS_USUAL,
     TEXT,
     ReadOptions,
+    canonical_cells,
+    cell_replacements,
     check_kind,
     excel_sheet,
-    format_of,
+    file_format,
     is_utf8,
     polars,
-    replaced_words,
-    rewritten,
     separator_for,
     write_utf8,
 )
@@ -53,7 +53,7 @@ _MARKS = {
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """One sentence on the error that polars raised for a file."""
+    """Raise an error of polars about a file as a DataError of one sentence."""
     errors = polars().exceptions
     try:
         yield
@@ -73,24 +73,24 @@ def reading(name: str) -> Iterator[None]:
 def check_columns(
     name: str, columns: Sequence[str], roles: Mapping[str, Sequence[str]], *, is_text: bool = False
 ) -> None:
-    """Raise a DataError that lists the columns of the file or table, unless each of those that play a role is one."""
-    for role, column in ((role, column) for role, named in roles.items() for column in named):
+    """Raise a DataError that lists the columns of the file or table if a column with a role is missing."""
+    for role, column in ((role, column) for role, names in roles.items() for column in names):
         if column not in columns:
-            remedy = _what_there_is(column, columns, is_text=is_text)
+            remedy = _column_remedy(column, columns, is_text=is_text)
             raise DataError(f"{name} has no column {column!r} (given as {role})", remedy=remedy)
 
 
-def _what_there_is(wanted: str, columns: Sequence[str], *, is_text: bool) -> Remedy | str:
-    alike = next((name for name in columns if name.strip().lower() == wanted.strip().lower()), None)
+def _column_remedy(column: str, columns: Sequence[str], *, is_text: bool) -> Remedy | str:
+    alike = next((name for name in columns if name.strip().lower() == column.strip().lower()), None)
     if alike is not None:
         return f"did you mean {alike!r}?"
     listed = ", ".join(map(repr, columns[:_LISTED])) + (", ..." if len(columns) > _LISTED else "")
     if len(columns) > 1:
         return f"its columns are {listed}"
-    found = next((mark for mark in (";", "\t", "|", ",") if mark in columns[0]), None)
-    if not is_text or found is None:
+    separator = next((mark for mark in (";", "\t", "|", ",") if mark in columns[0]), None)
+    if not is_text or separator is None:
         return f"its only column is {listed}"
-    return Remedy("separator", found, f" if that separates its columns: its only column is {listed}")
+    return Remedy("separator", separator, f" if that separates its columns: its only column is {listed}")
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,10 @@ class FileTable:
     options: ReadOptions = AS_USUAL
     paths: tuple[str, ...] = ()  # on the disk
     is_copy: bool = False  # of standard input or a pipe
-    replaced: dict[str, bool] = field(default_factory=dict)  # what is to be replaced: whether a cell so far holds it
+    replaced: dict[str, bool] = field(default_factory=dict)  # texts to replace, and whether a cell so far contains them
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
-        """Raise a DataError that lists the columns, unless each of those that play these roles is one."""
+        """Raise a DataError that lists the columns if one with a role is missing or ambiguous."""
         check_columns(self.name, self.columns, roles, is_text=self.is_text)
         for column in (name for names in roles.values() for name in names):
             if column in self.twice:
@@ -123,9 +123,9 @@ class FileTable:
         """These columns of all rows, a batch at a time."""
         for frame in self.frames:
             with reading(self.name):
-                # As they lie in the file: an expression here would make polars hold twice as many rows.
-                wanted = frame.select(self._in_order(names))
-                for part in wanted.collect_batches(engine="streaming") if self.is_text else _stretches(wanted):
+                # In the order of the file: an expression here would make polars keep twice as many rows in memory.
+                selected = frame.select(self._in_order(names))
+                for part in selected.collect_batches(engine="streaming") if self.is_text else _stretches(selected):
                     yield from map(self._uniform, part.iter_slices(_BATCH))
 
     def head(self, names: Sequence[str], most: int) -> pl.DataFrame:
@@ -133,43 +133,43 @@ class FileTable:
         with reading(self.name):
             parts: list[pl.DataFrame] = []
             for frame in self.frames:
-                wanted = most - sum(map(len, parts))
-                if parts and wanted <= 0:
+                remaining = most - sum(map(len, parts))
+                if parts and remaining <= 0:
                     break
-                first = frame.select(self._in_order(names)).head(wanted)
+                first = frame.select(self._in_order(names)).head(remaining)
                 parts.append(self._uniform(first.collect(engine="streaming")))
-            found: pl.DataFrame = polars().concat(parts, how="vertical_relaxed")
-        return found
+            rows: pl.DataFrame = polars().concat(parts, how="vertical_relaxed")
+        return rows
 
     def _in_order(self, names: Sequence[str]) -> list[str]:
         return [name for name in self.columns if name in names]
 
     def _uniform(self, batch: pl.DataFrame) -> pl.DataFrame:
         texts = [name for name in batch.columns if name in self.texts]
-        return self._rewritten(batch.cast(dict.fromkeys(texts, polars().String)) if texts else batch)
+        return self._canonical(batch.cast(dict.fromkeys(texts, polars().String)) if texts else batch)
 
     def table(self) -> pl.DataFrame:
         """All columns of all rows; those of other kinds than text as they are."""
         with reading(self.name):
-            whole: pl.DataFrame = polars().concat([part.collect() for part in self.frames], how="diagonal_relaxed")
-        return self._rewritten(whole)
+            rows: pl.DataFrame = polars().concat([part.collect() for part in self.frames], how="diagonal_relaxed")
+        return self._canonical(rows)
 
-    def _rewritten(self, batch: pl.DataFrame) -> pl.DataFrame:
+    def _canonical(self, batch: pl.DataFrame) -> pl.DataFrame:
         pl = polars()
-        if unseen := [old for old in replaced_words(self.options.replace) if not self.replaced.get(old)]:
+        if unseen := [old for old in cell_replacements(self.options.replace) if not self.replaced.get(old)]:
             texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
             cells = batch.select(texts.str.strip_chars())  # once, not for each of the words
-            self.replaced.update({old: any((own == old).any() for own in cells) for old in unseen})
-        return rewritten(self.options, batch)
+            self.replaced.update({old: any((column == old).any() for column in cells) for old in unseen})
+        return canonical_cells(self.options, batch)
 
     def precision(self, column: str) -> np.dtype[Any]:
         """The precision of the numbers in a column."""
-        from metrifair.auditing.columns import precision_of  # noqa: PLC0415  # imports torch
+        from metrifair.auditing.columns import score_precision  # noqa: PLC0415  # imports torch
 
-        return precision_of(frame.collect_schema()[column] for frame in self.frames)
+        return score_precision(frame.collect_schema()[column] for frame in self.frames)
 
     def rows(self) -> int | None:
-        """How many rows there are, where files say so; None for text, which would have to be read."""
+        """Number of rows, if the files state it; None for text, which would have to be read."""
         if self.is_text:
             return None
         with reading(self.name):
@@ -181,16 +181,16 @@ def _rows(frame: pl.LazyFrame) -> int:
 
 
 def _stretches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """All rows of a file that need not be read from its beginning: asked for batches, polars reads far ahead."""
+    """All rows of a file that need not be read from its beginning; its own batches would read far ahead."""
     for start in range(0, _rows(frame), _STRETCH):
         yield frame.slice(start, _STRETCH).collect(engine="streaming")
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], options: ReadOptions = AS_USUAL) -> Iterator[FileTable]:
-    """The file, the files of a pattern, or "-": standard input, csv unless the options say otherwise.
+def open_files(path: str | os.PathLike[str], options: ReadOptions = AS_USUAL) -> Iterator[FileTable]:
+    """The file, the files of a pattern, or "-": standard input, csv unless the options differ.
 
-    What cannot be read twice (standard input, a pipe) is first written to a temporary file, and so is text that is not
+    Standard input and pipes cannot be read twice: they are first written to a temporary file. So is text that is not
     UTF-8.
     """
     if not isinstance(path, str | os.PathLike):
@@ -198,29 +198,29 @@ def opened(path: str | os.PathLike[str], options: ReadOptions = AS_USUAL) -> Ite
             f"path must be the path of a file, got a {type(path).__name__}; name several files by a pattern such as "
             "'scores-*.csv', or count each (metrifair count) and add the counts up (metrifair merge)"
         )
-    given = os.fspath(path)
-    file = Path(given)
-    is_stream = given == "-" or file.is_fifo() or file.is_char_device() or file.is_socket()
-    name = "standard input" if given == "-" else given
+    pattern = os.fspath(path)
+    file = Path(pattern)
+    is_stream = pattern == "-" or file.is_fifo() or file.is_char_device() or file.is_socket()
+    name = "standard input" if pattern == "-" else pattern
     # Temporary copies live as long as the table: an audit may count its rows again.
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="metrifair-"))) if is_stream else None
         if folder is None:
-            found = _expanded(given)
-            files = {found[0]: given} if len(found) == 1 else {one: one for one in found}
+            paths = _expand(pattern)
+            files = {paths[0]: pattern} if len(paths) == 1 else {path: path for path in paths}
         else:
-            options = replace(options, format=options.format or ("csv" if given == "-" else format_of(given)))
+            options = replace(options, format=options.format or ("csv" if pattern == "-" else file_format(pattern)))
             copy = folder / "input"
             with (
                 copy.open("wb") as target,
-                nullcontext(sys.stdin.buffer) if given == "-" else file.open("rb") as stream,
+                nullcontext(sys.stdin.buffer) if pattern == "-" else file.open("rb") as stream,
             ):
                 shutil.copyfileobj(stream, target, 2**20)
             files = {str(copy): name}
-        source = replace(_source(name, files, options, stack), is_copy=is_stream)
+        source = replace(_file_table(name, files, options, stack), is_copy=is_stream)
         weakref.finalize(source, stack.pop_all().close)
         yield source
-        if unseen := [old for old, seen in source.replaced.items() if not seen]:
+        if unseen := [old for old, occurs in source.replaced.items() if not occurs]:
             warnings.warn(
                 MetrifairWarning(
                     f"names {', '.join(map(repr, unseen))}, which no cell of the columns that were read holds",
@@ -231,49 +231,49 @@ def opened(path: str | os.PathLike[str], options: ReadOptions = AS_USUAL) -> Ite
             )
 
 
-def _expanded(given: str) -> list[str]:
+def _expand(pattern: str) -> list[str]:
     """The files that a path or pattern names, in order."""
-    if Path(given).is_dir():
-        raise DataError(f"{given} is a folder; name its files with a pattern such as '{Path(given, '*.parquet')}'")
-    found = matching(given)
-    if not found and glob.has_magic(given):
-        raise DataError(f"no file matches the pattern {given!r}")
-    if not found:
-        raise DataError(f"there is no file {given}")
-    return found
+    if Path(pattern).is_dir():
+        raise DataError(f"{pattern} is a folder; name its files with a pattern such as '{Path(pattern, '*.parquet')}'")
+    files = matching_files(pattern)
+    if not files and glob.has_magic(pattern):
+        raise DataError(f"no file matches the pattern {pattern!r}")
+    if not files:
+        raise DataError(f"there is no file {pattern}")
+    return files
 
 
-def matching(given: str) -> list[str]:
+def matching_files(pattern: str) -> list[str]:
     """The files of that name, or else those that match it as a pattern, in order; none is no error."""
-    if Path(given).is_file():
-        return [given]
-    return sorted(name for name in glob.glob(given, recursive=True) if Path(name).is_file())  # noqa: PTH207
+    if Path(pattern).is_file():
+        return [pattern]
+    return sorted(name for name in glob.glob(pattern, recursive=True) if Path(name).is_file())  # noqa: PTH207
 
 
-def _source(name: str, files: Mapping[str, str], options: ReadOptions, stack: ExitStack) -> FileTable:
-    """The content of the files, which are given with their names; copies of them end with the stack."""
-    kinds = {options.format or format_of(file) for file in files}
+def _file_table(name: str, files: Mapping[str, str], options: ReadOptions, stack: ExitStack) -> FileTable:
+    """The table of the files, which are passed with their names in messages; copies are deleted with the stack."""
+    kinds = {options.format or file_format(file) for file in files}
     if len(kinds) > 1:
         raise DataError(f"{name} matches files of several formats: {', '.join(sorted(kinds))}; name one of them")
     kind = kinds.pop()
     check_kind(options, name, kind)
-    for file, called in files.items():
-        _check_readable(file, called, is_text=kind in TEXT and is_utf8(options))
+    for file, label in files.items():
+        _check_readable(file, label, is_text=kind in TEXT and is_utf8(options))
     paths = tuple(files)  # provenance names these, not copies
     files = files if is_utf8(options) else _in_utf8(files, options, stack)
-    frames = [_scanned(file, called, kind, options) for file, called in files.items()]
+    frames = [_scan(file, label, kind, options) for file, label in files.items()]
     schemas = [frame.collect_schema() for frame in frames]
     columns = [tuple(schema.names()) for schema in schemas]
-    for file, found in zip(files.values(), columns, strict=True):
-        if set(found) != set(columns[0]):
-            other, first = min(set(found) ^ set(columns[0])), next(iter(files.values()))
-            raise DataError(f"{file} and {first} have different columns: only one of them has {other!r}")
+    for file, names in zip(files.values(), columns, strict=True):
+        if set(names) != set(columns[0]):
+            extra, first = min(set(names) ^ set(columns[0])), next(iter(files.values()))
+            raise DataError(f"{file} and {first} have different columns: only one of them has {extra!r}")
     texts, read_alike = set(), ({polars().String}, {polars().Boolean})
     for column in columns[0]:  # numbers of any kind stay, and columns that are text, or booleans, in all files
         types = {schema[column] for schema in schemas}
-        if types not in read_alike and not all(one.is_numeric() for one in types):
+        if types not in read_alike and not all(dtype.is_numeric() for dtype in types):
             texts.add(column)
-    twice = frozenset(column for file in files for column in _named_twice(file, kind, options))
+    twice = frozenset(column for file in files for column in _repeated_names(file, kind, options))
     is_text = kind in (*TEXT, "excel")
     return FileTable(name, tuple(frames), columns[0], frozenset(texts), is_text, twice, options, paths)
 
@@ -281,13 +281,13 @@ def _source(name: str, files: Mapping[str, str], options: ReadOptions, stack: Ex
 def _in_utf8(files: Mapping[str, str], options: ReadOptions, stack: ExitStack) -> dict[str, str]:
     """Copies of text files that polars can read."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="metrifair-")))
-    copies = {str(folder / f"{place}.txt"): called for place, called in enumerate(files.values())}
+    copies = {str(folder / f"{place}.txt"): label for place, label in enumerate(files.values())}
     for file, copy in zip(files, copies, strict=True):
         write_utf8(file, files[file], str(options.encoding), Path(copy))
     return copies
 
 
-def _scanned(file: str, name: str, kind: str, options: ReadOptions) -> pl.LazyFrame:
+def _scan(file: str, name: str, kind: str, options: ReadOptions) -> pl.LazyFrame:
     library = polars()
     if kind == "excel":
         frame: pl.LazyFrame = excel_sheet(file, name, options).lazy()
@@ -312,7 +312,7 @@ def _scanned(file: str, name: str, kind: str, options: ReadOptions) -> pl.LazyFr
     return frame if options.header else frame.rename({old: str(new) for new, old in enumerate(names, 1)})
 
 
-def _named_twice(file: str, kind: str, options: ReadOptions) -> list[str]:
+def _repeated_names(file: str, kind: str, options: ReadOptions) -> list[str]:
     """Names that several columns of a csv or tsv file have; polars would rename all but the first."""
     if kind not in ("csv", "tsv") or not options.header:
         return []

@@ -70,18 +70,18 @@ def polars() -> Any:
     return require("polars", extra="cli", purpose="auditing files")
 
 
-def absent_words(missing: str | Sequence[str]) -> tuple[list[str], list[float]]:
+def missing_codes(missing: str | Sequence[str]) -> tuple[list[str], list[float]]:
     """Codes for a missing value: in text, in lower case and in every number format; and among numbers.
 
-    >>> absent_words(["N/A", "-9"])
+    >>> missing_codes(["N/A", "-9"])
     (['n/a', '-9', '-9.0'], [-9.0])
     """
-    given = [missing] if isinstance(missing, str) else list(missing)
-    if not all(isinstance(word, str) for word in given):
+    codes = [missing] if isinstance(missing, str) else list(missing)
+    if not all(isinstance(word, str) for word in codes):
         raise DataError(
             "must be a code for a missing value, such as 'N/A' or '-9'", argument="missing", received=missing
         )
-    words, values = dict.fromkeys(word.strip().lower() for word in given), list[float]()
+    words, values = dict.fromkeys(word.strip().lower() for word in codes), list[float]()
     for word in list(words):
         with suppress(ValueError):
             if isfinite(value := float(word)):
@@ -90,16 +90,16 @@ def absent_words(missing: str | Sequence[str]) -> tuple[list[str], list[float]]:
     return list(words), values
 
 
-def replaced_words(replace: Mapping[str, object] | None) -> dict[str, str]:
+def cell_replacements(replace: Mapping[str, object] | None) -> dict[str, str]:
     """Replacements of text, as both are written in cells.
 
-    >>> replaced_words({" yes ": True, "no": 0})
+    >>> cell_replacements({" yes ": True, "no": 0})
     {'yes': '1', 'no': '0'}
     """
     pairs = list(replace.items()) if isinstance(replace, Mapping) else []
     texts = [new if isinstance(new, str) else _WRITTEN.get(str(new), str(new)) for _, new in pairs]
     if replace is not None and not (
-        pairs and all(isinstance(one, str) and one.strip() for one in [*texts, *(old for old, _ in pairs)])
+        pairs and all(isinstance(cell, str) and cell.strip() for cell in [*texts, *(old for old, _ in pairs)])
     ):
         raise DataError(
             "must map text to its replacement",
@@ -162,9 +162,9 @@ class ReadOptions:
     replace: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
-        absent, _ = absent_words(self.missing)
-        if both := next((word for word in replaced_words(self.replace) if word.lower() in absent), None):
-            raise DataError(f"both name {both!r}", argument=("replace", "missing"), remedy="name it in one of them")
+        absent, _ = missing_codes(self.missing)
+        if repeated := next((word for word in cell_replacements(self.replace) if word.lower() in absent), None):
+            raise DataError(f"both name {repeated!r}", argument=("replace", "missing"), remedy="name it in one of them")
         if self.format is not None:
             check_known("format", self.format, FORMATS)
         check_known("decimal", self.decimal, (".", ","))
@@ -186,7 +186,7 @@ class ReadOptions:
 
 
 def is_utf8(options: ReadOptions) -> bool:
-    """Whether text is read as it lies in the file."""
+    """Whether text is UTF-8 and needs no conversion."""
     return options.encoding is None or codecs.lookup(options.encoding).name == "utf-8"
 
 
@@ -211,9 +211,9 @@ def separator_for(options: ReadOptions, kind: str) -> str:
     return separator
 
 
-def rewritten(options: ReadOptions, frame: pl.DataFrame) -> pl.DataFrame:
+def canonical_cells(options: ReadOptions, frame: pl.DataFrame) -> pl.DataFrame:
     """The table with numbers, dates, missing values and replacements in one canonical format."""
-    pl, (words, values) = polars(), absent_words(options.missing)
+    pl, (words, values) = polars(), missing_codes(options.missing)
     if words:
         texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum)
         frame = frame.with_columns(
@@ -233,13 +233,13 @@ def rewritten(options: ReadOptions, frame: pl.DataFrame) -> pl.DataFrame:
         if options.replace and (column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype.is_temporal()):
             _check_untouched(options, column)
     return frame.with_columns(
-        [_rewritten_column(options, column.cast(pl.String)) for column in frame if column.dtype in texts]
+        [_canonical_column(options, column.cast(pl.String)) for column in frame if column.dtype in texts]
     )
 
 
 def _check_untouched(options: ReadOptions, column: pl.Series) -> None:
     """Raise a DataError if a column that is not text contains a value to replace: csv would replace it."""
-    words, values = absent_words(list(replaced_words(options.replace)))
+    words, values = missing_codes(list(cell_replacements(options.replace)))
     is_number, pl = column.dtype.is_numeric(), polars()
     strange = column.filter(column.cast(pl.Float64).is_in(values) if is_number else column.cast(pl.String).is_in(words))
     if len(strange):
@@ -250,11 +250,11 @@ def _check_untouched(options: ReadOptions, column: pl.Series) -> None:
         )
 
 
-def _rewritten_column(options: ReadOptions, column: pl.Series) -> pl.Series:
+def _canonical_column(options: ReadOptions, column: pl.Series) -> pl.Series:
     pl = polars()
     cells = pl.col(column.name)
     if options.replace:
-        new = replaced_words(options.replace)
+        new = cell_replacements(options.replace)
         column = column.str.strip_chars().replace_strict(new, default=column, return_dtype=pl.String)
     table = column.to_frame()
     if options.decimal == ",":
@@ -270,15 +270,15 @@ def _rewritten_column(options: ReadOptions, column: pl.Series) -> pl.Series:
     if options.day_first:
         day, month, year, time = (cells.str.extract(_DAY_FIRST, place) for place in (1, 2, 3, 4))
         date = pl.concat_str([year, month.str.zfill(2), day.str.zfill(2)], separator="-")
-        whole = pl.when(time.is_null()).then(date).otherwise(pl.concat_str([date, time], separator=" "))
-        table = table.with_columns(pl.when(day.is_not_null()).then(whole).otherwise(cells).alias(column.name))
+        date_time = pl.when(time.is_null()).then(date).otherwise(pl.concat_str([date, time], separator=" "))
+        table = table.with_columns(pl.when(day.is_not_null()).then(date_time).otherwise(cells).alias(column.name))
     return table.to_series()
 
 
 AS_USUAL = ReadOptions()
 
 
-def format_of(name: str) -> str:
+def file_format(name: str) -> str:
     """The format of a file, by the ending of its name."""
     suffixes = Path(name).suffixes
     suffix = suffixes[-1].lower() if suffixes else ""

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.decisions import selection_of
+from metrifair.auditing.decisions import selection_for
 from metrifair.auditing.records import (
     AuditRecord,
     ByGroup,
@@ -21,7 +21,7 @@ from metrifair.auditing.records import (
     MeasuresByGroup,
 )
 from metrifair.auditing.request import Request
-from metrifair.auditing.sample import members_of, sets_of
+from metrifair.auditing.sample import members_in, sets_for
 from metrifair.auditing.source import AuditedRows
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.intervals import FEWEST, Interval
@@ -40,7 +40,7 @@ _FIGURES = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
 
 
 class _MetricRows(NamedTuple):
-    """The arguments of a metric, one entry for each row."""
+    """The arguments of a metric, with one entry for each row."""
 
     y_true: NDArray[Any]
     y_pred: NDArray[Any]
@@ -66,9 +66,9 @@ def metrics_by_group(
     rows = _metric_rows(audited, y_pred)
     _check_metrics(metrics, weighted=rows.weight is not None)
     tables = []
-    for within, conditions, inside in sets_of(STATISTICAL_PARITY, problem):
+    for within, conditions, inside in sets_for(STATISTICAL_PARITY, problem):
         for place, attribute in enumerate(problem.scheme.attributes):
-            units, codes, present = members_of(problem, inside, place)
+            units, codes, present = members_in(problem, inside, place)
             groups = []
             for code in present:
                 group, members = str(attribute.groups[code]), rows.at(units[codes == code])
@@ -98,7 +98,7 @@ def _metric_rows(audited: AuditedRows, y_pred: PredictionKind) -> _MetricRows:
     if prediction.ndim > 1:
         most_probable = np.asarray(sample.classes)[prediction.argmax(1)]
         return _MetricRows(problem.values, most_probable, weight, len(classes))
-    selection = selection_of(sample, audited.request) if len(classes) == 2 else None
+    selection = selection_for(sample, audited.request) if len(classes) == 2 else None
     if selection is None or problem.is_positive is None:
         raise DataError(
             "'decisions' needs an audit with decisions, and this one has none",
@@ -150,8 +150,8 @@ def _measures(
         warnings.simplefilter("ignore")  # those of the whole group have been shown
         for _ in range(request.resamples if size >= FEWEST and replicates else 0):
             resample = rows.at(generator.integers(size, size=size))
-            for name, drawn in replicates.items():
-                drawn.append(_value_or_nan(metrics[name], resample))
+            for name, resampled in replicates.items():
+                resampled.append(_value_or_nan(metrics[name], resample))
     return {
         name: None if value is None else Measure(value, _percentiles(replicates[name], request.confidence))
         for name, value in values.items()
@@ -163,8 +163,8 @@ def _group_value(name: str, metric: Metric, rows: _MetricRows, where: str) -> fl
     try:
         value = rows.value(metric)
     except Exception as error:
-        one_missing = len(np.unique(rows.y_true)) < rows.classes
-        if isinstance(error, ZeroDivisionError) or (isinstance(error, ValueError) and one_missing):
+        lacks_class = len(np.unique(rows.y_true)) < rows.classes
+        if isinstance(error, ZeroDivisionError) or (isinstance(error, ValueError) and lacks_class):
             return None
         raise DataError(f"the metric {name!r} raised {type(error).__name__} for {where}: {error}") from error
     return value if np.isfinite(value) else None

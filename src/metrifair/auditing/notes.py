@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import Selection
-from metrifair.auditing.distribution import stand_ins
+from metrifair.auditing.distribution import representative_rows
 from metrifair.auditing.formats import LIKE_MISSING
 from metrifair.auditing.records import Decisions, Favorable, Finding, Note
 from metrifair.auditing.request import Plan, Threshold
-from metrifair.auditing.resampling import spread_of
-from metrifair.auditing.sample import WITHHELD, AuditSample, Part, members_of
+from metrifair.auditing.resampling import standard_deviation
+from metrifair.auditing.sample import WITHHELD, AuditSample, Part, members_in
 from metrifair.figures.certificates import generalization_bounds
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
@@ -31,7 +31,7 @@ _SLIGHT = 0.02  # below one half: of no interest, however many the rows
 DECISION_NOTES = frozenset(
     {"constant_scores", "constant_probabilities", "same_decision", "nearly_all_selected", "undecided", "median_bracket"}
 )
-_STAND_INS = 100_000  # rows that stand for all rows of a file in a correlation
+_STAND_INS = 100_000  # rows that represent all rows of a file in a correlation
 
 
 def audit_notes(
@@ -46,7 +46,7 @@ def audit_notes(
 ) -> list[Note]:
     """All notes.
 
-    ``complete`` says of binned counts whether every bracket is narrow enough; None: rows are in memory.
+    ``complete`` is True if every bracket of binned counts is narrow enough; None: rows are in memory.
     """
     problem, scheme = sample.problem, sample.problem.scheme
     withheld = sample.left_out.get(WITHHELD, 0)
@@ -80,7 +80,7 @@ def audit_notes(
 def decision_notes(
     sample: AuditSample, decisions: Sequence[Decisions], threshold: Threshold, selection: Selection | None
 ) -> list[Note]:
-    """Notes about who is selected."""
+    """Notes about the selected rows."""
     notes = constant_notes(sample, decisions)
     if selection is None and threshold == "auto" and None in sample.predicted:
         notes.append(Note("undecided"))
@@ -103,8 +103,8 @@ def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[
     if rates and min(rates) >= _NEARLY_ALL:
         table = decisions[0]
         names = "threshold", "selected_by", "favorable", "favorable_decision"
-        chosen = {name: getattr(table, name) for name in names}
-        return [Note("nearly_all_selected", {**chosen, "share": _NEARLY_ALL, "low": low, "high": high})]
+        facts = {name: getattr(table, name) for name in names}
+        return [Note("nearly_all_selected", {**facts, "share": _NEARLY_ALL, "low": low, "high": high})]
     return []
 
 
@@ -141,12 +141,12 @@ def direction_notes(
 
 def missing_notes(sample: AuditSample) -> list[Note]:
     """Rows with a missing group, for each attribute; of several attributes, rows without any group."""
-    known, attributes = sample.problem.groups >= 0, sample.problem.scheme.attributes
-    notes, rows = [], sample.size(np.arange(len(known)))
-    for attribute, own in zip(attributes, known.T, strict=True):
-        if missing := sample.size(np.flatnonzero(~own)):
+    has_group, attributes = sample.problem.groups >= 0, sample.problem.scheme.attributes
+    notes, rows = [], sample.size(np.arange(len(has_group)))
+    for attribute, column in zip(attributes, has_group.T, strict=True):
+        if missing := sample.size(np.flatnonzero(~column)):
             notes.append(Note("missing_groups", {"attribute": attribute.name, "rows": missing, "of": rows}))
-    if len(attributes) > 1 and (none := sample.size(np.flatnonzero(~known.any(1)))):
+    if len(attributes) > 1 and (none := sample.size(np.flatnonzero(~has_group.any(1)))):
         notes.append(Note("missing_all_groups", {"rows": none}))
     return notes
 
@@ -174,7 +174,7 @@ def _absent_notes(sample: AuditSample, parts: Sequence[Part]) -> list[Note]:
     absent: list[tuple[str, ...]] = []
     for part in parts:
         for place, attribute in enumerate(sample.problem.scheme.attributes):
-            present = set(members_of(sample.problem, part.units, place).present)
+            present = set(members_in(sample.problem, part.units, place).present)
             names = [str(group) for code, group in enumerate(attribute.groups) if code not in present]
             absent += [(name, attribute.name, part.within) for name in names]
     return [Note("absent_groups", {"groups": _distinct(absent)})] if absent else []
@@ -193,19 +193,19 @@ def small_notes(findings: Sequence[Finding], min_group_size: int) -> list[Note]:
         fewest = FEWEST if any(min(finding.sizes) < FEWEST for finding in findings) else None
         notes.append(Note("small_groups", {"groups": small, "min_group_size": min_group_size, "fewest": fewest}))
     sets = _distinct(
-        (one.attribute, one.within)
-        for one in findings
-        if one.cuts and one.metric == "energy" and sum(one.sizes) < FEWEST_DEPENDENT
+        (finding.attribute, finding.within)
+        for finding in findings
+        if finding.cuts and finding.metric == "energy" and sum(finding.sizes) < FEWEST_DEPENDENT
     )
     if sets:
         notes.append(Note("few_rows_for_dependence", {"sets": sets, "fewest": FEWEST_DEPENDENT}))
     pairs = [
-        (*one.groups, one.within)
-        for one in findings
-        if one.joint_interval is not None
-        and is_largest_gap(one.metric)
-        and one.joint_interval.low <= 0
-        and one.joint_interval.high >= _UNDETECTABLE
+        (*finding.groups, finding.within)
+        for finding in findings
+        if finding.joint_interval is not None
+        and is_largest_gap(finding.metric)
+        and finding.joint_interval.low <= 0
+        and finding.joint_interval.high >= _UNDETECTABLE
     ]
     if pairs:
         notes.append(Note("undetectable_gaps", {"pairs": _distinct(pairs), "gap": _UNDETECTABLE}))
@@ -214,16 +214,13 @@ def small_notes(findings: Sequence[Finding], min_group_size: int) -> list[Note]:
 
 def _effective_notes(findings: Sequence[Finding]) -> list[Note]:
     """Comparisons of weighted rows without an interval, although there are enough rows."""
-    pairs = _distinct(
-        (*one.groups, one.within)
-        for one in findings
-        if one.interval is None and is_largest_gap(one.metric) and one.value > 0 and min(one.sizes) >= FEWEST
-    )
+    gaps = [finding for finding in findings if is_largest_gap(finding.metric) and finding.value > 0]
+    pairs = _distinct((*gap.groups, gap.within) for gap in gaps if gap.interval is None and min(gap.sizes) >= FEWEST)
     return [Note("few_effective_rows", {"pairs": pairs, "fewest": FEWEST})] if pairs else []
 
 
 def _proxy_notes(members: Memberships, attribute: str) -> list[Note]:
-    """What probabilities of groups leave out; which groups are known too rarely to correct by them."""
+    """Notes on group probabilities: unused labels, and groups with too few known rows for a correction."""
     notes, rows = [Note("group_probabilities", {"attribute": attribute})], members.rows
     if members.labels_unused:
         notes.append(Note("labels_unused", {"attribute": attribute}))
@@ -241,26 +238,26 @@ def _distinct(entries: Iterable[Sequence[str | int]]) -> list[list[str | int]]:
 def _parity_notes(sample: AuditSample) -> list[Note]:
     """Groups whose score is uncorrelated with the outcome, while that of others is not (the paper's Example 1).
 
-    Equal distributions then assign scores to such a group at random. Only where there is one score and an outcome; of
-    very many rows by some that stand for all.
+    Equal distributions then assign scores to such a group at random. The note needs one score and an outcome. A sample
+    represents very many rows.
     """
     scores, outcome, problem = sample.predicted.get(None), sample.outcome, sample.problem
     if scores is None or outcome is None or problem.members is not None:
         return []
-    score, unit = stand_ins(scores, _STAND_INS)
+    score, unit = representative_rows(scores, _STAND_INS)
     outcome, notes = outcome[unit], []
     for attribute, code in zip(problem.scheme.attributes, problem.groups[unit].T, strict=True):
         correlations = {}
         order = np.argsort(code, kind="stable")
         starts = np.searchsorted(code[order], np.arange(len(attribute.groups) + 1))
         for place, name in enumerate(attribute.groups):
-            own = order[starts[place] : starts[place + 1]]
-            if not _is_constant(outcome[own]):  # else no score can be correlated with it
+            members = order[starts[place] : starts[place + 1]]
+            if not _is_constant(outcome[members]):  # else no score can be correlated with it
                 correlation = 0.0
-                if not _is_constant(score[own]):  # numbers may be of any size
-                    both = (values[own] / np.abs(values[own]).max() for values in (score, outcome))
-                    correlation = float(np.corrcoef(*both)[0, 1])
-                correlations[str(name)] = correlation, 2 / np.sqrt(len(own))
+                if not _is_constant(score[members]):  # numbers may be of any size
+                    scaled = (values[members] / np.abs(values[members]).max() for values in (score, outcome))
+                    correlation = float(np.corrcoef(*scaled)[0, 1])
+                correlations[str(name)] = correlation, 2 / np.sqrt(len(members))
         without = {name: r for name, (r, error) in correlations.items() if abs(r) < error < _INFORMATIVE}
         having = {name: r for name, (r, error) in correlations.items() if r - error > 0 and r >= _INFORMATIVE}
         if without and having:
@@ -270,15 +267,16 @@ def _parity_notes(sample: AuditSample) -> list[Note]:
 
 
 def _is_constant(values: Floats) -> bool:
-    """Whether there is no spread but that of rounding errors."""
-    return len(values) < 2 or spread_of(values) <= 1e-12 * float(np.abs(values).max())
+    """Whether the values differ by no more than rounding errors."""
+    return len(values) < 2 or standard_deviation(values) <= 1e-12 * float(np.abs(values).max())
 
 
 def training_note(decisions: Sequence[Decisions], dimension: int, confidence: float, *, weighted: bool) -> Note:
-    """What rows that trained the model prove."""
-    first = next((one for one in decisions if len(one.rates) == 2 and one.accuracy_difference is not None), None)
-    if first is None or weighted:
+    """The note on an audit of training rows, with the generalization bounds that they certify."""
+    tables = [table for table in decisions if len(table.rates) == 2 and table.accuracy_difference is not None]
+    if not tables or weighted:
         return Note("training_rows", {"dimension": dimension})
+    first = tables[0]
     sizes = [rate.size for rate in first.rates]
     accuracy = sum(rate.size * (rate.accuracy or 0.0) for rate in first.rates) / sum(sizes)
     bounds = generalization_bounds(
@@ -301,10 +299,10 @@ def training_note(decisions: Sequence[Decisions], dimension: int, confidence: fl
 
 def release_notes(suppressed: Mapping[str, Sequence[Value]], min_cell: int, score_digits: int | None) -> list[Note]:
     """How released counts differ from those of the rows."""
-    found = [
+    notes = [
         Note("suppressed_groups", {"column": column, "groups": list(values), "min_cell": min_cell})
         for column, values in suppressed.items()
     ]
     if min_cell > 1:
-        found.append(Note("merged_scores", {"min_cell": min_cell}))
-    return found if score_digits is None else [*found, Note("rounded_scores", {"digits": score_digits})]
+        notes.append(Note("merged_scores", {"min_cell": min_cell}))
+    return notes if score_digits is None else [*notes, Note("rounded_scores", {"digits": score_digits})]

@@ -1,8 +1,8 @@
-"""How much scores depend on an attribute, in an audit: the worst cut of it in two, and curves along it.
+"""The dependence of scores on an attribute in an audit: the worst cut of it in two, and curves along it.
 
-Of a number people up to a cut are set against those above it; of names (``contrast="independence"``) each group against
-the rest. Everything that is found is read off one table: how many rows lie in each band of the attribute and at each
-score. With the joint distribution function C and its margins F (of scores) and G (of the attribute), the gap between
+For a number, rows up to a cut are compared with rows above it; for names (``contrast="independence"``), each group with
+the rest. All figures are computed from one table: the number of rows in each band of the attribute and at each score.
+With the joint distribution function C and its margins F (of scores) and G (of the attribute), the gap between
 people up to a cut and above it is (C - F G) / (G (1 - G)), and the squared distance covariance 4 x the integral of
 (C - F G)^2 over both; of names the same with C and G of each group by itself, and twice the sum over groups.
 """
@@ -25,12 +25,12 @@ from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.curves import curves_of
 from metrifair.figures.intervals import FEWEST_DEPENDENT, Interval
 from metrifair.metrics.dependence import distance_correlation, energy_dependence
-from metrifair.problem.bands import cuts_of, quantile_cuts
+from metrifair.problem.bands import candidate_cuts, quantile_cuts
 from metrifair.problem.values import Value, band_names, canonical_values, number_name
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.special import student_quantile
 
-METRICS = ("kolmogorov", "wasserstein", "energy")  # those that are read off the table
+METRICS = ("kolmogorov", "wasserstein", "energy")  # those that the table determines
 SCORES = 1024  # distinct scores in the table
 _MORE_SCORES = 128  # distinct scores if the attribute is permuted
 _SHUFFLED = 2**16  # rows up to which the attribute itself is permuted
@@ -40,7 +40,7 @@ _BLOCK = 2**20  # numbers in the tables that are in memory at once
 
 
 class Gaps(NamedTuple):
-    """Of tables (..., bands, scores): the distances at each cut (..., cuts), and the dependence (...)."""
+    """The distances at each cut (..., cuts) and the dependence (...) of tables (..., bands, scores)."""
 
     kolmogorov: Floats
     wasserstein: Floats
@@ -74,7 +74,7 @@ class BandTable:
         return np.asarray(np.where(usable, 2 * squared / product, 0.0))
 
     def gaps(self, counts: Floats | None = None) -> Gaps:
-        """Those of this table, or of others (..., bands, scores) with the same scores and levels."""
+        """The gaps of this table, or of others (..., bands, scores) with the same scores and levels."""
         counts = self.counts if counts is None else counts
         total = counts.sum((-2, -1), keepdims=True)
         below = np.cumsum(counts.sum(-2, keepdims=True), -1) / total
@@ -98,20 +98,20 @@ class BandTable:
         bands = len(self.counts)
         few = self.named or bands <= cuts + 1
         band_of = np.arange(bands) if few else np.arange(bands) * (cuts + 1) // bands
-        both = TwoSamples(self.scores, self.counts.sum(0), self.counts.sum(0))
-        bin_of = bins(both, scores)
+        pooled = TwoSamples(self.scores, self.counts.sum(0), self.counts.sum(0))
+        bin_of = bins(pooled, scores)
         counts = np.zeros((band_of[-1] + 1, bin_of[-1] + 1))
         np.add.at(counts, (band_of[:, None], bin_of[None, :]), self.counts)
         rows = self.counts.sum(1)
         levels = np.bincount(band_of, rows * self.levels) / np.bincount(band_of, rows)
-        return BandTable(counts, bin_means(both, bin_of), levels, self.named, self.compared)
+        return BandTable(counts, bin_means(pooled, bin_of), levels, self.named, self.compared)
 
     def resampled(self, rows: float, resamples: int, generator: np.random.Generator) -> Resampled:
         """The root of the dependence in a table of fewer scores, in resamples of it, and with one row left out."""
         small = self.coarser(len(self.counts), _FEW_SCORES)
         rows = max(2, round(rows))
-        drawn = generator.multinomial(rows, (small.counts / small.counts.sum()).reshape(-1), size=resamples)
-        roots = small.roots(drawn.astype(np.float64).reshape(-1, *small.counts.shape))
+        draws = generator.multinomial(rows, (small.counts / small.counts.sum()).reshape(-1), size=resamples)
+        roots = small.roots(draws.astype(np.float64).reshape(-1, *small.counts.shape))
         few = self.coarser(len(self.counts), _FEWEST_SCORES)
         share = few.counts / few.counts.sum()
         used, without = np.argwhere(share > 0), np.zeros(0)
@@ -126,53 +126,53 @@ class BandTable:
         return Resampled(float(small.roots(small.counts)), roots, float(error), rows)
 
     def roots(self, counts: Floats) -> Floats:
-        """Those of the dependence in tables (..., bands, scores)."""
+        """The roots of the dependence in tables (..., bands, scores)."""
         return np.asarray(np.sqrt(np.maximum(self.gaps(counts).energy, 0.0)))
 
 
 class Resampled(NamedTuple):
     """Roots of a dependence."""
 
-    here: float  # of the rows that there are
-    drawn: Floats  # of resamples
+    observed: float  # of the rows
+    resamples: Floats
     error: float  # by leaving one row out at a time (the jackknife)
     rows: int
 
     def interval(self, value: float, *, confidence: float, by_chance: bool) -> Interval:
-        """An interval of the dependence, on the scale of its root; from 0 on where chance shows as much.
+        """An interval of the dependence, on the scale of its root; it begins at 0 if chance explains the dependence.
 
-        Resamples depend more on the attribute than the sample does, as this does than the population: so much is taken
-        off its lower end. Of the two standard errors the larger one counts: that of the bootstrap is too small where
-        rows are few or the dependence is weak.
+        Resamples depend more on the attribute than the sample does, and the sample more than the population: this bias
+        is subtracted from the lower end. The larger one of two standard errors is used: that of the bootstrap is too
+        small if rows are few or the dependence is weak.
         """
         root = np.sqrt(max(value, 0.0))
-        bias = max(0.0, float(self.drawn.mean()) - self.here)
-        error = max(self.error, float(self.drawn.std(ddof=1)))
+        bias = max(0.0, float(self.resamples.mean()) - self.observed)
+        error = max(self.error, float(self.resamples.std(ddof=1)))
         reach = student_quantile(self.rows - 1, (1 + confidence) / 2) * error
         low, high = max(0.0, root - bias - reach), root + reach
         if by_chance:
-            low, high = 0.0, max(high, float(np.quantile(self.drawn, confidence)))
+            low, high = 0.0, max(high, float(np.quantile(self.resamples, confidence)))
         return Interval(float(min(value, low**2)), float(max(value, high**2)))
 
 
 def p_values(table: BandTable, rows: int, permutations: int, generator: np.random.Generator) -> dict[str, float]:
     """The p-value of permuted attributes with the same scores; the worst cut is searched every time."""
     used = table.coarser(*(len(table.counts), _MORE_SCORES) if rows <= _SHUFFLED else (_FEW_CUTS, _FEW_SCORES))
-    seen = {metric: float(used.gaps().worst(metric)) for metric in METRICS}
+    observed = {metric: float(used.gaps().worst(metric)) for metric in METRICS}
     beyond, done = dict.fromkeys(METRICS, 1), 1  # the attribute as it is among them
-    for drawn in _permuted(used.counts, permutations, generator, shuffled=rows <= _SHUFFLED):
-        gaps = used.gaps(drawn)
-        done += len(drawn)
+    for tables in _permuted(used.counts, permutations, generator, shuffled=rows <= _SHUFFLED):
+        gaps = used.gaps(tables)
+        done += len(tables)
         for metric in METRICS:
-            beyond[metric] += int((gaps.worst(metric) >= seen[metric] * (1 - 1e-9)).sum())
+            beyond[metric] += int((gaps.worst(metric) >= observed[metric] * (1 - 1e-9)).sum())
     return {metric: times / done for metric, times in beyond.items()}
 
 
 def _permuted(counts: Floats, draws: int, generator: np.random.Generator, *, shuffled: bool) -> Iterator[Floats]:
     """Tables with the same margins, several at a time: (some, bands, scores)."""
     bands, scores = counts.shape
-    whole = np.rint(counts).astype(np.int64)
-    band, score = (np.repeat(place, whole.reshape(-1)) for place in np.indices(counts.shape).reshape(2, -1))
+    rows = np.rint(counts).astype(np.int64)
+    band, score = (np.repeat(place, rows.reshape(-1)) for place in np.indices(counts.shape).reshape(2, -1))
     at_once = max(1, _BLOCK // counts.size)
     for start in range(0, draws, at_once):
         tables = []
@@ -181,8 +181,8 @@ def _permuted(counts: Floats, draws: int, generator: np.random.Generator, *, shu
                 cell = generator.permutation(band) * scores + score
                 tables.append(np.bincount(cell, minlength=counts.size).reshape(bands, scores))
                 continue
-            left, table = whole.sum(0), np.zeros_like(whole)
-            for place, size in enumerate(whole.sum(1)[:-1]):
+            left, table = rows.sum(0), np.zeros_like(rows)
+            for place, size in enumerate(rows.sum(1)[:-1]):
                 table[place] = generator.multivariate_hypergeometric(left, size, method="marginals")
                 left = left - table[place]
             table[-1] = left
@@ -191,9 +191,7 @@ def _permuted(counts: Floats, draws: int, generator: np.random.Generator, *, shu
 
 
 _TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
-_SHARES = np.concatenate(
-    [_TAIL, np.arange(1, 20) / 20, 1 - _TAIL[::-1]]
-)  # of the people, at whose ends resampling cuts
+_SHARES = np.concatenate([_TAIL, np.arange(1, 20) / 20, 1 - _TAIL[::-1]])  # of the rows, at whose ends resampling cuts
 _EXACT = 2**20  # rows up to which the dependence is that of every single one
 
 
@@ -221,9 +219,9 @@ class Bands(NamedTuple):
 
     @classmethod
     def of(cls, sample: AuditSample, part: Part, place: int, min_group_size: int) -> Bands:
-        """Those of the attribute at this place; without any cut where all values are equal.
+        """The bands of the attribute at this place; without any cut if all values are equal.
 
-        A cut, or a group, is looked at where at least so many rows are on either side, if there is one.
+        Cuts and groups need ``min_group_size`` rows on both sides, unless none has so many.
         """
         problem, attribute = sample.problem, sample.problem.scheme.attributes[place]
         codes = problem.groups[part.units, place]
@@ -233,7 +231,7 @@ class Bands(NamedTuple):
         amounts = None if amounts is None else amounts.astype(np.float64)
         if problem.numbers is not None and attribute.cuts:
             values = problem.numbers[units, place]
-            cuts = cuts_of(values, amounts) if len(units) else np.zeros(0)
+            cuts = candidate_cuts(values, amounts) if len(units) else np.zeros(0)
             upto = np.cumsum(np.bincount(np.searchsorted(cuts, values), rows, len(cuts) + 1))
             cuts = cuts[_enough(upto[:-1], upto[-1], min_group_size)]
             sides = [(f"≤{name}", f">{name}") for name in map(number_name, cuts)]
@@ -250,17 +248,17 @@ class Bands(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many bands there are."""
+        """Number of bands."""
         return int(self.band.max()) + 1
 
     def levels(self) -> tuple[Floats, Floats]:
-        """How many rows each band has, or how much weight, and the mean of the attribute there."""
+        """The rows, or weight, of each band, and the mean of the attribute in it."""
         rows = np.bincount(self.band, self.amounts, self.size).astype(np.float64)
         values = self.values if self.amounts is None else self.values * self.amounts
         return rows, np.bincount(self.band, values, self.size) / rows
 
     def with_tails(self) -> Bands:
-        """Other bands of the number, narrower at both ends: of a heavy tail a few people decide how far it spreads."""
+        """Bands of the number that are narrower at both ends: a few rows determine the spread of a heavy tail."""
         distinct, place = np.unique(self.values, return_inverse=True)
         upto = np.cumsum(np.bincount(place, self.amounts))
         at = np.unique(np.searchsorted(upto, _SHARES * upto[-1] * (1 - 1e-12)))
@@ -279,7 +277,7 @@ class Bands(NamedTuple):
         return self._replace(band=band, sides=[("", "")] * cuts, at=np.arange(cuts))
 
     def below(self, cut: int) -> NDArray[np.bool_]:
-        """Who is on the first side of a cut."""
+        """Mask of the units on the first side of a cut."""
         return np.asarray(self.band == self.at[cut] if self.named else self.band <= self.at[cut])
 
     def sizes(self, sample: AuditSample, cut: int) -> tuple[int, int]:
@@ -288,14 +286,14 @@ class Bands(NamedTuple):
         return sample.size(self.units[below]), sample.size(self.units[~below])
 
 
-def _enough(own: NDArray[Any], everyone: float, min_group_size: int) -> Integers:
-    """Which sides, of so many rows, have enough rows and leave enough on the other one; all where none does."""
-    cuts = np.flatnonzero(np.minimum(own, everyone - own) >= min_group_size)
-    return cuts if len(cuts) else np.arange(len(own))
+def _enough(sizes: NDArray[Any], total: float, min_group_size: int) -> Integers:
+    """The sides that have enough rows and leave enough on the other side; all sides if none does."""
+    cuts = np.flatnonzero(np.minimum(sizes, total - sizes) >= min_group_size)
+    return cuts if len(cuts) else np.arange(len(sizes))
 
 
 class _Cut(NamedTuple):
-    """The cut at which the distribution functions of the scores below and above are furthest apart."""
+    """The cut with the largest gap between the distribution functions of the scores below and above."""
 
     number: int
     gap: LargestGap
@@ -308,36 +306,36 @@ class _Cut(NamedTuple):
         return abs(self.gap.shares[0] - self.gap.shares[1])
 
 
-def _scanned(bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]:
-    """The worst cut, of equal ones the lowest, from every single score; and a table of fewer scores."""
+def _scan_cuts(bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]:
+    """The worst cut from all scores, among ties the lowest; and a table of fewer scores."""
     scores_of_part = bands.part.scores
     total = scores_of_part.at(bands.units).astype(np.float64)
     used = total > 0
     scores, total = scores_of_part.values[used], total[used]
-    everyone = TwoSamples(scores, total, total)
-    bin_of = bins(everyone, SCORES)
+    pooled = TwoSamples(scores, total, total)
+    bin_of = bins(pooled, SCORES)
     counts = np.zeros((bands.size, bin_of[-1] + 1))
     below, best = np.zeros(len(scores)), None
     every: list[float] = []
     for number in range(bands.size):
-        own = scores_of_part.at(bands.units[bands.band == number])[used].astype(np.float64)
-        counts[number] = np.bincount(bin_of, own, counts.shape[1])
-        below = own if bands.named else below + own
+        amounts = scores_of_part.at(bands.units[bands.band == number])[used].astype(np.float64)
+        counts[number] = np.bincount(bin_of, amounts, counts.shape[1])
+        below = amounts if bands.named else below + amounts
         if number in bands.at:
             sides = TwoSamples(scores, below, total - below)
-            here = _Cut(len(every), largest_gap(sides), sides)
-            every.append(here.size)
-            best = here if best is None or here.size > best.size + 1e-12 else best
+            cut = _Cut(len(every), largest_gap(sides), sides)
+            every.append(cut.size)
+            best = cut if best is None or cut.size > best.size + 1e-12 else best
     if best is None:
         raise DataError("an attribute with one value cannot be cut")
-    table = BandTable(counts, bin_means(everyone, bin_of), levels, bands.named)
+    table = BandTable(counts, bin_means(pooled, bin_of), levels, bands.named)
     return best._replace(every=every), replace(table, compared=bands.at) if bands.named else table
 
 
-def _at(bands: Bands, number: int) -> _Cut:
-    """One of the cuts."""
+def _cut_at(bands: Bands, number: int) -> _Cut:
+    """The cut of this number."""
     scores = bands.part.scores
-    total, below = (scores.at(own) for own in (bands.units, bands.units[bands.below(number)]))
+    total, below = (scores.at(units) for units in (bands.units, bands.units[bands.below(number)]))
     used = total > 0
     counts = below[used].astype(np.float64)
     sides = TwoSamples(scores.values[used], counts, total[used].astype(np.float64) - counts)
@@ -345,12 +343,12 @@ def _at(bands: Bands, number: int) -> _Cut:
 
 
 def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.random.Generator) -> WorstCut:
-    """The findings of an attribute: the worst cut by each metric, the dependence, and how sure one can be of them."""
+    """The findings of an attribute: the worst cut by each metric and the dependence, with intervals and p-values."""
     if not bands.sides:
         return WorstCut([], None)
     rows, levels = bands.levels()
-    cut, table = _scanned(bands, levels)
-    at = {"kolmogorov": cut, "wasserstein": _at(bands, int(table.gaps().wasserstein.argmax())), "energy": cut}
+    cut, table = _scan_cuts(bands, levels)
+    at = {"kolmogorov": cut, "wasserstein": _cut_at(bands, int(table.gaps().wasserstein.argmax())), "energy": cut}
     observed, correlation = _observed(sample, bands, cut, table)
     chances: dict[str, float] = {}
     if plan.permutations and not sample.weighted:
@@ -363,7 +361,7 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
     if sample.weighted or plan.vc_dimension is None:
         evidence["energy"]["joint_interval"] = jointly
     if not sample.weighted and plan.vc_dimension is None:
-        evidence["kolmogorov"] |= _proven(bands, rows, cut, plan)
+        evidence["kolmogorov"] |= _certified_bounds(bands, rows, cut, plan)
     findings = [
         _cut_finding(sample, bands, at[metric], plan, metric=metric, value=observed[metric], **evidence[metric])
         for metric in plan.named_metrics()
@@ -373,7 +371,7 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
 
 
 def _cut_finding(sample: AuditSample, bands: Bands, cut: _Cut, plan: Plan, **evidence: Any) -> Finding:
-    """The finding at a cut; tests and joint intervals only of enough rows."""
+    """The finding at a cut; tests and joint intervals need enough rows."""
     sizes = bands.sizes(sample, cut.number)
     # The dependence is about all rows, not about a cut.
     enough = (sum(sizes) if evidence["metric"] == "energy" else min(sizes)) >= plan.min_group_size
@@ -409,26 +407,26 @@ def _halves(sample: AuditSample, bands: Bands, cut: _Cut, plan: Plan) -> Distrib
     return Distribution(bands.attribute, part.within, curves)
 
 
-def _proven(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> dict[str, Any]:
+def _certified_bounds(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> dict[str, Any]:
     """Bounds of the largest true gap at any cut: an upper one, one valid for all comparisons, and both ends.
 
-    The gaps lie within these while the distribution functions on either side of all cuts are all near the true ones.
+    They are valid while the distribution functions on both sides of all cuts are near the true ones.
     """
-    below = rows[bands.at] if bands.named else np.cumsum(rows)[:-1]
+    below, total = rows[bands.at] if bands.named else np.cumsum(rows)[:-1], float(rows.sum())
 
     def bounds(functions: int, confidence: float) -> Interval:
         radii = [
-            sum(dkw_radius(int(size), confidence=confidence, cdfs=functions) for size in (own, float(rows.sum()) - own))
-            for own in below
+            sum(dkw_radius(int(size), confidence=confidence, cdfs=functions) for size in (left, total - left))
+            for left in below
         ]
         low, high = float(np.max(np.subtract(cut.every, radii))), float(np.max(np.add(cut.every, radii)))
         return Interval(max(0.0, low), min(1.0, high))
 
-    own = 2 * len(bands.sides)
+    cdfs = 2 * len(bands.sides)
     return {
-        "certified": bounds(own, plan.confidence).high,
+        "certified": bounds(cdfs, plan.confidence).high,
         "certified_jointly": bounds(plan.cdfs, plan.confidence).high,
-        "joint_interval": bounds(own, plan.joint_confidence),
+        "joint_interval": bounds(cdfs, plan.joint_confidence),
     }
 
 
@@ -445,13 +443,13 @@ def _dependence_intervals(
     if not plan.resamples or sample.size(bands.units) < FEWEST_DEPENDENT:
         return None, None
     fine = bands.with_tails()
-    table = _scanned(fine, fine.levels()[1])[1]
+    table = _scan_cuts(fine, fine.levels()[1])[1]
     effective = float(sample.size(bands.units))  # effective number of rows of equal weight
     if sample.weight is not None and sample.rows is None:
         weight = sample.weight[bands.units]
         effective = float(weight.sum() ** 2 / (weight**2).sum())
     resampled = table.resampled(effective, plan.resamples, generator)
-    # Where no p-value can be small enough for the higher confidence, the smallest that can be has to do.
+    # If no p-value can be small enough for the higher confidence, the smallest possible one is the limit.
     return [
         resampled.interval(
             observed["energy"],
@@ -467,8 +465,8 @@ def _observed(sample: AuditSample, bands: Bands, cut: _Cut, table: BandTable) ->
     units, values, amounts = bands.units, bands.values, bands.amounts
     observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {"kolmogorov": cut.size}
     correlation = None
-    if sample.prediction is None:  # there are not many levels of the attribute: they were counted
-        observed["energy"] = float(_scanned(*bands.every())[1].gaps().energy)
+    if sample.prediction is None:  # out of core, an attribute has few levels
+        observed["energy"] = float(_scan_cuts(*bands.every())[1].gaps().energy)
     elif len(units) <= _EXACT:
         scores = bands.part.scores
         row_scores = scores.values[scores.place[units]]
@@ -479,16 +477,14 @@ def _observed(sample: AuditSample, bands: Bands, cut: _Cut, table: BandTable) ->
 
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-_MOST_BANDS, _FEWEST_ROWS = 20, 30  # in a band; of fewer, quantiles at the ends are hardly more than one person each
+_MOST_BANDS, _FEWEST_ROWS = 20, 30  # in a band; with fewer, quantiles at the ends are hardly more than one row each
 
 
-def along_number(
-    sample: AuditSample, bands: Bands, found: WorstCut, selected: NDArray[Any] | None
-) -> AlongNumber | None:
+def along_number(sample: AuditSample, bands: Bands, cut: WorstCut, selected: NDArray[Any] | None) -> AlongNumber | None:
     """Quantiles of the scores, and shares that are selected, in bands of a number with about as many rows each.
 
-    ``selected`` is how much of each unit is, None: nothing is decided. The worst cut that was ``found`` is marked. None
-    for names, where all values are equal, and of other scores than predictions.
+    ``selected`` is the selected amount of each unit; None: no decisions. The worst ``cut`` is marked. None for
+    names, if all values are equal, and for other scores than predictions.
     """
     units, values, scores = bands.units, bands.values, bands.part.scores
     if bands.named or not bands.part.of_predictions or not len(units):
@@ -501,17 +497,17 @@ def along_number(
     band, count = np.searchsorted(cuts, values), len(cuts) + 1
     weight = np.bincount(band, amounts, count)
     quantiles = np.zeros((count, len(QUANTILES)))
-    for one in range(count):
-        upto = np.cumsum(scores.at(units[band == one]).astype(np.float64))
-        quantiles[one] = scores.values[np.searchsorted(upto, np.array(QUANTILES) * upto[-1] * (1 - 1e-12))]
+    for number in range(count):
+        upto = np.cumsum(scores.at(units[band == number]).astype(np.float64))
+        quantiles[number] = scores.values[np.searchsorted(upto, np.array(QUANTILES) * upto[-1] * (1 - 1e-12))]
     rates = () if selected is None else np.bincount(band, selected[units].astype(np.float64), count) / weight
-    worst = next((one for one in found.findings if one.metric == "kolmogorov"), None)
+    worst = next((finding for finding in cut.findings if finding.metric == "kolmogorov"), None)
     return AlongNumber(
         bands.attribute,
         bands.part.within,
         bands=band_names(cuts),
         at=(np.bincount(band, values * amounts, count) / weight).tolist(),
-        sizes=[sample.size(units[band == one]) for one in range(count)],
+        sizes=[sample.size(units[band == number]) for number in range(count)],
         quantiles={f"{share:.0%}": quantiles[:, at].tolist() for at, share in enumerate(QUANTILES)},
         selection_rates=list(map(float, rates)),
         cut=None if worst is None else worst.cut,

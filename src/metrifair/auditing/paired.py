@@ -1,7 +1,7 @@
 """Correlations between the figures of two audits of the same rows.
 
-To first order a figure is a sum over rows, each with its influence. The errors of two figures are as correlated as the
-influences of the rows behind both; those on a distance are the values of its witness utility.
+To first order, a figure is a sum of the influences of the rows. The errors of two figures are as correlated as the
+influences of their common rows. The influences on a distance are the values of its witness utility.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metrifair.auditing.by_group import SMALLEST, reliability_bin
-from metrifair.auditing.decisions import problem_for, selection_of
-from metrifair.auditing.distribution import utility_of
+from metrifair.auditing.decisions import problem_for, selection_for
+from metrifair.auditing.distribution import witness_utility
 from metrifair.auditing.ranking import lowest_rate
 from metrifair.auditing.records import BY_GROUP, DECISIONS, AuditRecord, ComparedFigure, Names
-from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
+from metrifair.auditing.sample import AuditSample, GroupPair, group_pairs, members_in, parts_for, sets_for
 from metrifair.auditing.source import AuditedRows, AuditWithRows
 from metrifair.metrics.registry import facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
@@ -49,28 +49,28 @@ def correlations(
 ) -> dict[Names, float] | None:
     """The correlation of the errors of each figure in two audits, by its names in the first.
 
-    None where the rows of both are not the same, or not in memory.
+    None if the rows of both audits differ or are not in memory.
     """
-    rows = [one.rows for one in (before, after) if one.rows is not None and one.rows.ordered]
+    rows = [audit.rows for audit in (before, after) if audit.rows is not None and audit.rows.ordered]
     if len(rows) < 2 or not _same_rows(*rows):
         return None
     orders = [_order(row.sample) for row in rows]
-    compared = [_comparisons(row) for row in rows]
+    comparisons = [_comparisons(row) for row in rows]
     influences = [
         _group_influences(row, order) | _ratio_influences(row, audit.record, order)
         for row, audit, order in zip(rows, (before, after), orders, strict=True)
     ]
     by_name: dict[Names, float] = {}
-    for mine, theirs in figures:
-        first, second = compared[0].get(mine.names[:-1]), compared[1].get(theirs.names[:-1])
-        if mine.names in influences[0] and theirs.names in influences[1]:
-            by_name[mine.names] = _correlation(influences[0][mine.names], influences[1][theirs.names])
+    for old, new in figures:
+        first, second = comparisons[0].get(old.names[:-1]), comparisons[1].get(new.names[:-1])
+        if old.names in influences[0] and new.names in influences[1]:
+            by_name[old.names] = _correlation(influences[0][old.names], influences[1][new.names])
         elif first is not None and second is not None:
-            if mine.group_values != theirs.group_values and second.right is not None:
+            if old.group_values != new.group_values and second.right is not None:
                 second = replace(second, left=second.right, right=second.left, sizes=second.sizes[::-1])
-            correlation = _distance_correlation(mine.metric, (first, second), orders)
+            correlation = _distance_correlation(old.metric, (first, second), orders)
             if correlation is not None:
-                by_name[mine.names] = correlation
+                by_name[old.names] = correlation
     return by_name
 
 
@@ -79,7 +79,7 @@ def _order(sample: AuditSample) -> Integers:
     return np.arange(len(sample.problem)) if sample.order is None else sample.order
 
 
-def _row_of(problem: Problem, order: Integers) -> Integers:
+def _unit_row(problem: Problem, order: Integers) -> Integers:
     """The row of each unit; where groups have probabilities, several units may be of one row."""
     return order if problem.members is None else problem.members.row
 
@@ -88,15 +88,15 @@ def _same_rows(before: AuditedRows, after: AuditedRows) -> bool:
     """Whether all rows have the same groups, labels, strata and weights, in the order they were passed in."""
     if (before.sample.problem.members is None) != (after.sample.problem.members is None):
         return False
-    mine, theirs = _columns(before), _columns(after)
-    if mine.keys() != theirs.keys():
+    old, new = _columns(before), _columns(after)
+    if old.keys() != new.keys():
         return False
-    for name, (known, codes) in mine.items():
-        others, other_codes = theirs[name]
-        place = {value: code for code, value in enumerate(known)}
+    for name, (values, codes) in old.items():
+        other_values, other_codes = new[name]
+        place = {value: code for code, value in enumerate(values)}
         # Codes of equal values differ where they sort differently; -1 is that of missing values, and comes last.
-        recode = np.array([*(place.get(value, -2) for value in others), -1])
-        if not np.array_equal(codes, recode[other_codes] if others else other_codes):
+        recode = np.array([*(place.get(value, -2) for value in other_values), -1])
+        if not np.array_equal(codes, recode[other_codes] if other_values else other_codes):
             return False
     return True
 
@@ -119,21 +119,21 @@ def _columns(audited: AuditedRows) -> dict[str, tuple[Sequence[Value], Any]]:
     return {name: (values, codes[place]) for name, (values, codes) in columns.items() if codes is not None}
 
 
-def _comparisons(audited: AuditedRows) -> dict[tuple[Any, ...], Compared]:
+def _comparisons(audited: AuditedRows) -> dict[tuple[Any, ...], GroupPair]:
     """The comparisons of an audit, by their names."""
     sample, request = audited.sample, audited.request
-    parts = parts_of(sample, request.named_criteria(), request.loss)
-    several = [pair for part in parts for pair in compared_in(sample, part, request.contrast)]
+    parts = parts_for(sample, request.named_criteria(), request.loss)
+    several = [pair for part in parts for pair in group_pairs(sample, part, request.contrast)]
     return {(pair.attribute.name, pair.part.criterion, pair.part.within, pair.groups): pair for pair in several}
 
 
-def _distance_correlation(metric: str, audits: Sequence[Compared], orders: Sequence[Any]) -> float | None:
-    """The correlation of a distance's errors in two audits: that of their witness utilities, over the rows of both."""
-    utilities = [utility_of(metric, one.two_samples(one.sides)[0]) for one in audits]
+def _distance_correlation(metric: str, audits: Sequence[GroupPair], orders: Sequence[Any]) -> float | None:
+    """The correlation of a distance's errors in two audits: that of the values of their witness utilities."""
+    utilities = [witness_utility(metric, compared.two_samples(compared.sides)[0]) for compared in audits]
     if utilities[0] is None or utilities[1] is None:
         return None
     # A step has no direction of its own; the distance grows with the gap, whichever group scores higher.
-    signs = [1.0 if one.expected[0] >= one.expected[1] else -1.0 for one in utilities if one is not None]
+    signs = [1.0 if gap.expected[0] >= gap.expected[1] else -1.0 for gap in utilities if gap is not None]
 
     def influences(audit: int, witness: int) -> _Influences:
         """The influences of an audit's rows on the gap that the witness of either audit shows."""
@@ -141,9 +141,9 @@ def _distance_correlation(metric: str, audits: Sequence[Compared], orders: Seque
         values = np.zeros(0) if utility is None else utility(scores.values) * signs[witness]
         sides = [units[np.argsort(orders[audit][units], kind="stable")] for units in audits[audit].sides]
         weights = [np.ones(len(units)) if scores.amount is None else scores.amount[units] for units in sides]
-        row_of = _row_of(audits[audit].problem, orders[audit])
+        unit_row = _unit_row(audits[audit].problem, orders[audit])
         gaps = [sign * values[scores.place[units]] for sign, units in zip((1, -1), sides, strict=True)]
-        return _Influences(gaps, weights, [row_of[units] for units in sides])
+        return _Influences(gaps, weights, [unit_row[units] for units in sides])
 
     correlation = _correlation(influences(0, 0), influences(1, 1))
     if not facts(metric).is_maximum or signs[0] != signs[1]:
@@ -163,42 +163,42 @@ def _group_influences(audited: AuditedRows, order: Any) -> dict[Names, _Influenc
     positive, score = sample.outcome, sample.score
     if positive is None or score is None or len(sample.problem.scheme.classes) != 2:
         return {}
-    selection = selection_of(sample, audited.request)
-    found: dict[Names, _Influences] = {}
-    row_of = _row_of(sample.problem, order)
-    for within, _, inside in sets_of(STATISTICAL_PARITY, sample.problem):
+    selection = selection_for(sample, audited.request)
+    influences: dict[Names, _Influences] = {}
+    unit_row = _unit_row(sample.problem, order)
+    for within, _, inside in sets_for(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             for code, rows, weight in _groups(sample, sample.problem, (inside, place), order):
                 names = attribute.name, BY_GROUP, within, (str(attribute.groups[code]),)
-                own = [row_of[rows]]
+                row_numbers = [unit_row[rows]]
                 is_positive, scores = positive[rows] == 1, score[rows]
                 if 0 < is_positive.sum() < len(rows):
                     weights = weight[is_positive], weight[~is_positive]
                     below = _share_below(scores[is_positive], scores[~is_positive], weights[1])
                     above = 1 - _share_below(scores[~is_positive], scores[is_positive], weights[0])
-                    found[*names, "auc"] = _Influences(
-                        (below, above), weights, (own[0][is_positive], own[0][~is_positive])
+                    influences[*names, "auc"] = _Influences(
+                        (below, above), weights, (row_numbers[0][is_positive], row_numbers[0][~is_positive])
                     )
                 if selection is not None:
                     selected = selection.amount[rows] > 0
-                    right = selected == (is_positive == (sample.favorable == "high"))
-                    found[*names, "accuracy"] = _Influences([right.astype(np.float64)], [weight], own)
+                    correct = selected == (is_positive == (sample.favorable == "high"))
+                    influences[*names, "accuracy"] = _Influences([correct.astype(np.float64)], [weight], row_numbers)
                 if sample.probabilities and not sample.predicted[None].are_decisions:
                     clipped = np.clip(scores, SMALLEST, 1 - SMALLEST)
                     loss = -np.where(is_positive, np.log(clipped), np.log1p(-clipped))
-                    found[*names, "log_loss"] = _Influences([loss], [weight], own)
+                    influences[*names, "log_loss"] = _Influences([loss], [weight], row_numbers)
                     # What rows add to the gap of their bin, whichever sign that has.
                     bins, error = reliability_bin(scores), scores - is_positive
                     signs = np.sign(np.bincount(bins, weight * error))
-                    found[*names, "calibration_error"] = _Influences([signs[bins] * error], [weight], own)
-    return found
+                    influences[*names, "calibration_error"] = _Influences([signs[bins] * error], [weight], row_numbers)
+    return influences
 
 
 def _ratio_influences(audited: AuditedRows, record: AuditRecord, order: Any) -> dict[Names, _Influences]:
     """The influences of each group's rows on the smallest ratio of selection rates: only two groups have any."""
-    sample, selection = audited.sample, selection_of(audited.sample, audited.request)
+    sample, selection = audited.sample, selection_for(audited.sample, audited.request)
     problem = problem_for(sample, audited.request.standard)
-    sets = {audit_set.within: audit_set.units for audit_set in sets_of(STATISTICAL_PARITY, problem)}
+    sets = {audit_set.within: audit_set.units for audit_set in sets_for(STATISTICAL_PARITY, problem)}
     places = {attribute.name: place for place, attribute in enumerate(problem.scheme.attributes)}
     influences: dict[Names, _Influences] = {}
     for table in record.decisions:
@@ -209,7 +209,7 @@ def _ratio_influences(audited: AuditedRows, record: AuditRecord, order: Any) -> 
         groups = problem.scheme.attributes[places[table.attribute]].groups
         slopes = {table.reference: -ratio, lowest.group: 1.0}
         sides = [
-            (slopes.get(str(groups[code]), 0.0) * (selection.amount[rows] > 0), weight, _row_of(problem, order)[rows])
+            (slopes.get(str(groups[code]), 0.0) * (selection.amount[rows] > 0), weight, _unit_row(problem, order)[rows])
             for code, rows, weight in _groups(sample, problem, (inside, places[table.attribute]), order)
         ]
         influences[table.attribute, DECISIONS, table.within, (), "selection_ratio"] = _Influences(
@@ -225,7 +225,7 @@ def _groups(
 
     Groups come in the order of their first rows, since their names may sort differently in two audits.
     """
-    units, codes, present = members_of(problem, *where)
+    units, codes, present = members_in(problem, *where)
     groups = [(int(code), units[codes == code]) for code in present]
     for code, members in sorted(groups, key=lambda group: order[group[1]].min()):
         rows = members[np.argsort(order[members], kind="stable")]
@@ -241,11 +241,11 @@ def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
 
 
 def _correlation(first: _Influences, second: _Influences) -> float:
-    """Of the errors of two figures: that of the influences of single rows, whichever sides these are on."""
+    """The correlation of the errors of two figures: that of the influences of single rows, summed over sides."""
     totals = np.zeros((2, 1 + max(int(rows.max()) for rows in first.rows)))
-    for value, other, weight, rows in zip(first.values, second.values, first.weights, first.rows, strict=True):
+    for old, new, weight, rows in zip(first.values, second.values, first.weights, first.rows, strict=True):
         share = weight / weight.sum()
-        for audit, values in enumerate((value, other)):
+        for audit, values in enumerate((old, new)):
             totals[audit] += np.bincount(rows, share * (values - share @ values), totals.shape[1])
     moments = totals @ totals.T
     scale = sqrt(moments[0, 0] * moments[1, 1])

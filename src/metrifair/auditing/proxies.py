@@ -39,10 +39,10 @@ class _ProxyRows:
 
     @classmethod
     def of(cls, sample: AuditSample, members: Memberships, selection: Selection | None) -> _ProxyRows:
-        """From entries, of which each row has one or more."""
+        """From entries; each row has at least one."""
         row, first = np.unique(members.row, return_index=True)
-        known = ~np.isnan(members.rows.values[row, 0])
-        row, first = row[known], first[known]
+        present = ~np.isnan(members.rows.values[row, 0])
+        row, first = row[present], first[present]
         return cls(
             members.rows.take(row),
             np.ldexp(sample.amount[first] / members.share[first], sample.weight_exponent),
@@ -52,7 +52,7 @@ class _ProxyRows:
 
     @cached_property
     def amounts(self) -> Floats:
-        """How much each row counts for each group, (n, groups)."""
+        """The weight of each row in each group, (n, groups)."""
         return self.rows.values * self.weight[:, None]
 
     @cached_property
@@ -63,32 +63,32 @@ class _ProxyRows:
 
     @cached_property
     def known_amounts(self) -> Floats:
-        """How much each row of known group counts for each group, (labeled, groups)."""
+        """The weight of each row with a known group in each group, (labeled, groups)."""
         codes = np.zeros(0, np.int64) if self.rows.known is None else self.rows.known[self.labeled]
         return np.where(codes[:, None] == np.arange(len(self.rows.groups)), self.weight[self.labeled, None], 0.0)
 
     def side(self, group: str) -> Booleans:
-        """Which of the groups this is."""
+        """Mask of this group among all groups."""
         return np.array([name == group for name in self.rows.groups])
 
     def corrected(self, figure: Callable[[Booleans, Floats], Estimate], sides: Sequence[Booleans]) -> Estimate | None:
         """A figure corrected by known groups or for errors of observed ones; None if too little is known.
 
-        ``figure`` takes some rows and their amounts (rows, groups). By known groups it is that of all rows, plus what
-        known groups change where they are known, without the bias that few rows have.
+        ``figure`` takes some rows and their amounts (rows, groups). With known groups, it is the figure of all rows
+        plus an unbiased correction: the change from probabilities to known groups on the labeled rows.
         """
-        everyone = np.ones(len(self.weight), np.bool_)
+        all_rows = np.ones(len(self.weight), np.bool_)
         if self.rows.inverse is not None:
             true_amounts = self.amounts @ self.rows.inverse
             if min(true_amounts[:, side].sum() for side in sides) <= 0:
                 return None
-            return figure(everyone, true_amounts)
+            return figure(all_rows, true_amounts)
         fewest = min((int((self.known_amounts[:, side] > 0).sum()) for side in sides), default=0)
         if self.rows.known is None or fewest < FEWEST:
             return None
         weighted, by_known = figure(self.labeled, self.amounts[self.labeled]), figure(self.labeled, self.known_amounts)
         change = by_known + -weighted
-        return figure(everyone, self.amounts) + change.unbiased.of_rows(self.labeled)
+        return figure(all_rows, self.amounts) + change.unbiased.of_rows(self.labeled)
 
 
 def proxy_record(
@@ -101,9 +101,9 @@ def proxy_record(
     confidence: float,
 ) -> ProxyRecord:
     """The assumption, the estimates of all rows and the reliability of the probabilities."""
-    found = _ProxyRows.of(sample, members, selection)
-    rows, bounds = found.rows, _bounds(found)
-    estimates = [*_rates(found, decisions, bounds, confidence), *_energies(found, findings, confidence)]
+    proxy = _ProxyRows.of(sample, members, selection)
+    rows, bounds = proxy.rows, _bounds(proxy)
+    estimates = [*_rates(proxy, decisions, bounds, confidence), *_energies(proxy, findings, confidence)]
     corrected = any(estimate.corrected is not None for estimate in estimates)
     by: Correction = "known_groups" if rows.inverse is None else "confusion"
     return ProxyRecord(
@@ -112,35 +112,35 @@ def proxy_record(
         rows.source,
         estimates,
         by if corrected else None,
-        int(found.labeled.sum()),
+        int(proxy.labeled.sum()),
         max((bound.cells for bound in bounds.values()), default=0),
-        _reliability(found, confidence),
+        _reliability(proxy, confidence),
         sample.problem.strata is not None,
     )
 
 
-def _bounds(found: _ProxyRows) -> dict[str, RateBounds]:
-    """Bounds of each group's selection rate; none without cells, decisions, enough rows, or people to be expected."""
-    if found.rows.cells is None or found.selected is None or len(found.weight) < CELL_ROWS:
+def _bounds(proxy: _ProxyRows) -> dict[str, RateBounds]:
+    """Bounds of the selection rate of each group with a positive probability; none without cells, decisions or rows."""
+    if proxy.rows.cells is None or proxy.selected is None or len(proxy.weight) < CELL_ROWS:
         return {}
     return {
-        group: rate_bounds(found.selected, probability, found.weight, found.rows.cells)
-        for group, probability in zip(found.rows.groups, found.rows.values.T, strict=True)
+        group: rate_bounds(proxy.selected, probability, proxy.weight, proxy.rows.cells)
+        for group, probability in zip(proxy.rows.groups, proxy.rows.values.T, strict=True)
         if probability.any()
     }
 
 
 def _rates(
-    found: _ProxyRows, decisions: Sequence[Decisions], bounds: dict[str, RateBounds], confidence: float
+    proxy: _ProxyRows, decisions: Sequence[Decisions], bounds: dict[str, RateBounds], confidence: float
 ) -> Iterator[ProxyEstimate]:
     """Selection rates, and their ratios to the reference's."""
     table = next((decision for decision in decisions if not decision.conditions), None)
-    selected = found.selected
+    selected = proxy.selected
     if table is None or selected is None:
         return
     rates = {
-        rate.group: found.corrected(partial(_rate, selected, side), [side])
-        for rate, side in ((rate, found.side(rate.group)) for rate in table.rates)
+        rate.group: proxy.corrected(partial(_rate, selected, side), [side])
+        for rate, side in ((rate, proxy.side(rate.group)) for rate in table.rates)
     }
     for rate in table.rates:
         bound = bounds.get(rate.group)
@@ -179,17 +179,17 @@ def _ratio_bounds(
     return bounds, Interval(max(0.0, lowest.interval(confidence).low), highest.interval(confidence).high)
 
 
-def _energies(found: _ProxyRows, findings: Sequence[Finding], confidence: float) -> Iterator[ProxyEstimate]:
+def _energies(proxy: _ProxyRows, findings: Sequence[Finding], confidence: float) -> Iterator[ProxyEstimate]:
     """Energy distances between groups that can be corrected."""
-    score = found.score
+    score = proxy.score
     if score is None:
         return
     for finding in findings:
         if finding.metric != "energy" or finding.conditions or finding.criterion != "statistical_parity":
             continue
-        left = found.side(finding.groups[0])
-        right = ~left if finding.groups[1] == REST else found.side(finding.groups[1])
-        corrected = found.corrected(partial(_energy, score, left, right), [left, right])
+        left = proxy.side(finding.groups[0])
+        right = ~left if finding.groups[1] == REST else proxy.side(finding.groups[1])
+        corrected = proxy.corrected(partial(_energy, score, left, right), [left, right])
         if corrected is not None:
             weighted = Measure(finding.value, finding.interval)
             yield ProxyEstimate("energy", finding.groups, weighted, _measure(corrected, confidence))
@@ -212,14 +212,14 @@ def _measure(estimate: Estimate | None, confidence: float, most: float = inf) ->
     return Measure(value, Interval(low, high))
 
 
-def _reliability(found: _ProxyRows, confidence: float) -> dict[str, list[ReliabilityBin]]:
-    """Whether the probabilities agree with the shares of known groups."""
-    inside, groups = found.labeled, found.rows.groups
-    if not inside.any() or found.rows.inverse is not None:
+def _reliability(proxy: _ProxyRows, confidence: float) -> dict[str, list[ReliabilityBin]]:
+    """The reliability curve of each group's probability, by known groups."""
+    inside, groups = proxy.labeled, proxy.rows.groups
+    if not inside.any() or proxy.rows.inverse is not None:
         return {}
     curves = {}
     for code, group in enumerate(groups):
-        probability, own, weight = found.rows.values[inside, code], found.known_amounts[:, code], found.weight[inside]
-        squares = own**2, (weight - own) ** 2
-        curves[group] = reliability(LabeledScores(probability, probability, own, weight - own, squares), confidence)
+        probability, known, weight = proxy.rows.values[inside, code], proxy.known_amounts[:, code], proxy.weight[inside]
+        squares = known**2, (weight - known) ** 2
+        curves[group] = reliability(LabeledScores(probability, probability, known, weight - known, squares), confidence)
     return curves

@@ -1,4 +1,4 @@
-"""The order of findings, by the evidence behind them, and those that come first in a report."""
+"""Sort findings by their evidence, and select those that come first in a report."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def worst_finding(
 
 
 def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Significant findings by the lower end of the joint interval, then others by rows, those of small groups last.
+    """Sort significant findings by the lower end of the joint interval, then others by rows; small groups come last.
 
-    The first of each metric, then the second of each, and so on: metrics have different scales.
+    Metrics alternate because their scales differ: the first finding of each metric, then the second of each.
 
     >>> from metrifair.figures.intervals import Interval
     >>> some = [Finding("sex", "statistical_parity", "everyone", ("a", "b"), (rows, 90), metric, value,
@@ -47,13 +47,13 @@ def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
             return 0, 0.0 if finding.joint_interval is None else -finding.joint_interval.low
         return 1 if finding.enough else 2, -min(finding.sizes)
 
-    seen: Counter[tuple[str, int]] = Counter()
+    counts: Counter[tuple[str, int]] = Counter()
     order = {metric: place for place, metric in enumerate(dict.fromkeys(finding.metric for finding in findings))}
     places = []
-    for finding in sorted(findings, key=lambda one: (*rank(one), -one.value)):
+    for finding in sorted(findings, key=lambda item: (*rank(item), -item.value)):
         kind = finding.metric, rank(finding)[0]
-        places.append(((kind[1], seen[kind], order[finding.metric]), finding))
-        seen[kind] += 1
+        places.append(((kind[1], counts[kind], order[finding.metric]), finding))
+        counts[kind] += 1
     return tuple(finding for _, finding in sorted(places, key=lambda placed: placed[0]))
 
 
@@ -67,15 +67,15 @@ def headline_finding(findings: Sequence[Finding]) -> Finding | None:
 
 
 def shown_findings(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings of a report: of decisions by the main metric alone, which is the difference of their rates."""
+    """The findings of a report. Decisions are shown for the main metric only, which is the difference of the rates."""
     metric = main_metric(findings)
     return [finding for finding in findings if not finding.decided or finding.metric == metric]
 
 
 def lowest_rate(table: Decisions) -> GroupRates | None:
-    """The group whose impact ratio is the smallest of a table; None if the table has no ratio.
+    """The group with the smallest impact ratio of a table; None if the table has no ratio.
 
-    Of several, one with enough rows that is not the reference.
+    Among ties, prefer a group with enough rows that is not the reference.
     """
     lowest = [rate for rate in table.rates if rate.ratio is not None and rate.ratio == table.selection_ratio]
     return min(lowest, key=lambda rate: (rate.group == table.reference, rate.few), default=None)
@@ -88,8 +88,8 @@ def compares_few(table: Decisions) -> bool:
     return reference_left or any(rate.few for rate in compared)
 
 
-def tables_asked(record: AuditRecord) -> list[Decisions]:
-    """The tables of rates that a standard requires, of all rows; without a standard, all tables."""
+def required_tables(record: AuditRecord) -> list[Decisions]:
+    """The tables of all rows that a standard requires; without a standard, all tables."""
     tables = [table for table in record.decisions if table.standard and table.within == "everyone"]
     return tables or list(record.decisions)
 
@@ -116,7 +116,7 @@ def worst_ratio(decisions: Iterable[Decisions]) -> WorstRatio | None:
         for rate in table.rates
         if rate.ratio is not None and rate is not reference and not rate.few
     ]
-    return min(ratios, key=lambda one: one.ratio, default=None)
+    return min(ratios, key=lambda worst: worst.ratio, default=None)
 
 
 def is_inconclusive(table: Decisions) -> bool:

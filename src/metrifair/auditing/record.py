@@ -10,33 +10,33 @@ from typing import Any
 import numpy as np
 
 from metrifair.auditing.by_group import by_group_of
-from metrifair.auditing.decisions import Selection, decisions_of, problem_for, selection_of
+from metrifair.auditing.decisions import Selection, decision_tables, problem_for, selection_for
 from metrifair.auditing.distribution import (
     RESOLUTION,
     TwoSamples,
     bin_means,
     bins,
-    coarsened,
     largest_gap,
+    merge_bins,
     shares,
     unbiased_distance,
-    utility_of,
+    witness_utility,
 )
 from metrifair.auditing.notes import DECISION_NOTES, audit_notes, decision_notes
 from metrifair.auditing.numbers import Bands, along_number, worst_cut
 from metrifair.auditing.proxies import proxy_record
 from metrifair.auditing.records import AuditRecord, AuditSettings, Distribution, Finding, ProxyRecord, WitnessCurve
 from metrifair.auditing.request import MOST_PAIRED, Plan, Request
-from metrifair.auditing.resampling import Intervals, bootstrap, permutation_p_values, thinned
+from metrifair.auditing.resampling import Intervals, bootstrap, merge_scores, permutation_p_values
 from metrifair.auditing.sample import (
     AuditSample,
-    Compared,
+    GroupPair,
     MeasuredPair,
     Part,
-    compared_in,
+    group_pairs,
     measured_pairs,
-    members_of,
-    parts_of,
+    members_in,
+    parts_for,
 )
 from metrifair.figures.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.figures.curves import curves_of
@@ -64,8 +64,8 @@ def audit_record(
     selection: Selection | None,
 ) -> AuditRecord:
     """The whole audit; ``selection`` are the selected rows; None: no decisions."""
-    parts = list(parts_of(sample, request.named_criteria(), request.loss))
-    compared = [comparison for part in parts for comparison in compared_in(sample, part, request.contrast)]
+    parts = list(parts_for(sample, request.named_criteria(), request.loss))
+    compared = [comparison for part in parts for comparison in group_pairs(sample, part, request.contrast)]
     measured, complete = measured_pairs(sample, compared, request.named_metrics())
     scheme = sample.problem.scheme
     dependent = [
@@ -75,21 +75,21 @@ def audit_record(
         if attribute.cuts or request.contrast == "independence"
     ]
     # Where rows are counted, the spread of weights within a bin is not.
-    plan = _plan_of(request, compared, dependent, sampled=sample.binned is None or not sample.weighted)
+    plan = _plan(request, compared, dependent, sampled=sample.binned is None or not sample.weighted)
     results = [
         finding
         for comparison, measured_pair in zip(compared, measured, strict=True)
         for finding in pair_findings(comparison, measured_pair, sample, plan, generator)
     ]
     worst = [worst_cut(sample, bands, plan, generator) for bands in dependent]
-    findings = tested(
-        [*results, *(comparison for cut in worst for comparison in cut.findings)], plan.confidence, plan.permutations
+    findings = with_significance(
+        [*results, *(finding for cut in worst for finding in cut.findings)], plan.confidence, plan.permutations
     )
-    decisions = [] if selection is None else decisions_of(sample, selection, request)
+    decisions = [] if selection is None else decision_tables(sample, selection, request)
     selected = None if selection is None else selection.amount
-    along = [along_number(sample, *comparison, selected) for comparison in zip(dependent, worst, strict=True)]
+    along = [along_number(sample, *pair, selected) for pair in zip(dependent, worst, strict=True)]
     return AuditRecord(
-        **_rows_of(sample),
+        **_row_counts(sample),
         score_range=plan.score_range or sample.ends,
         confidence=plan.confidence,
         findings=findings,
@@ -98,7 +98,7 @@ def audit_record(
             *_distributions(sample, parts, plan.score_range),
             *(cut.distribution for cut in worst if cut.distribution is not None),
         ],
-        along=[comparison for comparison in along if comparison is not None],
+        along=[curve for curve in along if curve is not None],
         notes=audit_notes(sample, parts, findings, decisions, plan=plan, selection=selection, complete=complete),
         permutations=plan.permutations,
         by_group=by_group_of(sample, selection, request),
@@ -107,20 +107,20 @@ def audit_record(
     )
 
 
-def record_of_rates(record: AuditRecord, sample: AuditSample, request: Request) -> AuditRecord:
+def record_with_rates(record: AuditRecord, sample: AuditSample, request: Request) -> AuditRecord:
     """The record of an audit with the rates of another request."""
-    selection = selection_of(sample, request)
-    decisions = [] if selection is None else decisions_of(sample, selection, request)
+    selection = selection_for(sample, request)
+    decisions = [] if selection is None else decision_tables(sample, selection, request)
     settings = _settings(sample, request, selection)
     along = record.along
-    if settings.selected_by != record.settings.selected_by:  # bands show who the audit's own threshold selects
+    if settings.selected_by != record.settings.selected_by:  # bands show the selection of the audit's own threshold
         along = [replace(table, selection_rates=()) for table in along]
-    others = [note for note in record.notes if note.kind not in DECISION_NOTES]
+    other_notes = [note for note in record.notes if note.kind not in DECISION_NOTES]
     return replace(
         record,
         decisions=decisions,
         along=along,
-        notes=[*decision_notes(sample, decisions, request.threshold, selection), *others],
+        notes=[*decision_notes(sample, decisions, request.threshold, selection), *other_notes],
         by_group=by_group_of(sample, selection, request),
         proxy=_proxy_record(
             sample, selection, findings=record.findings, decisions=decisions, confidence=record.confidence
@@ -129,10 +129,10 @@ def record_of_rates(record: AuditRecord, sample: AuditSample, request: Request) 
     )
 
 
-def _proxy_record(sample: AuditSample, selection: Selection | None, **found: Any) -> ProxyRecord | None:
-    """What an audit by probabilities of groups rests on; None where groups are known."""
+def _proxy_record(sample: AuditSample, selection: Selection | None, **results: Any) -> ProxyRecord | None:
+    """The estimates of an audit by group probabilities, and their assumption; None if groups are known."""
     members = sample.problem.members
-    return None if members is None else proxy_record(sample, members, selection, **found)
+    return None if members is None else proxy_record(sample, members, selection, **results)
 
 
 def _settings(sample: AuditSample, request: Request, selection: Selection | None) -> AuditSettings:
@@ -156,18 +156,18 @@ def _settings(sample: AuditSample, request: Request, selection: Selection | None
     return AuditSettings(**settings | values)
 
 
-def _rows_of(sample: AuditSample) -> dict[str, Any]:
-    """How many rows are audited, and how many were read and left out, and why."""
-    known = (sample.problem.groups >= 0).any(1)
-    used, unknown = (sample.size(np.flatnonzero(mask)) for mask in (known, ~known))
+def _row_counts(sample: AuditSample) -> dict[str, Any]:
+    """The numbers of rows that were audited, read and excluded, with reasons."""
+    has_group = (sample.problem.groups >= 0).any(1)
+    used, unknown = (sample.size(np.flatnonzero(mask)) for mask in (has_group, ~has_group))
     why = +(Counter(sample.left_out) + Counter({"missing_group": unknown}))
-    read = used + unknown + sum(sample.left_out.values())
-    provenance = Provenance(rows_read=read, left_out=dict(why))  # plain, for JSON
-    return {"rows": used, "left_out": read - used, "provenance": provenance}
+    rows_read = used + unknown + sum(sample.left_out.values())
+    provenance = Provenance(rows_read=rows_read, left_out=dict(why))  # plain, for JSON
+    return {"rows": used, "left_out": rows_read - used, "provenance": provenance}
 
 
-def _plan_of(request: Request, compared: Sequence[Compared], bands: Sequence[Bands], *, sampled: bool) -> Plan:
-    """The settings of each comparison, given their number; ``bands`` are those of attributes that are cut."""
+def _plan(request: Request, compared: Sequence[GroupPair], bands: Sequence[Bands], *, sampled: bool) -> Plan:
+    """The settings of each comparison, which depend on their number; ``bands`` are those of attributes that are cut."""
     # The distribution functions that are compared; that of the rest is another one for each group.
     functions = {
         (id(comparison.part), comparison.place, side)
@@ -181,13 +181,13 @@ def _plan_of(request: Request, compared: Sequence[Compared], bands: Sequence[Ban
         # So that many comparisons take minutes, not hours.
         resolution=int(np.clip(_DRAWS // max(1, len(compared)), _COARSEST, RESOLUTION)),
         witnesses=len(compared) <= _MOST_CURVES,
-        cdfs=len(functions) + 2 * sum(len(comparison.sides) for comparison in bands),
+        cdfs=len(functions) + 2 * sum(len(attribute.sides) for attribute in bands),
         comparisons=max(1, enough + len(bands)),
     )
 
 
-def tested(findings: Sequence[Finding], confidence: float, permutations: int) -> list[Finding]:
-    """With the significance of the findings that have enough rows, adjusted for all comparisons by a metric.
+def with_significance(findings: Sequence[Finding], confidence: float, permutations: int) -> list[Finding]:
+    """Add the significance of findings with enough rows, adjusted for all comparisons by a metric.
 
     A joint interval decides by whether it excludes 0, so that no verdict contradicts the interval beside it. Without
     one, a p-value of at most (1 - confidence) over their number is significant (Bonferroni), unless no p-value of so
@@ -219,7 +219,7 @@ def tested(findings: Sequence[Finding], confidence: float, permutations: int) ->
 
 
 def _with_detectable(finding: Finding, confidence: float, comparisons: int) -> Finding:
-    """With the smallest gap that could have been found, where none was; of pairs of groups without weights."""
+    """Add the smallest detectable gap to a finding that is not significant; for pairs of groups without weights."""
     if finding.significant is not False or finding.metric != "kolmogorov" or finding.cuts or finding.certified is None:
         return finding
     rate = 0.5 if finding.shares is None else 1 - sum(finding.shares) / 2
@@ -239,44 +239,44 @@ def _scope(finding: Finding) -> tuple[str, str, str]:
 def _distributions(
     sample: AuditSample, parts: Sequence[Part], score_range: tuple[float, float] | None
 ) -> list[Distribution]:
-    """Distributions to draw: of each attribute within each set, where there are few enough groups to tell apart."""
-    found: dict[tuple[str, str], Distribution] = {}
+    """Distributions to draw: of each attribute within each set, unless there are too many groups to distinguish."""
+    distributions: dict[tuple[str, str], Distribution] = {}
     for part in parts:
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             key = attribute.name, part.within
-            if key in found or not part.of_predictions or attribute.cuts or part.scores.are_decisions:
-                continue  # of decisions, rates say everything
-            members = members_of(sample.problem, part.units, place)
+            if key in distributions or not part.of_predictions or attribute.cuts or part.scores.are_decisions:
+                continue  # rates describe decisions completely
+            members = members_in(sample.problem, part.units, place)
             if not 2 <= len(members.present) <= MOST_PAIRED:
                 continue
-            units = {str(attribute.groups[one]): members.units[members.codes == one] for one in members.present}
-            masses = {name: part.scores.at(own).astype(np.float64) for name, own in units.items()}
-            sizes = {name: sample.size(own) for name, own in units.items()}
+            units = {str(attribute.groups[code]): members.units[members.codes == code] for code in members.present}
+            masses = {name: part.scores.at(indices).astype(np.float64) for name, indices in units.items()}
+            sizes = {name: sample.size(indices) for name, indices in units.items()}
             ends = score_range or sample.ends
             if score_range is None and sample.binned is None:
                 used = part.scores.values[np.flatnonzero(part.scores.at(part.units))[[0, -1]]]
                 ends = float(used[0]), float(used[1])
-            found[key] = Distribution(*key, curves_of(part.scores.values, masses, sizes, ends))
-    return list(found.values())
+            distributions[key] = Distribution(*key, curves_of(part.scores.values, masses, sizes, ends))
+    return list(distributions.values())
 
 
 def pair_findings(
-    compared: Compared, measured: MeasuredPair, sample: AuditSample, plan: Plan, generator: np.random.Generator
+    compared: GroupPair, measured: MeasuredPair, sample: AuditSample, plan: Plan, generator: np.random.Generator
 ) -> list[Finding]:
     """The findings of one comparison, one for each metric."""
     part, sizes, enough = compared.part, compared.sizes, min(compared.sizes) >= plan.min_group_size
     scores, left, right = measured.pair
     decided = part.of_predictions and part.scores.are_decisions
-    # Scores are many, and are gone through once: what takes fewer of them takes them from these.
+    # There may be many scores: they are binned once, and every coarser table is made from these bins.
     bin_of = bins(measured.pair, _FINER * plan.resolution)
-    drawn = coarsened(measured.pair, bin_of)
+    binned = merge_bins(measured.pair, bin_of)
     tests = plan if enough else replace(plan, permutations=0)  # no p-value of a group below the minimum size
-    intervals, p_values = _resampled(measured, drawn, bin_of, tests, generator)
+    intervals, p_values = _intervals_and_p_values(measured, binned, bin_of, tests, generator)
     joint = _joint_intervals(intervals, measured, sizes, plan, weighted=sample.weighted) if enough else {}
     radii = (None, None, None) if sample.weighted else _radii(sizes, plan)
     sides = measured.left_scores or (scores, left), (scores, right)
     means = float(shares(left) @ scores), float(shares(right) @ scores)
-    witnesses = _witness_curves(list(measured.values), drawn) if plan.witnesses and not decided else {}
+    witnesses = _witness_curves(list(measured.values), binned) if plan.witnesses and not decided else {}
     return [
         Finding(
             compared.attribute.name,
@@ -306,12 +306,12 @@ def pair_findings(
     ]
 
 
-def _resampled(
-    measured: MeasuredPair, drawn: TwoSamples, bin_of: Integers, plan: Plan, generator: np.random.Generator
+def _intervals_and_p_values(
+    measured: MeasuredPair, binned: TwoSamples, bin_of: Integers, plan: Plan, generator: np.random.Generator
 ) -> tuple[Intervals, dict[str, float | None]]:
-    """Intervals, which include the values, and p-values by metric; of weighted samples, only by group probabilities.
+    """Intervals that include the values, and p-values by metric; for weighted samples, only with group probabilities.
 
-    Scores in bins, ``drawn``, have been taken together, and are again: some metrics do not survive that.
+    ``binned`` scores are merged into fewer bins again, which is not valid for all metrics.
     """
     exact = len(measured.pair.values) <= plan.resolution
     metrics = [metric for metric in plan.named_metrics() if exact or facts(metric).survives_bins]
@@ -319,8 +319,8 @@ def _resampled(
     p_values: dict[str, float | None] = {}
     if plan.resamples and metrics:
         rows = None if measured.rows is None else measured.rows._replace(place=bin_of[measured.rows.place])
-        fine = drawn._replace(values=bin_means(measured.pair, bin_of))
-        few, few_rows = thinned(fine, rows, plan.resolution)
+        fine = binned._replace(values=bin_means(measured.pair, bin_of))
+        few, few_rows = merge_scores(fine, rows, plan.resolution)
         resampled = bootstrap(
             few,
             metrics,
@@ -330,11 +330,11 @@ def _resampled(
             rows=few_rows,
             comparisons=plan.comparisons,
         )
-        alone, jointly = (_including(kind, measured.values) for kind in (resampled.alone, resampled.jointly))
+        alone, jointly = (_extend_to_values(kind, measured.values) for kind in (resampled.alone, resampled.jointly))
         intervals = Intervals(alone, jointly)
         p_values = dict(resampled.p_values) if plan.permutations else {}
     if plan.permutations and metrics and measured.rows is None:
-        # Where scores are taken together anyway, a test loses nothing by fewer of them, of which each costs draws.
+        # Where scores are merged anyway, a test loses nothing by fewer of them, and each costs draws.
         most = plan.resolution if exact else max(_COARSEST, plan.resolution // _COARSER)
         p_values = permutation_p_values(
             measured.permuted(most), metrics, permutations=plan.permutations, generator=generator
@@ -342,8 +342,8 @@ def _resampled(
     return intervals, p_values
 
 
-def _including(intervals: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Interval]:
-    """The intervals of some values, by metric, which include them."""
+def _extend_to_values(intervals: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Interval]:
+    """Extend the interval of each metric to include its value."""
     return {
         metric: Interval(min(interval.low, values[metric]), max(interval.high, values[metric]))
         for metric, interval in intervals.items()
@@ -372,7 +372,7 @@ def _joint_intervals(
 def _certified(
     metric: str, measured: MeasuredPair, radii: Sequence[float | None], ends: tuple[float, float] | None
 ) -> dict[str, Any]:
-    """Upper bounds of a distance whose distribution functions are known to within each of these radii."""
+    """Upper bounds of a distance whose distribution functions have at most these errors."""
     width = None if ends is None else ends[1] - ends[0]
     largest = measured.brackets[metric].high if metric in measured.brackets else measured.values[metric]
     bounds = [None if radius is None else certified_distance(metric, largest, radius, width=width) for radius in radii]
@@ -380,7 +380,7 @@ def _certified(
 
 
 def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float | None, float | None, float | None]:
-    """How far both distribution functions together may be off: alone, jointly with all others, by the paper.
+    """The total error of both distribution functions: for one comparison, for all jointly, and by the paper's bound.
 
     Rows that trained the model prove only statements about all models of its class at once. A linear one stays in its
     class at any threshold: so the radius around decisions is one around distribution functions.
@@ -396,10 +396,10 @@ def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float | None, float | No
     return alone, jointly, bound
 
 
-def _witness_curves(metrics: Sequence[str], found: TwoSamples) -> dict[str, WitnessCurve]:
+def _witness_curves(metrics: Sequence[str], pair: TwoSamples) -> dict[str, WitnessCurve]:
     """The utilities that show the gap, where known, on at most 101 scores that include the one of the largest gap."""
-    grid = np.union1d(np.linspace(found.values[0], found.values[-1], _GRID), largest_gap(found).score)
-    utilities = {metric: utility_of(metric, found) for metric in metrics}
+    grid = np.union1d(np.linspace(pair.values[0], pair.values[-1], _GRID), largest_gap(pair).score)
+    utilities = {metric: witness_utility(metric, pair) for metric in metrics}
     return {
         metric: WitnessCurve(grid.tolist(), utility(grid).tolist(), utility.expected)
         for metric, utility in utilities.items()

@@ -1,4 +1,4 @@
-"""What an audit, a comparison and a series of audits found: plain values."""
+"""The records of audits, comparisons and series of audits: plain values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Conditions: TypeAlias = tuple[tuple[str, Value], ...]
 
 @dataclass(frozen=True)
 class Finding:
-    """How far apart the scores of two groups are: by one metric, within one set of samples.
+    """The distance between the scores of two groups, by one metric, within one set of samples.
 
     Unknown values are None: an unbiased value of a metric that has none, a certificate of weighted samples.
     """
@@ -101,12 +101,12 @@ class Decisions:
     true_positive_difference: float | None = None
     false_positive_difference: float | None = None
     accuracy_difference: float | None = None
-    reference: str | None = None  # the group whose rate others are divided by; None: there is no ratio
-    unknown: GroupRates | None = None  # rows whose group is not known: in no ratio
+    reference: str | None = None  # the reference group of the ratios; None: there is no ratio
+    unknown: GroupRates | None = None  # rows with a missing group: in no ratio
     selected_by: SelectedBy = "threshold"
-    favorable: Favorable = "high"  # whether high scores are selected, or low ones
+    favorable: Favorable = "high"  # whether high or low scores are selected
     favorable_decision: Value = None  # the value that is selected; None: scores, or decisions of 0 and 1
-    standard: str = ""  # that the audit is by
+    standard: str = ""  # of the audit
     conditions: Conditions = ()
 
 
@@ -129,7 +129,7 @@ class Note:
 
 @dataclass(frozen=True)
 class AlongNumber:
-    """How scores and decisions go along an attribute that is a number, within one set, in bands of it."""
+    """Scores and decisions by bands of a numeric attribute, within one set."""
 
     attribute: str
     within: str
@@ -152,7 +152,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Samples of about one score: their mean score, and how many of them are positive."""
+    """Samples with similar scores: their mean score and their rate of positives."""
 
     score: float
     rate: float
@@ -162,7 +162,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """How well the scores of one group predict outcomes; None if they are no probabilities, or one label is missing."""
+    """Predictive figures of the scores of one group; None if scores are not probabilities, or one label is missing."""
 
     group: str
     size: int
@@ -178,7 +178,7 @@ class GroupFigures:
 
 @dataclass(frozen=True)
 class ByGroup:
-    """Figures of the groups of one attribute within one stratum, and how far apart they are."""
+    """Figures of the groups of one attribute within one stratum, and the gaps between them."""
 
     attribute: str
     within: str
@@ -188,7 +188,7 @@ class ByGroup:
 
 
 Correction = Literal["known_groups", "confusion"]
-"""What corrects figures: groups that are known of some rows, or how often observed groups are wrong."""
+"""The source of a correction: known groups of some rows, or error rates of observed groups."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class ProxyEstimate:
 
 @dataclass(frozen=True)
 class ProxyRecord:
-    """What an audit by probabilities of groups rests on, and what checks it."""
+    """The assumption of an audit by group probabilities, its estimates and their checks."""
 
     attribute: str
     assumption: Assumption
@@ -264,7 +264,7 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class AuditRecord:
-    """Everything that an audit found."""
+    """The result of an audit."""
 
     rows: int  # samples used
     left_out: int  # samples without a score, label, weight or group
@@ -279,7 +279,7 @@ class AuditRecord:
     by_group: Sequence[ByGroup] = ()
     proxy: ProxyRecord | None = None  # None: groups are known
     settings: AuditSettings = field(default_factory=AuditSettings)
-    # Two audits that found the same are equal, whenever they were made.
+    # Two audits with the same results are equal, whenever they were made.
     provenance: Provenance = field(default_factory=Provenance, compare=False)
 
 
@@ -405,5 +405,5 @@ class ComparedFigure(NamedTuple):
 
     @property
     def names(self) -> Names:
-        """What its own audit calls it."""
+        """The key of the figure in its audit."""
         return self.attribute, self.criterion, self.within, self.groups, self.metric

@@ -34,7 +34,7 @@ LONGEST_NAME = 10_000  # characters of the name of a group
 MOST_PAIRED = 30
 """Up to so many groups of an attribute are compared in pairs, more of them each with the rest."""
 
-_FEW_GROUPS = 30  # up to so many may be as small as they like
+_FEW_GROUPS = 30  # up to so many groups may have any size
 _FEWEST_RESAMPLES = 20
 
 Threshold: TypeAlias = float | Literal["auto", "median"] | None
@@ -143,11 +143,11 @@ class Request(AuditOptions):
         if options is not None and not isinstance(options, AuditOptions):
             raise DataError("must be AuditOptions(...)", argument="options", received=options)
         names = [option.name for option in fields(AuditOptions)]
-        given_options = {} if options is None else {name: getattr(options, name) for name in names}
+        settings = {} if options is None else {name: getattr(options, name) for name in names}
         for name in {option.name for option in fields(cls)} & set(arguments):
             if name not in names or arguments[name] is not None:
-                given_options[name] = arguments[name]
-        return cls(**given_options).checked()
+                settings[name] = arguments[name]
+        return cls(**settings).checked()
 
     def checked(self) -> Request:
         """The same, or a DataError about values that are invalid for any data."""
@@ -212,19 +212,19 @@ class Request(AuditOptions):
         if criteria is not None and not isinstance(criteria, Criterion | Iterable):
             raise DataError("must be a name, or a sequence of names", argument="criteria", received=criteria)
         several = (criteria,) if isinstance(criteria, str | Criterion) else () if criteria is None else tuple(criteria)
-        _check_named("criteria", several, "criterion", " for all that the data allow")
+        _check_not_empty("criteria", several, "criterion", " for all that the data allow")
         return tuple(dict.fromkeys(map(criterion_named, several)))
 
     def named_metrics(self) -> tuple[str, ...]:
         """The metrics that were requested, each once."""
         names = USUAL if self.metrics is None else names_of("metrics", self.metrics)
-        _check_named("metrics", names, "metric", " for the default ones")
+        _check_not_empty("metrics", names, "metric", " for the default ones")
         for name in names:
             check_known("metrics", name, METRICS)
         return tuple(dict.fromkeys(names))
 
 
-def _check_named(argument: str, names: Sequence[object], kind: str, default: str) -> None:
+def _check_not_empty(argument: str, names: Sequence[object], kind: str, default: str) -> None:
     if not names:
         remedy = Remedy(argument, leave_out=True, detail=default)
         raise DataError(f"must name at least one {kind}, got none", argument=argument, remedy=remedy)
@@ -254,14 +254,14 @@ def default_criteria(problem: Problem) -> tuple[str, ...]:
     return (parity, "equalized_odds") if classes > 2 else (parity,)
 
 
-def range_ends(argument: str, given: tuple[float, float]) -> tuple[float, float]:
+def range_ends(argument: str, ends: tuple[float, float]) -> tuple[float, float]:
     """Both ends of a range that a user passes as this argument."""
     try:
-        low, high = (float(end) for end in given)
+        low, high = (float(bound) for bound in ends)
     except (TypeError, ValueError):
-        raise DataError("must be two numbers, lowest and highest", argument=argument, received=given) from None
+        raise DataError("must be two numbers, lowest and highest", argument=argument, received=ends) from None
     if not (np.isfinite(high - low) and low / 2 < high / 2):  # halves: else the width is too small for bins
-        raise DataError("must be two finite numbers, the lower one first", argument=argument, received=given)
+        raise DataError("must be two finite numbers, the lower one first", argument=argument, received=ends)
     return low, high
 
 
@@ -271,12 +271,12 @@ def check_groups(problem: Problem, rows: np.ndarray | None = None, most: int | N
     ``rows`` is the number of rows behind each row of the problem.
     """
     for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
-        known = code >= 0
-        check_attribute(attribute, int(known.sum() if rows is None else rows[known].sum()), most)
+        has_group = code >= 0
+        check_attribute(attribute, int(has_group.sum() if rows is None else rows[has_group].sum()), most)
 
 
 def check_attribute(attribute: Attribute, samples: int, most: int | None = None) -> None:
-    """The same for one attribute with so many samples.
+    """Raise a DataError unless one attribute has two groups to compare, and not more than its samples allow.
 
     An id, a date or a measurement makes a group of each value: there are then very many of them, or hardly any has two
     samples. ``most`` groups are compared if the user sets it.
@@ -305,10 +305,10 @@ def groups_allowed(most: int | None) -> int:
     return int(most)
 
 
-def too_many_groups(attribute: str, found: str, groups: int) -> DataError:
+def too_many_groups(attribute: str, values: str, groups: int) -> DataError:
     """The error for a column with too many groups, with remedies."""
     insist = [Remedy("max_groups", groups, " if each value is a group")] if groups <= MOST_LEVELS else []
     return DataError(
-        f"the groups {attribute!r} hold {found}, as an id or a measurement does: too many to compare",
+        f"the groups {attribute!r} hold {values}, as an id or a measurement does: too many to compare",
         remedy=["name another column", Remedy("cuts", detail=" to make groups of a number"), *insist],
     )

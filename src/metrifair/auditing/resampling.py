@@ -1,7 +1,7 @@
-"""How sure one can be of a distance: intervals by a multiplier bootstrap, and permutation p-values, of two samples.
+"""Uncertainty of a distance between two samples: intervals by a multiplier bootstrap, and permutation p-values.
 
 Scores are sorted once; a resample is another set of weights on the same scores. Above ``resolution`` scores, neighbors
-are taken together: what moves within such a bin is a share 1/sqrt(resolution) of what moves at all.
+are merged into bins: the noise within a bin is a share 1/sqrt(resolution) of the total.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from metrifair.auditing.distribution import (
     TwoSamples,
     bin_means,
     bins,
-    coarsened,
     distances_between,
     distances_of,
+    merge_bins,
     shares,
-    utility_of,
+    witness_utility,
 )
 from metrifair.errors import DataError
 from metrifair.figures.certificates import certified_distance, dkw_radius
@@ -28,18 +28,18 @@ from metrifair.metrics.registry import facts
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.special import normal_quantile, student_quantiles
 
-_BLOCK = 2**20  # numbers of one resampled side held in memory at once
+_BLOCK = 2**20  # numbers of one resampled side in memory at once
 _MOST_PERMUTED = 10**9  # NumPy's limit for drawing without replacement
 _MOST_SHUFFLED = 2**22  # samples, of which each is a number in memory then
 _CACHED = 2**16
-_FEWEST_BEYOND = 20  # permutations at least as far apart, for a p-value without all of them
-_ADDED = 4.0  # samples of the even mixture of both sides that either is given for its spread: "plus four"
+_FEWEST_BEYOND = 20  # permutations with at least this distance, to stop before all of them
+_ADDED = 4.0  # samples of the even mixture of both sides added to each for its spread: "plus four"
 _NORMAL = 1e15  # degrees of freedom of which Student's distribution is the normal one, to rounding
 _STEEP = 2.0  # by how much perturbations are magnified to see the bias of a maximum; by experiment
 
 
 class Rows(NamedTuple):
-    """Samples that count differently: how much on either side. Those of known groups count on one side only."""
+    """Weighted samples: the weight of each on both sides. A sample with a known group has weight on one side only."""
 
     place: Integers  # (n,): which score
     left: Floats  # (n,): weights
@@ -47,14 +47,14 @@ class Rows(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether some count on both sides, so that the errors of the sides are correlated."""
+        """Whether some samples have weight on both sides, so that the errors of the sides are correlated."""
         return bool((self.left * self.right).any())
 
 
-def thinned(found: TwoSamples, rows: Rows | None, most: int) -> tuple[TwoSamples, Rows | None]:
-    """At most ``most`` scores, and the rows with them."""
-    bin_of = bins(found, most)
-    few = coarsened(found, bin_of)._replace(values=bin_means(found, bin_of))
+def merge_scores(pair: TwoSamples, rows: Rows | None, most: int) -> tuple[TwoSamples, Rows | None]:
+    """Merge neighboring scores until there are at most ``most``, and renumber the rows."""
+    bin_of = bins(pair, most)
+    few = merge_bins(pair, bin_of)._replace(values=bin_means(pair, bin_of))
     return few, None if rows is None else rows._replace(place=bin_of[rows.place])
 
 
@@ -62,13 +62,13 @@ class _Side(NamedTuple):
     """The sampling error of one side's shares."""
 
     share: Floats  # (k,): of the sample
-    size: float  # how many samples of equal weight say as much (Kish)
+    size: float  # effective number of samples of equal weight (Kish)
     variance: Floats  # (k,): of the noise at each score
     third: Floats  # (k,): its third moment, as far as the samples' weights make it
 
 
 class _Common(NamedTuple):
-    """What rows that count on both sides have in common there: sums of products of their shares at each score."""
+    """The correlation of the sides through rows with weight on both: sums of products of their shares at each score."""
 
     covariance: Floats  # (k,): of the noise of both sides
     left_twice: Floats  # (k,): left share squared times right share
@@ -76,9 +76,9 @@ class _Common(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """Intervals by metric: of one comparison by itself, and such as hold for all comparisons of an audit at once.
+    """Intervals by metric: of one comparison alone, and simultaneous over all comparisons of an audit.
 
-    P-values are those of rows that count on both sides, whose groups cannot be permuted.
+    There are p-values only for rows with weight on both sides, whose groups cannot be permuted.
     """
 
     alone: dict[str, Interval]
@@ -87,7 +87,7 @@ class Intervals(NamedTuple):
 
 
 def bootstrap(
-    found: TwoSamples,
+    pair: TwoSamples,
     metrics: Sequence[str],
     *,
     confidence: float,
@@ -96,79 +96,78 @@ def bootstrap(
     rows: Rows | None = None,
     comparisons: int = 1,
 ) -> Intervals:
-    """Intervals of each distance; none of a metric without a witness, nor where a side has fewer than 5 samples.
+    """Intervals of each distance; none for a metric without a witness, or if a side has fewer than 5 samples.
 
-    Those that hold for all of so many ``comparisons`` at once are intervals of a higher confidence (Bonferroni).
+    Simultaneous intervals over so many ``comparisons`` have a higher confidence (Bonferroni).
 
-    Every sample's share is multiplied by normal noise of mean 1, either side on its own. The distance is, to first
-    order, the gap in the mean of its witness utility: the standard error of that gap, times Student's quantile
-    (degrees of freedom by Welch and Satterthwaite), is half of the width; where the utility is skew, the end on the
-    long side moves out by the first term of Edgeworth's expansion. Distances of samples overstate those of the
-    populations: what noise adds to the distance, on average, is the bias, and is taken off. For a maximum (Kolmogorov,
-    total variation) noise shows too little of it, and is magnified for the lower end. Squares are handled as their
-    roots. The interval always holds the plug-in value. Near a distance of 0 this theory fails: where noise alone is as
-    far from 0 as the sample, were the two sides one, the interval begins at 0, and ends at what the sample and such
-    noise add up to.
+    Every sample's share is multiplied by independent normal noise of mean 1. To first order, the distance is the gap in
+    the mean of its witness utility. Half of the width is the standard error of that gap times Student's quantile
+    (degrees of freedom by Welch and Satterthwaite). Where the utility is skew, the end on the long side moves out by
+    the first term of Edgeworth's expansion. Distances of samples overstate those of the populations: the mean increase
+    by noise is the bias, and is subtracted. For a maximum (Kolmogorov, total variation) noise shows too little of the
+    bias, and is magnified for the lower end. Squares are handled as their roots. The interval always contains the
+    plug-in value. Near a distance of 0 this theory fails: if noise alone, with one distribution on both sides, reaches
+    the distance of the sample, the interval begins at 0. It then ends at the sum of the distance and such noise.
 
-    Weights make samples fewer: those of weights w are taken for (sum w)^2 / sum w^2 samples. What does not vary in a
-    sample may do so in the population: the spread of either side is estimated with four more samples, of the even
-    mixture of both; where the gap is one of shares, at least with two more on either side (Agresti and Coull). Where
-    all scores of both sides are equal, only the Kolmogorov distance has an interval, by the inequality of Dvoretzky,
-    Kiefer and Wolfowitz.
+    Weights reduce the effective sample size to (sum w)^2 / sum w^2. What is constant in a sample may vary in the
+    population: the spread of each side is estimated with four more samples, of the even mixture of both sides. If the
+    gap is one of shares, the spread is at least that with two more samples of each kind (Agresti and Coull). If all
+    scores of both sides are equal, only the Kolmogorov distance has an interval, by the inequality of Dvoretzky, Kiefer
+    and Wolfowitz.
 
-    A row that counts on both sides has one multiplier for both. Its score may depend on how it counts, so that the two
-    sides are never one sample: noise alone is then how far a resample moves, and the p-value how often that is at least
-    as far from 0 as the sample.
+    A row with weight on both sides has one multiplier for both. Its score may depend on these weights, so that the two
+    sides are never one sample. Noise alone is then the distance between a resample and the sample, and the p-value is
+    the share of resamples for which that is at least the distance of the sample.
     """
     levels = confidence, 1 - (1 - confidence) / comparisons
-    if min(effective_sizes(found, rows)) < FEWEST:
+    if min(effective_sizes(pair, rows)) < FEWEST:
         return Intervals({}, {})
-    if len(found.values) == 1:
-        alone, jointly = (_of_equal_scores(found, metrics, level) if rows is None else {} for level in levels)
+    if len(pair.values) == 1:
+        alone, jointly = (_equal_score_intervals(pair, metrics, level) if rows is None else {} for level in levels)
         return Intervals(alone, jointly)
-    pooled = (shares(found.left) + shares(found.right)) / 2
-    sides = [_side(found[1 + at], pooled, rows, at) for at in range(2)]
+    pooled = (shares(pair.left) + shares(pair.right)) / 2
+    sides = [_side(pair[1 + at], pooled, rows, at) for at in range(2)]
     common = _common(sides, rows) if rows is not None and rows.shared else None
     utilities: dict[str, Floats] = {}
     for metric in metrics:
         if facts(metric).of_merged or facts(metric).of_shares:
-            utility = utility_of(metric, found)
-            utilities |= {} if utility is None else {metric: utility(found.values)}
+            utility = witness_utility(metric, pair)
+            utilities |= {} if utility is None else {metric: utility(pair.values)}
     if not utilities:
         return Intervals({}, {})
     blocks = [
-        _replicates(found.values, sides, common, list(utilities), count=count, generator=generator)
-        for count in _blocks(resamples, len(found.values))
+        _replicates(pair.values, sides, common, list(utilities), count=count, generator=generator)
+        for count in _blocks(resamples, len(pair.values))
     ]
-    values = distances_between(found.values, sides[0].share - sides[1].share, list(utilities))
+    values = distances_between(pair.values, sides[0].share - sides[1].share, list(utilities))
     replicates = {metric: np.concatenate([block[metric] for block in blocks]) for metric in utilities}
     # Resamples show no quantile that lies beyond all of them, and hardly one with fewer than five beyond it.
-    seen = max(confidence, 1 - 5 / (resamples + 1))
+    resolved = max(confidence, 1 - 5 / (resamples + 1))
     noise = {
-        metric: _noise_of(metric, float(values[metric]), replicates[metric], _spread_of(utility, sides, common))
+        metric: _effect(metric, float(values[metric]), replicates[metric], _spread(utility, sides, common))
         for metric, utility in utilities.items()
     }
-    alone, jointly = (_intervals(noise, level, min(level, seen)) for level in levels)
+    alone, jointly = (_intervals(noise, level, min(level, resolved)) for level in levels)
     beyond = {metric: int((replicates[metric][:, 0] >= values[metric]).sum()) for metric in utilities}
     p_values = {} if common is None else {metric: (1 + times) / (1 + resamples) for metric, times in beyond.items()}
     return Intervals(alone, jointly, p_values)
 
 
-def effective_sizes(found: TwoSamples, rows: Rows | None) -> tuple[float, float]:
-    """How many samples of equal weight say as much as those of either side.
+def effective_sizes(pair: TwoSamples, rows: Rows | None) -> tuple[float, float]:
+    """The effective number of samples of equal weight on each side (Kish).
 
     >>> found = TwoSamples(np.arange(2.0), np.array([2.0, 0.0]), np.array([3.0, 1.0]))
     >>> effective_sizes(found, None), effective_sizes(found, Rows(np.arange(2), found.left, found.right))
     ((2.0, 4.0), (1.0, 1.6))
     """
     if rows is None:
-        return float(found.left.sum()), float(found.right.sum())
+        return float(pair.left.sum()), float(pair.right.sum())
     left, right = (1.0 / float((shares(weights) ** 2).sum()) for weights in rows[1:])
     return left, right
 
 
-def _of_equal_scores(found: TwoSamples, metrics: Sequence[str], confidence: float) -> dict[str, Interval]:
-    radius = sum(dkw_radius(int(side.sum()), confidence=confidence) for side in found[1:])
+def _equal_score_intervals(pair: TwoSamples, metrics: Sequence[str], confidence: float) -> dict[str, Interval]:
+    radius = sum(dkw_radius(int(side.sum()), confidence=confidence) for side in pair[1:])
     most = {metric: certified_distance(metric, 0.0, radius) for metric in metrics}
     return {metric: Interval(0.0, bound) for metric, bound in most.items() if bound is not None}
 
@@ -194,11 +193,11 @@ def _scale(share: Floats) -> Floats:
 
 
 def _common(sides: Sequence[_Side], rows: Rows) -> _Common:
-    """Of either side's variance a part is that of the added samples: so much less do both have in common."""
+    """The covariances of both sides; the added samples are independent, so ``factor`` reduces them."""
     left, right = (_scale(shares(weights)) for weights in rows[1:])
-    kept = np.sqrt(np.prod([side.size / (side.size + _ADDED) for side in sides]))
-    products = kept * left * right, left**2 * right, left * right**2
-    return _Common(*(np.bincount(rows.place, one, len(sides[0].share)).astype(np.float64) for one in products))
+    factor = np.sqrt(np.prod([side.size / (side.size + _ADDED) for side in sides]))
+    products = factor * left * right, left**2 * right, left * right**2
+    return _Common(*(np.bincount(rows.place, product, len(sides[0].share)).astype(np.float64) for product in products))
 
 
 def _replicates(
@@ -212,20 +211,20 @@ def _replicates(
 ) -> dict[str, Floats]:
     """Distances (count, 3) by metric: of noise if both sides were one, with the sample, and magnified if a maximum."""
     observed = sides[0].share - sides[1].share
-    as_one = shares(sides[0].size * sides[0].share + sides[1].size * sides[1].share)
+    pooled = shares(sides[0].size * sides[0].share + sides[1].size * sides[1].share)
     moved, by_chance = np.zeros((2, count, len(values)))
     draws = [generator.standard_normal(moved.shape) for _ in sides]
     if common is not None:
         spread = np.sqrt(sides[0].variance * sides[1].variance)
         correlation = np.divide(common.covariance, spread, out=np.zeros_like(spread), where=spread > 0).clip(-1, 1)
         draws[1] = correlation * draws[0] + np.sqrt(1 - correlation**2) * draws[1]
-    for sign, side, drawn in zip((1, -1), sides, draws, strict=True):
-        own, alike = sign * np.sqrt(side.variance), sign * np.sqrt(as_one / side.size)
+    for sign, side, draw in zip((1, -1), sides, draws, strict=True):
+        scale, null_scale = sign * np.sqrt(side.variance), sign * np.sqrt(pooled / side.size)
         # Shares add up to 1 whatever they are multiplied by.
-        moved += drawn * own
-        moved -= (drawn @ own)[:, None] * side.share
-        by_chance += drawn * alike
-        by_chance -= (drawn @ alike)[:, None] * as_one
+        moved += draw * scale
+        moved -= (draw @ scale)[:, None] * side.share
+        by_chance += draw * null_scale
+        by_chance -= (draw @ null_scale)[:, None] * pooled
     if common is not None:
         by_chance = moved
     maxima = [metric for metric in metrics if facts(metric).is_maximum]
@@ -235,14 +234,14 @@ def _replicates(
 
 
 class _Spread(NamedTuple):
-    """How the gap in the mean of a utility varies: its standard error, degrees of freedom and skewness."""
+    """The sampling distribution of the gap in the mean of a utility: standard error, degrees of freedom, skewness."""
 
     error: float
     freedom: float
     skewness: float
 
 
-def _spread_of(utility: Floats, sides: Sequence[_Side], common: _Common | None) -> _Spread:
+def _spread(utility: Floats, sides: Sequence[_Side], common: _Common | None) -> _Spread:
     largest = float(np.abs(utility).max()) or 1.0  # cubes of huge utilities would overflow
     variances, third = [], 0.0
     centered = [utility / largest - side.share @ (utility / largest) for side in sides]
@@ -261,21 +260,21 @@ def _spread_of(utility: Floats, sides: Sequence[_Side], common: _Common | None) 
         third -= 3 * float(common.left_twice @ (left**2 * right) - common.right_twice @ (left * right**2))
     if total == 0:
         return _Spread(0.0, _NORMAL, 0.0)
-    freedom = independent**2 / sum(one**2 / (side.size - 1) for one, side in zip(variances, sides, strict=True))
+    freedom = independent**2 / sum(part**2 / (side.size - 1) for part, side in zip(variances, sides, strict=True))
     return _Spread(largest * total**0.5, freedom, third / total**1.5)
 
 
-class _Noise(NamedTuple):
-    """What noise does to a distance: to its root, where it is a square."""
+class _Effect(NamedTuple):
+    """The effect of noise on a distance, or on its root if the distance is a square."""
 
     value: float  # of the sample
-    bias: float  # what noise adds on average
+    bias: float  # the mean increase by noise
     most_bias: float  # the same for the lower end
     by_chance: Floats  # (resamples,): distances of noise alone
     spread: _Spread  # to first order
 
 
-def _noise_of(metric: str, value: float, replicates: Floats, spread: _Spread) -> _Noise:
+def _effect(metric: str, value: float, replicates: Floats, spread: _Spread) -> _Effect:
     if not np.isfinite(replicates).all():
         raise DataError(f"resampling the {metric} distance leaves the range of numbers; scale scores and weights down")
     row = facts(metric)
@@ -283,38 +282,38 @@ def _noise_of(metric: str, value: float, replicates: Floats, spread: _Spread) ->
         value, replicates = np.sqrt(max(value, 0.0)), np.sqrt(np.maximum(replicates, 0.0))
     unit = max(value, float(replicates.max())) or 1.0  # sums of huge distances would overflow
     plain, steep = (unit * float((replicates[:, at] / unit - value / unit).mean()) for at in (1, 2))
-    return _Noise(value, plain, steep / _STEEP if row.is_maximum else plain, replicates[:, 0], spread)
+    return _Effect(value, plain, steep / _STEEP if row.is_maximum else plain, replicates[:, 0], spread)
 
 
-def _intervals(noise: Mapping[str, _Noise], confidence: float, seen: float) -> dict[str, Interval]:
-    """Intervals of a confidence; quantiles of noise are those at a level that is seen, stretched as a normal's."""
+def _intervals(noise: Mapping[str, _Effect], confidence: float, resolved: float) -> dict[str, Interval]:
+    """Intervals of a confidence. Quantiles of noise are taken at the ``resolved`` level, and scaled as a normal's."""
     normal = normal_quantile((1 + confidence) / 2)
-    students = student_quantiles([one.spread.freedom for one in noise.values()], (1 + confidence) / 2).tolist()
+    students = student_quantiles([effect.spread.freedom for effect in noise.values()], (1 + confidence) / 2).tolist()
     # One side of the noise's distribution for the upper end, which has no other end to share the error with.
     # Of n draws the k-th stands for the share k / (n + 1): noise no different from the sample is beyond it that often.
-    drawn = np.stack([one.by_chance for one in noise.values()])
-    quantiles = np.quantile(drawn, [seen, max(0.0, 2 * seen - 1)], axis=1, method="weibull")
-    if confidence > seen:
-        quantiles[0] *= normal / normal_quantile((1 + seen) / 2)
-        quantiles[1] *= normal_quantile(confidence) / normal_quantile(seen)
-    found = {}
-    for (metric, one), student, ends in zip(noise.items(), students, quantiles.T, strict=True):
-        shift = one.spread.skewness * (2 * normal**2 + 1) / 6 * student / normal
-        below, above = (one.spread.error * (student + max(0.0, side)) for side in (-shift, shift))
-        low, high = one.value - one.most_bias - below, one.value - min(one.bias, one.most_bias) + above
+    null_distances = np.stack([effect.by_chance for effect in noise.values()])
+    quantiles = np.quantile(null_distances, [resolved, max(0.0, 2 * resolved - 1)], axis=1, method="weibull")
+    if confidence > resolved:
+        quantiles[0] *= normal / normal_quantile((1 + resolved) / 2)
+        quantiles[1] *= normal_quantile(confidence) / normal_quantile(resolved)
+    intervals = {}
+    for (metric, effect), student, ends in zip(noise.items(), students, quantiles.T, strict=True):
+        shift = effect.spread.skewness * (2 * normal**2 + 1) / 6 * student / normal
+        below, above = (effect.spread.error * (student + max(0.0, side)) for side in (-shift, shift))
+        low, high = effect.value - effect.most_bias - below, effect.value - min(effect.bias, effect.most_bias) + above
         by_chance, one_sided = student / normal * ends
-        if one.value <= by_chance:
-            low, high = 0.0, max(one.value + above, one.value + one_sided, by_chance)
-        low, high = max(0.0, min(one.value, low)), max(one.value, high)
+        if effect.value <= by_chance:
+            low, high = 0.0, max(effect.value + above, effect.value + one_sided, by_chance)
+        low, high = max(0.0, min(effect.value, low)), max(effect.value, high)
         row, power = facts(metric), 2 if facts(metric).squared else 1
-        found[metric] = Interval(float(low**power), float(min(row.most, high**power)))
-    return found
+        intervals[metric] = Interval(float(low**power), float(min(row.most, high**power)))
+    return intervals
 
 
-def spread_of(values: Floats) -> float:
+def standard_deviation(values: Floats) -> float:
     """Standard deviation, of numbers of any scale.
 
-    >>> spread_of(np.array([1e300, -1e300]))
+    >>> standard_deviation(np.array([1e300, -1e300]))
     1e+300
     """
     largest = float(np.abs(values).max())
@@ -328,7 +327,7 @@ def _blocks(count: int, width: int) -> Iterator[int]:
 
 
 def permutation_p_values(
-    found: TwoSamples,
+    pair: TwoSamples,
     metrics: Sequence[str],
     *,
     permutations: int,
@@ -336,28 +335,28 @@ def permutation_p_values(
 ) -> dict[str, float | None]:
     """The p-value of a permutation test of the distance: (1 + times) / (1 + permutations).
 
-    Dealing ends early where the answer is clear (Besag and Clifford): as soon as a twentieth of all permutations, h of
-    them and at least 20, were at least as far apart, after d deals, the p-value is h / d. Either way it is at most t
-    with probability at most t where both sides have one distribution. For counts, not for weights.
-    Bins of scores must not depend on who is on which side: see ``pooled_bins``.
+    Permutations stop early where the answer is clear (Besag and Clifford): as soon as a twentieth of them, h and at
+    least 20, have at least the observed distance after d permutations, the p-value is h / d. Either way it is at most
+    t with probability at most t if both sides have one distribution. For counts, not for weights.
+    Bins of scores must not depend on the groups: see ``pooled_bins``.
     """
-    pooled = (found.left + found.right).astype(np.int64)
+    pooled = (pair.left + pair.right).astype(np.int64)
     if pooled.sum() >= _MOST_PERMUTED:
         return dict.fromkeys(metrics)
-    observed = distances_of(found.values, found.left, found.right, metrics)
-    total, left_size = int(pooled.sum()), int(found.left.sum())
-    # Shuffling is the faster way to deal few samples to one side, above all where all fit into the cache; many
-    # share scores, which are dealt as a whole.
+    observed = distances_of(pair.values, pair.left, pair.right, metrics)
+    total, left_size = int(pooled.sum()), int(pair.left.sum())
+    # Shuffling is faster if few samples are on one side, above all if all fit into the cache. Many samples share
+    # scores, and are drawn by score.
     few = min(left_size, total - left_size) <= (16 if total <= _CACHED else 2) * len(pooled) and total <= _MOST_SHUFFLED
     method: Literal["count", "marginals"] = "count" if few else "marginals"
     enough = max(_FEWEST_BEYOND, -(-permutations // 20))
     at_least = {metric: np.zeros(0, np.bool_) for metric in metrics}
     for count in _blocks(permutations, max(len(pooled), _BLOCK // (2 * enough))):
         left = generator.multivariate_hypergeometric(pooled, left_size, size=count, method=method)
-        drawn = distances_of(found.values, left, pooled - left, metrics)
+        permuted = distances_of(pair.values, left, pooled - left, metrics)
         for metric in metrics:
             # Equal values may differ in their last digits, being sums in another order.
-            beyond = drawn[metric] >= observed[metric] * (1 - 1e-12)
+            beyond = permuted[metric] >= observed[metric] * (1 - 1e-12)
             at_least[metric] = np.append(at_least[metric], beyond)
         if all(np.count_nonzero(beyond) >= enough for beyond in at_least.values()):
             break

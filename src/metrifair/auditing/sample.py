@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from metrifair.auditing.bins import BinnedScores
 from metrifair.auditing.brackets import Brackets, CellSides, bracket_distances
 from metrifair.auditing.distribution import (
+    AllGroups,
     CountedScores,
-    Everyone,
     InBins,
     LargestGap,
     TwoSamples,
-    counted_rows,
+    count_rows,
     distances_of,
+    has_running_integrals,
     in_pooled_bins,
-    is_known,
     largest_gap,
 )
 from metrifair.auditing.records import REST, Conditions, Favorable
@@ -43,7 +43,7 @@ UNUSABLE = "unusable"
 WITHHELD = "withheld"
 """The reason for rows that were withheld because their cells are too small."""
 
-_NOBODY = Attribute("nobody", ("one", "other"))
+_DUMMY = Attribute("nobody", ("one", "other"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +59,10 @@ class AuditSample:
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
     weight_exponent: int = 0  # ``weight`` times 2 to this power is the weight that the user passed
-    left_out: Mapping[str, int] = field(default_factory=dict)  # rows that could not be used at all, by why
+    left_out: Mapping[str, int] = field(default_factory=dict)  # unusable rows, by reason
     levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
     crossed: Problem | None = None  # by each attribute and by their intersection; None: there is one attribute
-    favorable: Favorable = "high"  # whether high scores are, or low ones
+    favorable: Favorable = "high"  # whether high or low scores are favorable
     classes: tuple[object, ...] = ()  # whose probabilities the predictions are, where there are three or more
     order: Integers | None = None  # the position of each row in the input; None: unchanged
 
@@ -93,8 +93,8 @@ class AuditSample:
 
     @property
     def scored(self) -> Problem:
-        """The problem whose positive label is the one that high scores are of."""
-        return problem_of_scores(self.problem, self.favorable)
+        """The problem whose positive label is that of high scores."""
+        return problem_for_scores(self.problem, self.favorable)
 
     @property
     def outcome(self) -> Floats | None:
@@ -109,7 +109,7 @@ class AuditSample:
         return len(units) if self.rows is None else round(float(self.rows[units].sum()))
 
     def scores(self, criterion: Criterion, problem: Problem, loss: str | None) -> Mapping[object, CountedScores]:
-        """The comparisons of a criterion; ``problem`` contains outcomes as the criterion needs them."""
+        """The scores that a criterion compares; ``problem`` contains outcomes as the criterion needs them."""
         if criterion.score == "prediction":
             return self.predicted
         if self.prediction is None:
@@ -117,20 +117,20 @@ class AuditSample:
                 f"{criterion.name} compares other scores than the predictions, which is not done for files too large "
                 "for memory; write those scores to the file, as a separate column"
             )
-        scores = scores_of(criterion, self.prediction, problem_of_scores(problem, self.favorable), loss=loss)
+        scores = scores_of(criterion, self.prediction, problem_for_scores(problem, self.favorable), loss=loss)
         return scores_by_class(scores, self.classes, self.weight)
 
 
 def scores_by_class(scores: Floats, classes: Sequence[object], weight: Floats | None) -> dict[object, CountedScores]:
     """The scores of rows in memory, by the class whose probability they are; by None where there is one score."""
     if scores.ndim == 1:
-        return {None: counted_rows(scores, weight)}
+        return {None: count_rows(scores, weight)}
     names = classes if len(classes) == scores.shape[1] else range(scores.shape[1])
-    return {name: counted_rows(column, weight) for name, column in zip(names, scores.T, strict=True)}
+    return {name: count_rows(column, weight) for name, column in zip(names, scores.T, strict=True)}
 
 
-def problem_of_scores(problem: Problem, favorable: Favorable) -> Problem:
-    """The problem whose positive label is the one that high scores are of: the other one, where low ones are good."""
+def problem_for_scores(problem: Problem, favorable: Favorable) -> Problem:
+    """The problem whose positive label is that of high scores: the other label if low scores are favorable."""
     if favorable == "high" or len(problem.scheme.classes) != 2:
         return problem
     return replace(problem, scheme=replace(problem.scheme, positive=1 - problem.scheme.positive))
@@ -147,13 +147,13 @@ class Part(NamedTuple):
     of_predictions: bool = True  # False: of losses or another score, whose range is not that of the predictions
 
 
-def parts_of(sample: AuditSample, criteria: Sequence[Criterion], loss: str | None) -> Iterator[Part]:
+def parts_for(sample: AuditSample, criteria: Sequence[Criterion], loss: str | None) -> Iterator[Part]:
     """Every criterion x set; probabilities of three or more classes one class at a time."""
     for criterion in criteria:
-        problem = _as_taken_by(criterion, sample.problem, loss)
+        problem = _problem_for_criterion(criterion, sample.problem, loss)
         scores = sample.scores(criterion, problem, loss if criterion.score == "loss" else None)
         values = canonical_values(list(scores))
-        for within, conditions, units in sets_of(criterion, problem):
+        for within, conditions, units in sets_for(criterion, problem):
             for (of_class, scores_of_class), value in zip(scores.items(), values, strict=True):
                 part = Part(criterion.name, within, conditions, units, scores_of_class, criterion.score == "prediction")
                 if of_class is not None:
@@ -165,8 +165,8 @@ def parts_of(sample: AuditSample, criteria: Sequence[Criterion], loss: str | Non
                 yield part
 
 
-def _as_taken_by(criterion: Criterion, problem: Problem, loss: str | None) -> Problem:
-    """The problem with numbers for labels where the criterion cuts them, or its loss compares them, as numbers."""
+def _problem_for_criterion(criterion: Criterion, problem: Problem, loss: str | None) -> Problem:
+    """The problem with numeric labels if the criterion cuts them or its loss compares them as numbers."""
     if problem.labels is None and (criterion.needs_labels or criterion.score == "loss" or callable(criterion.score)):
         raise DataError(f"{criterion.name} needs the true labels", remedy=Remedy("y_true"))
     numeric = criterion.bins is not None or (criterion.score == "loss" and loss not in (None, "log_loss"))
@@ -189,17 +189,17 @@ class AuditSet(NamedTuple):
     units: Integers
 
 
-def everyone_in(problem: Problem) -> AuditSet:
+def all_units(problem: Problem) -> AuditSet:
     """The set of all units."""
     return AuditSet(EVERYONE.names[0], (), np.arange(len(problem)))
 
 
-def sets_of(criterion: Criterion, problem: Problem) -> list[AuditSet]:
-    """The set of each row: as in training, by cells, of an attribute with one group."""
-    everyone = criterion.labels is None and criterion.sets is None and problem.strata is None
-    if everyone and not criterion.strata:  # finding the cells of a million samples would take longer than counting them
-        return [everyone_in(problem)]
-    scheme = replace(problem.scheme, criterion=criterion, attributes=(_NOBODY,), intersectional=False, contrast="pairs")
+def sets_for(criterion: Criterion, problem: Problem) -> list[AuditSet]:
+    """The sets of a criterion, compiled as in training, for an attribute with one group."""
+    all_rows = criterion.labels is None and criterion.sets is None and problem.strata is None
+    if all_rows and not criterion.strata:  # the cells of a million samples take longer to compute than their counts
+        return [all_units(problem)]
+    scheme = replace(problem.scheme, criterion=criterion, attributes=(_DUMMY,), intersectional=False, contrast="pairs")
     alone = replace(problem, scheme=scheme, groups=np.zeros((len(problem), 1), np.int64))
     sets: list[AuditSet] = []
     # Values that coincide in canonical form keep their text, as those of groups do.
@@ -224,23 +224,23 @@ class Members(NamedTuple):
     present: list[int]  # codes of the groups that have units
 
 
-def members_of(problem: Problem, units: Integers, place: int) -> Members:
-    """Those of the attribute at this place."""
+def members_in(problem: Problem, units: Integers, place: int) -> Members:
+    """The units of a set whose group of the attribute at this place is known."""
     codes = _codes(problem, units, place)
     if codes.min(initial=0) < 0:
-        known = codes >= 0
-        units, codes = units[known], codes[known]
+        has_group = codes >= 0
+        units, codes = units[has_group], codes[has_group]
     return Members(units, codes, np.flatnonzero(np.bincount(codes)).tolist())
 
 
 def _codes(problem: Problem, units: Integers, place: int) -> Integers:
     column = problem.groups[:, place]
-    return np.asarray(column if len(units) == len(column) else column[units])  # everyone need not be copied
+    return np.asarray(column if len(units) == len(column) else column[units])  # all units need no copy
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
-    """Two groups, or one and the rest, within a part. Units are looked up on demand: there may be many of them."""
+class GroupPair:
+    """Two groups, or one and the rest, within a part. Units are computed on demand: there may be many."""
 
     problem: Problem
     part: Part
@@ -252,7 +252,7 @@ class Compared:
 
     @property
     def attribute(self) -> Attribute:
-        """Whose groups are compared."""
+        """The attribute whose groups are compared."""
         return self.problem.scheme.attributes[self.place]
 
     @property
@@ -289,21 +289,21 @@ class Compared:
         return samples, rows
 
 
-def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Compared]:
+def group_pairs(sample: AuditSample, part: Part, contrast: Contrast) -> list[GroupPair]:
     """All comparisons of all attributes' groups within a part."""
     comparisons = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
         if attribute.cuts or contrast == "independence":  # whose worst cut is searched
             continue
-        units, codes, present = members_of(sample.problem, part.units, place)
+        units, codes, present = members_in(sample.problem, part.units, place)
         size = np.rint(np.bincount(codes, None if sample.rows is None else sample.rows[units])).astype(np.int64)
         paired = len(present) <= 2 or (contrast == "pairs" and len(attribute.groups) <= MOST_PAIRED)
         pairs = combinations(present, 2) if paired else product(present, [None])
         values = canonical_values(attribute.values)
         for left, right in pairs:
             sizes = int(size[left]), int(size.sum() - size[left] if right is None else size[right])
-            both = values[left], None if right is None else values[right]
-            comparisons.append(Compared(sample.problem, part, place, left, right, sizes, both))
+            pair_values = values[left], None if right is None else values[right]
+            comparisons.append(GroupPair(sample.problem, part, place, left, right, sizes, pair_values))
     return comparisons
 
 
@@ -311,7 +311,7 @@ class MeasuredPair(NamedTuple):
     """One comparison: the distinguished scores of both sides, and its distances."""
 
     pair: TwoSamples
-    permuted: InBins  # groups are permuted over scores in bins that do not depend on the groups
+    permuted: InBins  # the samples in bins that do not depend on the groups, for permutations
     gap: LargestGap
     values: Mapping[str, float]
     brackets: Mapping[str, Interval] = {}  # none of rows in memory
@@ -320,7 +320,7 @@ class MeasuredPair(NamedTuple):
 
 
 def measured_pairs(
-    sample: AuditSample, compared: Sequence[Compared], metrics: Sequence[str]
+    sample: AuditSample, compared: Sequence[GroupPair], metrics: Sequence[str]
 ) -> tuple[Iterator[MeasuredPair], bool | None]:
     """Each comparison with its distances, and whether every bracket is narrow enough; None: values are exact."""
     if sample.binned is None:
@@ -335,47 +335,47 @@ def measured_pairs(
 
 
 def _bracketed_pairs(
-    sample: AuditSample, compared: Sequence[Compared], metrics: Sequence[str], brackets: Brackets
+    sample: AuditSample, compared: Sequence[GroupPair], metrics: Sequence[str], brackets: Brackets
 ) -> Iterator[MeasuredPair]:
-    for one, known in zip(compared, brackets.found, strict=True):
-        pair, _ = one.two_samples(one.sides)
+    for comparison, bracketing in zip(compared, brackets.comparisons, strict=True):
+        pair, _ = comparison.two_samples(comparison.sides)
         yield MeasuredPair(
-            _split_at(pair, known.gap, whole=not sample.weighted),
+            _split_at(pair, bracketing.gap, counts=not sample.weighted),
             partial(in_pooled_bins, pair),
-            known.gap,
-            {metric: known.value(metric, brackets.scale) for metric in metrics},
-            {metric: known.bracket(metric, brackets.scale) for metric in metrics},
+            bracketing.gap,
+            {metric: bracketing.value(metric, brackets.scale) for metric in metrics},
+            {metric: bracketing.bracket(metric, brackets.scale) for metric in metrics},
         )
 
 
-def _exact_pairs(sample: AuditSample, compared: Sequence[Compared], metrics: Sequence[str]) -> Iterator[MeasuredPair]:
-    """Of rows in memory; what is the same for many groups, each against the rest, is counted once."""
-    for _, some in groupby(compared, lambda one: (id(one.part), one.place)):
+def _exact_pairs(sample: AuditSample, compared: Sequence[GroupPair], metrics: Sequence[str]) -> Iterator[MeasuredPair]:
+    """Measure rows in memory. For many groups, each against the rest, common counts are computed once."""
+    for _, some in groupby(compared, lambda comparison: (id(comparison.part), comparison.place)):
         several = list(some)
         part, place = several[0].part, several[0].place
         many = len(several) > MOST_PAIRED and several[0].right is None and not sample.weighted
-        if many and all(map(is_known, metrics)):
-            members = members_of(sample.problem, part.units, place)
-            everyone = Everyone(part.scores, members.units, members.codes)
-            for one in several:
-                pair, permuted, left_scores, gap, values = everyone.against_rest(one.left, metrics)
-                yield MeasuredPair(_split_at(pair, gap, whole=True), permuted, gap, values, left_scores=left_scores)
+        if many and all(map(has_running_integrals, metrics)):
+            members = members_in(sample.problem, part.units, place)
+            all_groups = AllGroups(part.scores, members.units, members.codes)
+            for comparison in several:
+                pair, permuted, left_scores, gap, values = all_groups.against_rest(comparison.left, metrics)
+                yield MeasuredPair(_split_at(pair, gap, counts=True), permuted, gap, values, left_scores=left_scores)
             continue
-        for one in several:
-            pair, rows = one.two_samples(one.sides)
+        for comparison in several:
+            pair, rows = comparison.two_samples(comparison.sides)
             values = {name: float(value) for name, value in distances_of(*pair, metrics).items()}
             yield MeasuredPair(pair, partial(in_pooled_bins, pair), largest_gap(pair), values, rows=rows)
 
 
-def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:
-    """The same with the bin of the largest gap cut in two there, where shares are exact."""
-    at = int(np.searchsorted(found.values, gap.score))
-    if at == len(found.values) or found.values[at] == gap.score:
-        return found
+def _split_at(pair: TwoSamples, gap: LargestGap, *, counts: bool) -> TwoSamples:
+    """Split the bin of the largest gap at its score, where shares are exact; ``counts``: amounts are integers."""
+    at = int(np.searchsorted(pair.values, gap.score))
+    if at == len(pair.values) or pair.values[at] == gap.score:
+        return pair
     halves = []
-    for side, share in zip(found[1:], gap.shares, strict=True):
+    for side, share in zip(pair[1:], gap.shares, strict=True):
         first = np.clip(share * side.sum() - side[:at].sum(), 0.0, side[at])
-        first = np.rint(first) if whole else first
+        first = np.rint(first) if counts else first
         halves.append(np.concatenate([side[:at], [first, side[at] - first], side[at + 1 :]]))
     used = (halves[0] > 0) | (halves[1] > 0)
-    return TwoSamples(np.insert(found.values, at, gap.score)[used], halves[0][used], halves[1][used])
+    return TwoSamples(np.insert(pair.values, at, gap.score)[used], halves[0][used], halves[1][used])

@@ -1,4 +1,4 @@
-"""Where the scores of an audit come from, rows in memory or rows out of core; and the one audit of any of them."""
+"""Sources of an audit: rows in memory or out of core; and ``audit_source``, which audits any of them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from metrifair.auditing.columns import (
     Roles,
     check_favorable,
     check_some,
-    decoded,
+    decode_columns,
     levels_for,
     numbers,
-    precision_of,
     probabilities_in,
+    score_precision,
     scores_in,
     used_rows,
 )
-from metrifair.auditing.decisions import at_or_above, number_or_default, selection_of
-from metrifair.auditing.distribution import counted_cells
+from metrifair.auditing.decisions import at_or_above, number_or_default, selection_for
+from metrifair.auditing.distribution import count_cells
 from metrifair.auditing.record import audit_record
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
-from metrifair.auditing.sample import AuditSample, problem_of_scores, scores_by_class
+from metrifair.auditing.sample import AuditSample, problem_for_scores, scores_by_class
 from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import BANDS, in_bands
@@ -67,7 +67,7 @@ class AuditedRows(NamedTuple):
 
 
 class AuditWithRows(Protocol):
-    """An audit, and its rows where they are still known."""
+    """An audit, and its rows if they are still available."""
 
     @property
     def record(self) -> AuditRecord:
@@ -91,7 +91,7 @@ def audit_source(
     """The audit of the rows of any source, with the facts of its provenance."""
     sample = source.counts(request)
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
-    record = audit_record(sample, request, generator, selection_of(sample, request))
+    record = audit_record(sample, request, generator, selection_for(sample, request))
     record = replace(record, provenance=replace(record.provenance, **provenance, **made_now()))
     return record, AuditedRows(sample, request, origin, ordered and sample.binned is None, source)
 
@@ -106,7 +106,7 @@ class MemorySource:
     control_features: Table | None = None
     sample_weight: Table | None = None
     precision: np.dtype[Any] | None = None  # of the column that the scores were read from; None: that of y_pred
-    left_out: Mapping[str, int] = field(default_factory=dict)  # rows that are not here, by why
+    left_out: Mapping[str, int] = field(default_factory=dict)  # excluded rows, by reason
 
     def counts(self, request: Request) -> AuditSample:
         """Each row is a unit, and its score is counted as it is."""
@@ -114,8 +114,8 @@ class MemorySource:
         given = Given(
             self.y_true, self.sensitive_features, self.control_features, self.sample_weight, rows, label="y_true"
         )
-        problem, crossed = _interpreted(given, request)
-        scored = problem_of_scores(problem, request.favorable)
+        problem, crossed = _problems(given, request)
+        scored = problem_for_scores(problem, request.favorable)
         prediction, classes, precision = predictions_of(self.y_pred, scored, pos_label=request.pos_label)
         weight, order, exponent = problem.weight, None, 0
         if weight is not None:
@@ -123,8 +123,8 @@ class MemorySource:
             exponent = 0 if self.sample_weight is None else int(np.frexp(weight.max())[1])
             weight = np.ldexp(weight, -exponent)
         if weight is not None and problem.members is None:
-            # Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed
-            # over. Where groups have probabilities, there are several times as many entries, too many to sort.
+            # Sums of weights are rounded, and resamples are drawn by place: neither may depend on the rows' order.
+            # Where groups have probabilities, there are several times as many entries, too many to sort.
             scores = [prediction] if prediction.ndim == 1 else list(prediction.T)
             others = [codes for codes in (problem.labels, problem.strata) if codes is not None]
             order = np.lexsort([*others, *problem.groups.T, *scores, weight])
@@ -156,7 +156,7 @@ class MemorySource:
 class ColumnSource:
     """All rows of a file or table, whose columns are in memory.
 
-    Of several ``scores``, of as many models, rows that lack one are left out of every audit: all are of the same rows.
+    ``scores`` names one column for each model. Rows without a score of every model are excluded from all audits.
     """
 
     name: str
@@ -166,7 +166,7 @@ class ColumnSource:
     is_text: bool = False
 
     def counts(self, request: Request) -> AuditSample:
-        """Those of the rows that can be used."""
+        """The sample of the usable rows."""
         return self.in_memory().counts(request)
 
     def in_memory(self) -> MemorySource:
@@ -187,16 +187,16 @@ class ColumnSource:
                 many.level.cut_at(values[:-1], float(values[-1]))
         check_some(self.name, roles, len(rows.scores))
         check_favorable(roles, rows.scores.max(), table[roles.score])
-        named = decoded(roles, levels, rows.codes, is_text=self.is_text)
+        arguments = decode_columns(roles, levels, rows.codes, is_text=self.is_text)
         if roles.proxy is not None:
-            named["sensitive_features"] = probabilities_in(
+            arguments["sensitive_features"] = probabilities_in(
                 roles.proxy, table if rows.used is None else table.filter(rows.used)
             )
         return MemorySource(
             rows.scores,
-            **named,
+            **arguments,
             sample_weight=rows.weight,
-            precision=precision_of([table[roles.score].dtype]),
+            precision=score_precision([table[roles.score].dtype]),
             left_out=rows.left_out + Counter({"missing_other_score": len(self.table) - len(table)}),
         )
 
@@ -209,7 +209,7 @@ class CellTable(NamedTuple):
     weight: Floats  # of each cell
     selected: Floats  # weight at or above the threshold
     ends: tuple[float, float]
-    left_out: Mapping[str, int]  # rows, by why
+    left_out: Mapping[str, int]  # rows, by reason
     levels: Mapping[str, int] = {}  # into how many numbers were cut, by column
 
 
@@ -235,12 +235,12 @@ class BinnedSource(ABC):
         cells = self.survey(number_or_default(request.threshold))
         columns = cells.columns
         given = Given(columns["y_true"], columns["sensitive_features"], columns["control_features"], label="y_true")
-        problem, crossed = _interpreted(given, request, cells)
+        problem, crossed = _problems(given, request, cells)
         binned = replace(self.count(), precision=request.precision)
         return AuditSample(
             problem,
             cells.ends,
-            {None: counted_cells(binned.bins.high, binned.bins.counts)},
+            {None: count_cells(binned.bins.high, binned.bins.counts)},
             cells.selected,
             binned,
             rows=cells.rows,
@@ -268,7 +268,7 @@ class ColumnCells(BinnedSource):
     def survey(self, threshold: float) -> CellTable:
         """Read all rows once: the cells, their counts, and the range of the scores.
 
-        A number with very many values shows itself on the way: it is then cut into levels.
+        A numeric column with very many values raises ManyNumbers, and is then cut into levels.
         """
         while True:
             try:
@@ -301,7 +301,7 @@ class ColumnCells(BinnedSource):
             raise DataError(
                 f"the column {roles.score!r} spans more than floating-point numbers can; scale the scores down"
             )
-        columns = decoded(roles, levels, list(np.array(self.cells).T), is_text=is_text)
+        columns = decode_columns(roles, levels, list(np.array(self.cells).T), is_text=is_text)
         cut = {
             level.name: len(level.values) for level in levels if level.cuts is not None and level.name not in roles.cuts
         }
@@ -317,14 +317,14 @@ class ColumnCells(BinnedSource):
             )
 
 
-def _interpreted(given: Given, request: Request, cells: CellTable | None = None) -> tuple[Problem, Problem | None]:
+def _problems(given: Given, request: Request, cells: CellTable | None = None) -> tuple[Problem, Problem | None]:
     """The problem of rows, or of cells with their counts; and the same by attributes and their intersection."""
     rows = None if cells is None else cells.rows
     problem = problem_by_membership(
         given,
         intersectional=request.intersectional,
         continuous=request.numbers,
-        counted=None if rows is None else int(rows.sum()),
+        row_count=None if rows is None else int(rows.sum()),
         pos_label=None if given.y is None else request.pos_label,
         compared=False,
     )
@@ -337,7 +337,7 @@ def _interpreted(given: Given, request: Request, cells: CellTable | None = None)
                 remedy="compare groups in pairs, or each with the rest",
             )
     if problem.numbers is not None:
-        # Attributes that are numbers are bands of about equal weight, for decisions by group. The numbers stay.
+        # Numeric attributes become bands of about equal weight, for decisions by group. The numbers stay.
         weight = None if cells is None else cells.weight
         bands = in_bands(problem, BANDS, weight=weight, rows=rows, least=request.min_group_size)
         problem = replace(bands, numbers=problem.numbers)
@@ -351,19 +351,19 @@ def _crossed_problem(problem: Problem, sensitive_features: Any, request: Request
     """The same rows by each attribute and by the intersection of those that are not numeric; None of one attribute."""
     if problem.members is not None:
         return None
-    given = columns("sensitive_features", sensitive_features)
-    if len(given) < 2:
+    features = columns("sensitive_features", sensitive_features)
+    if len(features) < 2:
         return None
     attributes, groups = list(problem.scheme.attributes), [problem.groups]
-    named = {
-        name: given[name]
-        for name in given
+    categorical = {
+        name: features[name]
+        for name in features
         if not any(attribute.cuts for attribute in attributes if attribute.name == name)
     }
-    apart = group_codes(named, intersectional=not request.intersectional)
+    separate = group_codes(categorical, intersectional=not request.intersectional)
     if request.intersectional:
-        attributes, groups = [*apart.attributes, *attributes], [problem.of_kept(apart.codes), *groups]
-    elif len(named) > 1:
-        attributes, groups = [*attributes, *apart.attributes], [*groups, problem.of_kept(apart.codes)]
+        attributes, groups = [*separate.attributes, *attributes], [problem.of_kept(separate.codes), *groups]
+    elif len(categorical) > 1:
+        attributes, groups = [*attributes, *separate.attributes], [*groups, problem.of_kept(separate.codes)]
     scheme = replace(problem.scheme, attributes=tuple(attributes), intersectional=False)
     return replace(problem, scheme=scheme, groups=np.concatenate(groups, axis=1), numbers=None)

@@ -1,5 +1,5 @@
-"""Audit states as files: counts and the names of cells, checked when they are read as if a stranger wrote them;
-and as input of an audit."""
+"""Audit states as files: counts and the names of cells, checked when they are read because anybody may have
+written them; and as input of an audit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Meta
 
 from metrifair.auditing.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, BinnedScores, StateCounts, StateGrid
-from metrifair.auditing.columns import Roles, decoded, levels_for
+from metrifair.auditing.columns import Roles, decode_columns, levels_for
 from metrifair.auditing.request import LONGEST_NAME, Request
 from metrifair.auditing.sample import UNUSABLE, WITHHELD
 from metrifair.auditing.source import BinnedSource, CellTable
@@ -63,8 +63,8 @@ class Shape(Record):
         """The columns by their parts."""
         return Roles("score", self.groups, self.label, self.controls, "weight" if self.weighted else None)
 
-    def together(self, other: Shape) -> Shape:
-        """Of the rows of both; a DataError if they have other columns."""
+    def merged(self, other: Shape) -> Shape:
+        """The shape of the rows of both; a DataError if their columns differ."""
         if self.roles != other.roles:
             raise DataError(
                 f"counts of different columns do not add up: {other}; and {self}; count the same ones in both"
@@ -99,22 +99,22 @@ class StateParts:
         return 0 if self.counts is None else int(self.counts.rows.sum())
 
 
-def warn_of_the_same(states: Sequence[StateParts]) -> None:
+def warn_of_equal_states(states: Sequence[StateParts]) -> None:
     """Warn if two states have the same counts, and enough of them to exclude chance."""
-    seen: dict[tuple[object, ...], str] = {}
+    names_by_counts: dict[tuple[object, ...], str] = {}
     for state in states:
         if state.counts is None or (rows := int(state.counts.rows.sum())) < FEW:
             continue
         counts = (*state.cells, *(part.tobytes() for part in (state.counts.cell, state.counts.low, state.counts.rows)))
-        if counts in seen:
-            named = " and ".join(filter(None, (seen[counts], ", ".join(state.names))))
+        if counts in names_by_counts:
+            names = " and ".join(filter(None, (names_by_counts[counts], ", ".join(state.names))))
             warnings.warn(
-                f"two of the states hold the same counts of {rows:,} rows{f' ({named})' if named else ''}: where these "
+                f"two of the states hold the same counts of {rows:,} rows{f' ({names})' if names else ''}: where these "
                 "are the same rows, they count twice",
                 MetrifairWarning,
                 stacklevel=3,
             )
-        seen[counts] = ", ".join(state.names)
+        names_by_counts[counts] = ", ".join(state.names)
 
 
 class StateRecord(Record):
@@ -131,7 +131,7 @@ class StateRecord(Record):
     exact: bool = True
 
 
-def content_of(parts: StateParts) -> Content:
+def state_content(parts: StateParts) -> Content:
     """The file of a state."""
     shape, counts = parts.shape, parts.counts
     for text in (*parts.names, *(value for cell in parts.cells for value in cell if isinstance(value, str))):
@@ -155,7 +155,7 @@ def content_of(parts: StateParts) -> Content:
     return Content(STATE, record.as_json(), arrays)
 
 
-def parts_of(content: Content) -> StateParts:
+def read_parts(content: Content) -> StateParts:
     """The content of a file; a ModelFileError if its counts are impossible."""
     if content.kind != STATE:
         raise ModelFileError(
@@ -167,14 +167,14 @@ def parts_of(content: Content) -> StateParts:
         raise ModelFileError(f"score_range must be two numbers, the lower one first, got {low} and {high}")
     criteria = record.criteria
     try:
-        known = None if criteria is None else tuple(criterion_named(name).name for name in criteria)
+        criterion_names = None if criteria is None else tuple(criterion_named(name).name for name in criteria)
     except DataError as error:
         raise ModelFileError(str(error)[:300]) from error
     threshold: Threshold = "auto" if record.threshold is None else record.threshold
     names = tuple(record.names)
     if list(names) != sorted(set(names)):
         raise ModelFileError("the names of the parts must be in ascending order, each of them once")
-    parts = StateParts(known, (low, high), threshold, names, record.left_out, record.withheld, record.shape)
+    parts = StateParts(criterion_names, (low, high), threshold, names, record.left_out, record.withheld, record.shape)
     if record.withheld > record.left_out:
         raise ModelFileError("the file counts more withheld rows than rows left out")
     if record.shape is None:
@@ -250,7 +250,7 @@ def _check_cells(counts: StateCounts, selected: Floats, cells: int, *, weighted:
         raise ModelFileError("a cell selects more rows than it contains")
 
 
-def rank_of(value: Value) -> tuple[int, Any]:
+def sort_key(value: Value) -> tuple[int, Any]:
     """Sort values: missing ones, numbers, text."""
     return (0, 0) if value is None else (2, value) if isinstance(value, str) else (1, value)
 
@@ -285,17 +285,17 @@ def check_few(cells: int) -> None:
         )
 
 
-def added(
+def merge_counts(
     parts: Sequence[tuple[Sequence[tuple[Value, ...]], Floats, StateCounts]],
 ) -> tuple[list[tuple[Value, ...]], Floats, StateCounts]:
-    """The cells of one or two counts in ascending order, how much of each is selected, and all counts together.
+    """Merge one or two counts: the cells in ascending order, the selected amount of each, and the sum of the counts.
 
     A column that is text in one and numbers in the other is text, as where both files are read at once.
     """
     columns = zip(*(cell for cells, *_ in parts for cell in cells), strict=True)
     text = [any(isinstance(value, str) for value in column) for column in columns]
     parts = [([_as_text(cell, text) for cell in cells], some, counts) for cells, some, counts in parts]
-    every = sorted({cell for cells, *_ in parts for cell in cells}, key=lambda cell: [rank_of(value) for value in cell])
+    every = sorted({cell for cells, *_ in parts for cell in cells}, key=lambda cell: list(map(sort_key, cell)))
     check_few(len(every))
     place = {cell: number for number, cell in enumerate(every)}
     total, renumbered = np.zeros(len(every)), []
@@ -313,11 +313,11 @@ def _as_text(cell: tuple[Value, ...], text: Sequence[bool]) -> tuple[Value, ...]
     return tuple(str(part) if is_text and part is not None else part for part, is_text in zip(cell, text, strict=True))
 
 
-def check_last(parts: StateParts, request: Request) -> None:
+def check_positive_label(parts: StateParts, request: Request) -> None:
     """Raise a DataError if the positive label of high scores is not the last one, for which they were counted."""
     if parts.shape is None or not parts.shape.of_last or parts.shape.label is None or request.pos_label is None:
         return
-    labels = sorted({cell[-1] for cell in parts.cells if cell[-1] is not None}, key=rank_of)
+    labels = sorted({cell[-1] for cell in parts.cells if cell[-1] is not None}, key=sort_key)
     is_last = place_among(request.pos_label, labels) == len(labels) - 1
     if len(labels) > 1 and is_last != (request.favorable == "high"):
         raise DataError(
@@ -347,10 +347,10 @@ class StateRows(BinnedSource):
         table = np.array(self.parts.cells, dtype=object)
         levels, place = levels_for(self.shape.roles), []
         for level, column in zip(levels, table.T, strict=True):
-            level.values = sorted({value for value in column if value is not None}, key=rank_of)
+            level.values = sorted({value for value in column if value is not None}, key=sort_key)
             number = {value: code for code, value in enumerate(level.values, 1)}
             place.append(np.array([number.get(value, 0) for value in column]))
-        arguments = decoded(self.shape.roles, levels, place, is_text=self.shape.is_text)
+        arguments = decode_columns(self.shape.roles, levels, place, is_text=self.shape.is_text)
         ends = float(counts.low.min()), float(counts.high.max())
         left_out = {UNUSABLE: self.parts.left_out - self.parts.withheld, WITHHELD: self.parts.withheld}
         return CellTable(arguments, rows, weight, self.parts.selected, ends, left_out)

@@ -12,10 +12,10 @@ import numpy as np
 
 from metrifair.auditing.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
 from metrifair.auditing.columns import ColumnLevels, Roles, check_some
-from metrifair.auditing.connections import Connected
+from metrifair.auditing.connections import DatabaseTable
 from metrifair.auditing.counting import FileRows
 from metrifair.auditing.decisions import at_or_above, number_or_default
-from metrifair.auditing.files import opened
+from metrifair.auditing.files import open_files
 from metrifair.auditing.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.request import Request
@@ -25,10 +25,10 @@ from metrifair.auditing.state_file import (
     StateParts,
     StateRows,
     Value,
-    added,
     check_few,
-    check_last,
+    check_positive_label,
     check_within,
+    merge_counts,
     plain,
 )
 from metrifair.errors import DataError, Remedy
@@ -72,8 +72,8 @@ def add_rows(parts: StateParts, source: MemorySource) -> None:
     shape = Shape(*names, problem.weight is not None, of_last=len(columns("y_pred", y_pred)) == 2)
     coded = []
     for name, column in keys.items():
-        known = levels(name, column)
-        coded.append(([plain(value) for value in known], problem.of_kept(codes(name, column, known))))
+        distinct = levels(name, column)
+        coded.append(([plain(value) for value in distinct], problem.of_kept(codes(name, column, distinct))))
     left_out = sum(source.left_out.values())
     precision = source.precision or precision
     _add_coded(parts, shape, coded, score, problem.weight, precision=precision, left_out=left_out)
@@ -89,7 +89,7 @@ def _add_coded(
     precision: np.dtype[Any],
     left_out: int = 0,
 ) -> None:
-    """Count rows whose groups, controls and labels are levels and codes (-1: missing); some could not be used."""
+    """Count rows whose groups, controls and labels are levels and codes (-1: missing); ``left_out`` were unusable."""
     check_within(scores, parts.score_range)
     if len(scores) == 0:
         parts.left_out += left_out
@@ -100,25 +100,26 @@ def _add_coded(
         tuple(None if code < 0 else values[code] for (values, _), code in zip(coded, row, strict=True))
         for row in distinct.tolist()
     ]
-    chosen = at_or_above(scores, number_or_default(parts.threshold), precision) * (1.0 if weight is None else weight)
+    selected = at_or_above(scores, number_or_default(parts.threshold), precision) * (1.0 if weight is None else weight)
     counts = StateCounts.of_rows(StateGrid.between(*parts.score_range), scores + 0.0, cell.ravel(), weight)
-    take_counts(parts, shape, cells, np.bincount(cell.ravel(), chosen, len(cells)).astype(np.float64), counts)
+    add_counts(parts, shape, cells, np.bincount(cell.ravel(), selected, len(cells)).astype(np.float64), counts)
     parts.left_out += left_out
 
 
-def take_counts(
+def add_counts(
     parts: StateParts, shape: Shape, cells: Sequence[tuple[Value, ...]], selected: Floats, counts: StateCounts
 ) -> None:
     """Add counts of cells."""
-    parts.shape = shape if parts.shape is None else shape.together(parts.shape)
-    ours = [] if parts.counts is None else [(parts.cells, parts.selected, parts.counts)]
-    parts.cells, parts.selected, parts.counts = added([*ours, (cells, selected, counts)])
+    parts.shape = shape if parts.shape is None else shape.merged(parts.shape)
+    existing = [] if parts.counts is None else [(parts.cells, parts.selected, parts.counts)]
+    parts.cells, parts.selected, parts.counts = merge_counts([*existing, (cells, selected, counts)])
 
 
 def parts_of_rows(rows: AuditedRows, score_digits: int | None = None, *, coarse: bool = False) -> StateParts:
-    """The counts of the rows of an audit; a range that the rows tell ends at scores of so many digits.
+    """The counts of the rows of an audit.
 
-    A coarse range has as many digits as its length has before its second one.
+    Without ``score_range``, the range of the scores is rounded outwards to ``score_digits``, or to the leading digit of
+    its length if ``coarse``.
     """
     source, request = rows.source, rows.request
     if isinstance(source, StateRows):
@@ -155,7 +156,7 @@ def _leading_digit(length: float) -> int | None:
 
 
 def _rounded_outwards(low: float, high: float, digits: int | None) -> tuple[float, float]:
-    """Ends of so many digits, with the others between them; the smallest and largest score are those of single rows.
+    """Round both ends outwards to ``digits``, because the smallest and the largest score belong to single rows.
 
     >>> _rounded_outwards(411.386, 753.301, 1), _rounded_outwards(0.5, 2.0, 0)
     ((411.3, 753.4), (0.0, 2.0))
@@ -174,7 +175,7 @@ def audit_counts(parts: StateParts, request: Request, seed: int, **facts: Any) -
     shape, counts = parts.shape, parts.counts
     if shape is None or counts is None or not parts.cells:
         raise DataError("this state contains no rows; add some, or merge it with others")
-    check_last(parts, request)
+    check_positive_label(parts, request)
     label = [] if shape.label is None else [shape.label]
     facts = {"columns": {"group": list(shape.groups), "control": list(shape.controls), "label": label}, **facts}
     request = replace(request, score_range=parts.score_range)
@@ -182,21 +183,21 @@ def audit_counts(parts: StateParts, request: Request, seed: int, **facts: Any) -
 
 
 def count_file(state: StateParts, path: str | os.PathLike[str], roles: Roles, options: ReadOptions = AS_USUAL) -> None:
-    """Add the rows of a file of any size to a state, in one pass; rows that miss something are left out and counted."""
-    with opened(path, options) as source:
+    """Add the rows of a file of any size to a state, in one pass. Rows with missing values are only counted."""
+    with open_files(path, options) as source:
         source.check(roles.by_role)
         shape = Shape.of(roles, is_text=source.is_text)
         rows, before, precision = FileRows(source, roles), state.rows, source.precision(roles.score)
         for used in rows.batches():
-            codes_of = [code.astype(np.int64) - 1 for code in used.codes]
-            coded = list(zip(map(_values, rows.levels), codes_of, strict=True))
+            row_codes = [code.astype(np.int64) - 1 for code in used.codes]
+            coded = list(zip(map(_values, rows.levels), row_codes, strict=True))
             left_out = used.left_out.total()
             _add_coded(state, shape, coded, used.scores, used.weight, precision=precision, left_out=left_out)
         check_some(source.name, roles, state.rows - before)
 
 
-def count_table(state: StateParts, place: Connected, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
-    """Add the rows of a table to a state, counted by the engine that has them: what a file of these rows would add."""
+def count_table(state: StateParts, place: DatabaseTable, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
+    """Add the rows of a table to a state, as a file of these rows would be added. The database counts them."""
     from metrifair.auditing.tables import TableRows  # noqa: PLC0415 (files need no narwhals)
 
     rows = TableRows.of(place, roles, missing=missing)
@@ -210,8 +211,8 @@ def count_table(state: StateParts, place: Connected, roles: Roles, *, missing: s
                 remedy=Remedy("cuts", {level.name: ...}, ", the ends of the bands in which it is counted"),
             )
     values = [[None, *_values(level)] for level in rows.levels]
-    named = [tuple(own[code] for own, code in zip(values, codes, strict=True)) for codes in rows.cells]
-    take_counts(state, Shape.of(roles), named, cells.selected, _counts(rows, grid))
+    keys = [tuple(column[code] for column, code in zip(values, codes, strict=True)) for codes in rows.cells]
+    add_counts(state, Shape.of(roles), keys, cells.selected, _counts(rows, grid))
     state.left_out += sum(cells.left_out.values())
 
 
@@ -225,14 +226,14 @@ def _counts(rows: TableRows, grid: StateGrid) -> StateCounts:
 
     frame, sums = rows.counting, {"rows": nw.len()}
     scaled = (nw.col("score") * grid.scale.inverse - grid.scale.low * grid.scale.inverse) * float(2.0**grid.power)
-    few = len(rows.answer(frame.select("score").unique().head(MOST_ATOMS + 1))) <= MOST_ATOMS
+    few = len(rows.run(frame.select("score").unique().head(MOST_ATOMS + 1))) <= MOST_ATOMS
     if rows.weighted:
         sums["total"] = nw.col("weight").sum()
     if few:
-        found, cell = rows.by_cell(frame, ["score"], sums)
-        low = high = found["score"].to_numpy() + 0.0
+        entries, cell = rows.sums_by_cell(frame, ["score"], sums)
+        low = high = entries["score"].to_numpy() + 0.0
         number, within = grid.places(low)
-        within = within * found["rows"].to_numpy()
+        within = within * entries["rows"].to_numpy()
     else:
         fine = ((scaled - scaled.floor()) * float(2**FINE) + 0.5).floor()
         frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), fine=fine.cast(nw.Int64))
@@ -240,12 +241,12 @@ def _counts(rows: TableRows, grid: StateGrid) -> StateCounts:
         if rows.weighted:
             frame = frame.with_columns(moment=scaled * nw.col("weight"))
             sums["moment"] = nw.col("moment").sum()
-        found, cell = rows.by_cell(frame, ["number"], sums)
-        low, high = (found[name].to_numpy() + 0.0 for name in ("low", "high"))
-        number, within = (found[name].to_numpy().astype(np.int64) for name in ("number", "within"))
+        entries, cell = rows.sums_by_cell(frame, ["number"], sums)
+        low, high = (entries[name].to_numpy() + 0.0 for name in ("low", "high"))
+        number, within = (entries[name].to_numpy().astype(np.int64) for name in ("number", "within"))
     weight = moment = np.zeros(0)
     if rows.weighted:
-        weight = found["total"].to_numpy().astype(np.float64)
-        moment = weight * grid.scale.positions(low) if few else np.ldexp(found["moment"].to_numpy(), -grid.power)
-    counted: Integers = found["rows"].to_numpy().astype(np.int64)
-    return StateCounts(cell, number, low, high, counted, within.astype(np.int64), weight, moment, few).grouped()
+        weight = entries["total"].to_numpy().astype(np.float64)
+        moment = weight * grid.scale.positions(low) if few else np.ldexp(entries["moment"].to_numpy(), -grid.power)
+    row_counts: Integers = entries["rows"].to_numpy().astype(np.int64)
+    return StateCounts(cell, number, low, high, row_counts, within.astype(np.int64), weight, moment, few).grouped()

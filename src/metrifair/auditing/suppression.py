@@ -2,7 +2,7 @@
 
 A cell is a combination of groups, strata and label. Its selected rows and its other rows are counted separately. All
 rows of a suppressed group move to the cells of rows with a missing group; all rows of a suppressed stratum are
-withheld. What is released are sums of cells. Every sum with a suppressed cell has at least two cells and the minimum
+withheld. Only sums of cells are released. Every sum with a suppressed cell has at least two cells and the minimum
 number of rows: no equation has a single unknown. Within a cell, neighboring scores are merged up to the same minimum.
 """
 
@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from metrifair.auditing.bins import StateCounts, StateGrid
-from metrifair.auditing.state_file import Shape, StateParts, Value, rank_of
+from metrifair.auditing.state_file import Shape, StateParts, Value, sort_key
 from metrifair.errors import DataError
 from metrifair.support.arrays import Booleans, Floats, Integers
 
@@ -46,19 +46,19 @@ def without_small_cells(parts: State, min_cell: int) -> tuple[State, dict[str, l
     }
     suppressed = suppressed_values(sizes, shape, min_cell)
     released = [released_cell(cell, shape, suppressed) for cell in parts.cells]
-    cells = sorted(set(released) - {_WITHHELD}, key=lambda cell: [rank_of(value) for value in cell])
+    cells = sorted(set(released) - {_WITHHELD}, key=lambda cell: [sort_key(value) for value in cell])
     place = {cell: number for number, cell in enumerate(cells)}
     number = np.array([place.get(cell, -1) for cell in released], np.int64)
-    kept, found = number >= 0, copy(parts)
-    withheld = int(rows[~kept].sum())
-    found.left_out, found.withheld = parts.left_out + withheld, parts.withheld + withheld
-    found.selected = np.bincount(number[kept], parts.selected[kept], len(cells)).astype(np.float64)
-    found.cells, found.counts = cells, counts.renumbered(number)
-    return found, {column: sorted(values, key=rank_of) for column, values in suppressed.items() if values}
+    is_released, result = number >= 0, copy(parts)
+    withheld = int(rows[~is_released].sum())
+    result.left_out, result.withheld = parts.left_out + withheld, parts.withheld + withheld
+    result.selected = np.bincount(number[is_released], parts.selected[is_released], len(cells)).astype(np.float64)
+    result.cells, result.counts = cells, counts.renumbered(number)
+    return result, {column: sorted(values, key=sort_key) for column, values in suppressed.items() if values}
 
 
 def _selected_rows(parts: StateParts, counts: StateCounts) -> Integers:
-    """How many rows each cell selects. A single row, which is few, if a bin that the threshold splits hides it."""
+    """Number of selected rows of each cell; 1, which counts as few, where the threshold splits a bin."""
     if not len(counts.weight):
         return parts.selected.astype(np.int64)
     entries = _selected_entries(parts, counts)
@@ -69,18 +69,18 @@ def _selected_rows(parts: StateParts, counts: StateCounts) -> Integers:
 
 
 def _selected_entries(parts: StateParts, counts: StateCounts) -> Booleans:
-    """Which entries are of selected rows: the highest scores of each cell, as many as the cell selects."""
+    """Mask of the entries of selected rows: the highest scores of each cell, as many as the cell selects."""
     amount = counts.weight if len(counts.weight) else counts.rows
     first = np.searchsorted(counts.cell, np.arange(1, len(parts.cells)))  # entries are in ascending order of cells
     # Each cell is summed alone: beside large weights of another cell, small ones would lose their digits.
-    from_here = [np.cumsum(of_cell[::-1])[::-1] for of_cell in np.split(amount, first)]
-    return np.asarray(np.concatenate(from_here) <= parts.selected[counts.cell] * _ROUNDING)
+    sums_above = [np.cumsum(of_cell[::-1])[::-1] for of_cell in np.split(amount, first)]
+    return np.asarray(np.concatenate(sums_above) <= parts.selected[counts.cell] * _ROUNDING)
 
 
 def with_merged_scores(parts: State, min_cell: int) -> State:
     """The same counts with neighboring scores of a cell merged into their mean, until it has ``min_cell`` rows.
 
-    Scores of selected rows are merged only with one another, so that decisions stay those of the scores.
+    Scores of selected rows are merged only with one another, so that decisions do not change.
     """
     counts = parts.counts
     if counts is None or min_cell == 1:
@@ -108,14 +108,14 @@ def _runs(rows: Integers, part: Integers, least: int) -> Integers:
             size = 0
         run[at] = len(starts) - 1
         size += count
-    own = part[starts]
-    short = (np.bincount(run, rows) < least) & np.append(False, own[1:] == own[:-1])
+    parts = part[starts]
+    short = (np.bincount(run, rows) < least) & np.append(False, parts[1:] == parts[:-1])
     merged = np.cumsum(~short) - 1
     return np.asarray(merged[run])
 
 
 def with_rounded_scores(parts: State, digits: int) -> State:
-    """The same counts with scores of so many digits after the decimal point; decisions stay those of the scores."""
+    """The same counts with scores rounded to ``digits`` after the decimal point; decisions do not change."""
     counts = parts.counts
     if counts is None:
         return parts
@@ -124,15 +124,15 @@ def with_rounded_scores(parts: State, digits: int) -> State:
 
 def _with_scores(parts: State, counts: StateCounts, scores: Floats) -> State:
     """The same counts with other scores."""
-    grid, found = StateGrid.between(*parts.score_range), copy(parts)
+    grid, result = StateGrid.between(*parts.score_range), copy(parts)
     scores = np.clip(scores, *parts.score_range)
     bins, within = grid.places(scores)
     moment = counts.weight * grid.scale.positions(scores) if len(counts.weight) else counts.moment
     changed = StateCounts(
         counts.cell, bins, scores, scores, counts.rows, within * counts.rows, counts.weight, moment, exact=True
     )
-    found.counts = changed.grouped()
-    return found
+    result.counts = changed.grouped()
+    return result
 
 
 def suppressed_values(sizes: Mapping[Cell, int], shape: Shape, min_cell: int) -> dict[str, set[Value]]:
@@ -148,14 +148,14 @@ def suppressed_values(sizes: Mapping[Cell, int], shape: Shape, min_cell: int) ->
         totals.update({(at, cell[at]): rows for at in range(len(columns)) if cell[at] is not None})
     suppressed: dict[str, set[Value]] = {name: set() for name in columns}
     while (exposed := _exposed_cell(sizes, shape, suppressed, min_cell)) is not None:
-        own = set(enumerate(exposed))
-        mixed = {at for at in range(groups) if (at, None) in own} if exposed else set(range(groups, len(columns)))
+        pairs = set(enumerate(exposed))
+        mixed = {at for at in range(groups) if (at, None) in pairs} if exposed else set(range(groups, len(columns)))
         candidates = [
             (at, value)
             for at, value in totals
-            if ((at, value) in own or at in mixed) and value not in suppressed[columns[at]]
+            if ((at, value) in pairs or at in mixed) and value not in suppressed[columns[at]]
         ]
-        at, value = min(candidates, key=lambda key: (totals[key], rank_of(key[1])), default=(0, None))
+        at, value = min(candidates, key=lambda key: (totals[key], sort_key(key[1])), default=(0, None))
         suppressed[columns[at]].add(value)
         left = sum(key[0] == at for key in totals) - len(suppressed[columns[at]])
         if not candidates or left < (_FEWEST_GROUPS if at < groups else 1):
@@ -170,7 +170,7 @@ def suppressed_values(sizes: Mapping[Cell, int], shape: Shape, min_cell: int) ->
 def _exposed_cell(
     sizes: Mapping[Cell, int], shape: Shape, suppressed: Mapping[str, Collection[Value]], min_cell: int
 ) -> Cell | None:
-    """The smallest released cell that is below the minimum, or holds a single suppressed cell; None: there is none."""
+    """The smallest released cell that is below the minimum or is a single suppressed cell; None: there is none."""
     sums: dict[Cell, list[Cell]] = defaultdict(list)
     for cell in sizes:
         sums[released_cell(cell, shape, suppressed)].append(cell)
@@ -180,7 +180,7 @@ def _exposed_cell(
         for released, cells in sums.items()
         if rows[released] < min_cell or (len(cells) == 1 and cells[0] != released)
     ]
-    return min(exposed, key=lambda cell: (rows[cell], [rank_of(value) for value in cell]), default=None)
+    return min(exposed, key=lambda cell: (rows[cell], [sort_key(value) for value in cell]), default=None)
 
 
 def released_cell(cell: Cell, shape: Shape, suppressed: Mapping[str, Collection[Value]]) -> Cell:
@@ -192,5 +192,5 @@ def released_cell(cell: Cell, shape: Shape, suppressed: Mapping[str, Collection[
     groups = len(shape.groups)
     if any(value in suppressed.get(name, ()) for name, value in zip(shape.controls, cell[groups:], strict=False)):
         return _WITHHELD
-    named = zip(shape.groups, cell, strict=False)
-    return *(None if value in suppressed.get(name, ()) else value for name, value in named), *cell[groups:]
+    pairs = zip(shape.groups, cell, strict=False)
+    return *(None if value in suppressed.get(name, ()) else value for name, value in pairs), *cell[groups:]

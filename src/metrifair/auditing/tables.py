@@ -1,8 +1,8 @@
-"""The rows of a table, counted by the engine that has them: only counts leave it.
+"""The rows of a table, counted by its database or data frame engine: only counts leave it.
 
 Any frame that narwhals supports, lazy or eager: polars, pandas, DuckDB, Dask, Spark, and all databases of Ibis. The
-first query returns the cells and the range of the scores, the second for counts by cell and bin, and further ones cut
-up the bins that matter, found by a filter. The number of a bin is an expression that every engine supports: the largest
+first query returns the cells and the range of the scores, the second one counts by cell and bin. Further queries refine
+the bins that matter. The number of a bin is an expression that every engine supports: the largest
 integer below (score - base) x a power of two.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
+from itertools import product
 from math import frexp
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,13 +26,13 @@ from metrifair.auditing.columns import (
     check_values,
     levels_for,
     numbers,
-    precision_of,
+    score_precision,
     used_codes,
 )
-from metrifair.auditing.connections import Connected, answer_of
+from metrifair.auditing.connections import DatabaseTable, run_query
 from metrifair.auditing.decisions import at_or_above
 from metrifair.auditing.files import check_columns
-from metrifair.auditing.formats import absent_words, polars
+from metrifair.auditing.formats import missing_codes, polars
 from metrifair.auditing.request import MOST_LEVELS
 from metrifair.auditing.sample import UNUSABLE
 from metrifair.auditing.source import MOST_CELLS, CellTable, ColumnCells
@@ -55,9 +56,9 @@ _LARGEST_NUMBER = 62  # of a bin, as a power of two
 _MOST_VALUES = 2**21  # sample of a number to compute its cuts
 
 
-def _known(schema: Mapping[str, Any], missing: str | Sequence[str], column: str) -> nw.Expr:
+def _without_missing(schema: Mapping[str, Any], missing: str | Sequence[str], column: str) -> nw.Expr:
     """A column, with null for missing values."""
-    (words, values), cells, kind = absent_words(missing), nw.col(column), schema[column]
+    (words, values), cells, kind = missing_codes(missing), nw.col(column), schema[column]
     if kind.is_numeric():
         return nw.when(~cells.cast(nw.Float64).is_in(values)).then(cells) if values else cells
     if not words or kind == nw.Boolean:
@@ -66,13 +67,13 @@ def _known(schema: Mapping[str, Any], missing: str | Sequence[str], column: str)
     return nw.when(~text.str.strip_chars().str.to_lowercase().is_in(words)).then(cells)
 
 
-def _scores(roles: Roles, schema: Mapping[str, Any], known: Callable[[str], nw.Expr], column: str) -> nw.Expr:
+def _scores(roles: Roles, schema: Mapping[str, Any], present: Callable[[str], nw.Expr], column: str) -> nw.Expr:
     """A column of scores as numbers; of decisions, 1 where the decision is the favorable one, 0 for any other."""
     favorable = roles.favorable_decision
     if favorable is None:
-        return known(column).cast(nw.Float64)
+        return present(column).cast(nw.Float64)
     if schema[column] == nw.String:
-        return (known(column).str.strip_chars() == str(favorable).strip()).cast(nw.Int64).cast(nw.Float64)
+        return (present(column).str.strip_chars() == str(favorable).strip()).cast(nw.Int64).cast(nw.Float64)
     value = canonical(favorable)
     if not isinstance(value, int | float):  # of no number or boolean
         raise DataError(
@@ -80,15 +81,15 @@ def _scores(roles: Roles, schema: Mapping[str, Any], known: Callable[[str], nw.E
             argument="favorable_decision",
             received=favorable,
         )
-    same = known(column) == (bool(value) if schema[column] == nw.Boolean else value)
+    same = present(column) == (bool(value) if schema[column] == nw.Boolean else value)
     return same.cast(nw.Int64).cast(nw.Float64)
 
 
 def _value_counts(name: str, frame: Any, column: str, secrets: Sequence[str]) -> str:
     """The most frequent values of a column with their counts."""
-    counted = frame.lazy().select(value=nw.col(column)).drop_nulls().group_by("value").agg(rows=nw.len())
-    ordered = counted.sort("rows", "value", descending=[True, False]).head(_LISTED)
-    return value_counts(answer_of(name, lambda: ordered.collect().rows(), secrets))
+    counts = frame.lazy().select(value=nw.col(column)).drop_nulls().group_by("value").agg(rows=nw.len())
+    ordered = counts.sort("rows", "value", descending=[True, False]).head(_LISTED)
+    return value_counts(run_query(name, lambda: ordered.collect().rows(), secrets))
 
 
 @dataclass
@@ -106,13 +107,13 @@ class TableRows(ColumnCells):
     beyond: bool = False  # whether others have scores that lie beyond theirs
     secrets: tuple[str, ...] = ()  # that no message may show
     kinds: Mapping[str, Any] = field(default_factory=dict)  # types of the columns of scores, which count as float64
-    beside: tuple[str, ...] = ()  # scores of other models, which all_rows() has too: beside_0, beside_1, ...
+    beside: tuple[str, ...] = ()  # scores of other models, which all_rows() also returns: beside_0, beside_1, ...
     most_in_memory: ClassVar[int] = 2**22  # engines find few rows faster than they count many of them once more
 
     @classmethod
     def of(
         cls,
-        place: Connected,
+        place: DatabaseTable,
         roles: Roles,
         *,
         max_groups: int = MOST_LEVELS,
@@ -129,11 +130,11 @@ class TableRows(ColumnCells):
                 f"{type(place.table).__name__}; for a file use audit_file"
             ) from None
         scores = roles.score, *beside
-        check_columns(name, answer_of(name, lambda: frame.columns, secrets), roles.by_role | {"score": scores})
+        check_columns(name, run_query(name, lambda: frame.columns, secrets), roles.by_role | {"score": scores})
         # Other columns may have unsupported types.
         frame = frame.select(list(dict.fromkeys((*roles.columns, *beside))))
-        schema = answer_of(name, frame.collect_schema, secrets)
-        numeric = *(("score", one) for one in scores), ("weight", roles.weight), *(("group", cut) for cut in roles.cuts)
+        schema = run_query(name, frame.collect_schema, secrets)
+        numeric = *product(["score"], scores), ("weight", roles.weight), *product(["group"], roles.cuts)
         for role, column in numeric:
             kind = nw.Float64() if column is None else schema[column]
             if role == "score" and roles.favorable_decision is not None:
@@ -144,18 +145,18 @@ class TableRows(ColumnCells):
                     values = _value_counts(name, frame, str(column), secrets)
                     remedies.insert(0, Remedy("favorable_decision", detail=f" with one of these values: {values}"))
                 raise DataError(f"the {role} column {column!r} of {name} contains {kind}, not numbers", remedy=remedies)
-        known = partial(_known, schema, missing)
-        score = partial(_scores, roles, schema, known)
-        columns = [known(column).alias(f"key_{place}") for place, column in enumerate(roles.keys)]
+        present = partial(_without_missing, schema, missing)
+        score = partial(_scores, roles, schema, present)
+        columns = [present(column).alias(f"key_{place}") for place, column in enumerate(roles.keys)]
         columns.append(score(roles.score).alias("score"))
         if roles.weight is not None:
-            columns.append(known(roles.weight).cast(nw.Float64).alias("weight"))
-        columns += [known(column).alias(f"of_group_{place}") for place, column in enumerate(roles.probabilities)]
-        kinds = {"score": schema[roles.score]} | {f"beside_{place}": schema[one] for place, one in enumerate(beside)}
-        columns += [score(one).alias(f"beside_{place}") for place, one in enumerate(beside)]
-        polars()  # in which answers come
+            columns.append(present(roles.weight).cast(nw.Float64).alias("weight"))
+        columns += [present(column).alias(f"of_group_{place}") for place, column in enumerate(roles.probabilities)]
+        kinds = {"score": schema[roles.score]} | {f"beside_{at}": schema[column] for at, column in enumerate(beside)}
+        columns += [score(column).alias(f"beside_{at}") for at, column in enumerate(beside)]
+        polars()  # the library of the results
         if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, with equal results
-            frame = answer_of(name, partial(frame.lazy, "polars"))
+            frame = run_query(name, partial(frame.lazy, "polars"))
         return cls(name, frame.select(*columns), roles, max_groups, secrets=secrets, kinds=kinds, beside=beside)
 
     def __post_init__(self) -> None:
@@ -165,32 +166,32 @@ class TableRows(ColumnCells):
                 self._cut(level, level.cuts)
 
     def _cut(self, level: ColumnLevels, cuts: Floats) -> None:
-        """Take numbers for the largest of their band, and one beyond the last cut for those above it."""
+        """Replace numbers by the upper end of their band; those above the last cut by a larger number."""
         key = f"key_{self.levels.index(level)}"
-        known = ~nw.col(key).is_null()
-        if self.frame.collect_schema()[key].is_float() and self._knows_nan:
-            known &= ~nw.col(key).is_nan()
+        is_number = ~nw.col(key).is_null()
+        if self.frame.collect_schema()[key].is_float() and self._supports_nan:
+            is_number &= ~nw.col(key).is_nan()
         beyond = float(cuts[-1]) + max(1.0, abs(float(cuts[-1])))
         band = first_upto(nw.col(key), cuts, [nw.lit(largest) for largest in (*cuts.tolist(), beyond)])
-        self.frame = self.frame.with_columns(nw.when(known).then(band).alias(key))
+        self.frame = self.frame.with_columns(nw.when(is_number).then(band).alias(key))
 
     @cached_property
     def rows(self) -> int:
-        """How many rows there are, whether they can be used or not."""
-        return int(self.answer(self.frame.select(nw.len().alias("rows")))["rows"][0])
+        """Number of rows, usable or not."""
+        return int(self.run(self.frame.select(nw.len().alias("rows")))["rows"][0])
 
     def all_rows(self) -> pl.DataFrame:
         """All rows under the names of their columns, from counts of equal rows, in any order."""
-        others = [f"beside_{place}" for place in range(len(self.beside))]
+        other_scores = [f"beside_{place}" for place in range(len(self.beside))]
         of_groups = [f"of_group_{place}" for place in range(len(self.roles.probabilities))]
-        kinds = [*self._keys, "score", *(["weight"] if self.weighted else []), *of_groups, *others]
-        distinct = self.answer(self.frame.group_by(kinds, drop_null_keys=False).agg(nw.len().alias("rows")))
+        kinds = [*self._keys, "score", *(["weight"] if self.weighted else []), *of_groups, *other_scores]
+        distinct = self.run(self.frame.group_by(kinds, drop_null_keys=False).agg(nw.len().alias("rows")))
         distinct = distinct.sort(kinds)
         every = distinct[np.repeat(np.arange(len(distinct)), distinct["rows"].to_numpy())]
         columns = *self.roles.columns, *self.beside
         columns_by_name = {name: polars().col(kind) for name, kind in zip(columns, kinds, strict=True)}
-        for (own, kind), name in zip(self.kinds.items(), (self.roles.score, *self.beside), strict=True):
-            check_range(name, kind, (distinct[own].min(), distinct[own].max()))
+        for (key, kind), name in zip(self.kinds.items(), (self.roles.score, *self.beside), strict=True):
+            check_range(name, kind, (distinct[key].min(), distinct[key].max()))
             if kind == nw.Float32:  # they were cast to float64, to be counted
                 columns_by_name[name] = columns_by_name[name].cast(polars().Float32)
         return every.select(**columns_by_name)
@@ -201,40 +202,40 @@ class TableRows(ColumnCells):
         As ``are_probabilities`` for rows; rows prove nothing if the first score is constant.
         """
         kinds = ["score", *(f"beside_{place}" for place in range(len(self.beside)))]
-        frame = self._with(kinds).with_columns(total=sum(map(nw.col, kinds[1:]), nw.col("score")))
+        frame = self._complete_rows(kinds).with_columns(total=sum(map(nw.col, kinds[1:]), nw.col("score")))
         ends = [nw.col(kind).min() for kind in kinds]
         ends += [nw.col("score").max().alias("most"), nw.col("total").min(), nw.col("total").max().alias("largest")]
-        bounds = self.answer(frame.select(*ends)).row(0)
+        bounds = self.run(frame.select(*ends)).row(0)
         if None in bounds:
             return False
         *least, most, low, high = bounds
         return bool(most > least[0] and min(least) >= -rounding and max(1 - low, high - 1) <= rounding)
 
     def cut_number(self, level: ColumnLevels) -> None:
-        """Query the values of the number; the engine cuts it."""
+        """Query the values of a numeric column, and let the engine cut it."""
         key = f"key_{self.levels.index(level)}"
-        counts = self.answer(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
+        counts = self.run(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
         values, rows = numbers("group", level.name, counts[key]), counts["rows"].to_numpy()
-        known = np.isfinite(values)
-        values, rows = values[known], rows[known].astype(np.float64)
+        finite = np.isfinite(values)
+        values, rows = values[finite], rows[finite].astype(np.float64)
         ends = float(values.min()), float(values.max())
         self._cut(level, level.cut_into_levels(values, rows, rows=int(rows.sum()), ends=ends))
 
     def survey_once(self, threshold: float) -> CellTable:
         """Query the cells, their counts, and the range of the scores."""
-        above = at_or_above(nw.col("score"), threshold, precision_of([self.kinds["score"]]))
+        above = at_or_above(nw.col("score"), threshold, score_precision([self.kinds["score"]]))
         # PostgreSQL casts no booleans, and sums literals such as 1.0 to decimals.
         selected = nw.when(above).then(1).otherwise(0).cast(nw.Float64)
         by, ends = list[str](), {"low": nw.col("score").min(), "high": nw.col("score").max()}
         sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum(), **ends}
         frame = self._usable.with_columns(chosen=selected)
-        if self.weighted:  # rows of no weight are used, and do not count
+        if self.weighted:  # rows of weight 0 are usable, but are not counted
             weight = nw.col("weight")
             frame = self._usable.with_columns(chosen=selected * weight, counts=weight != 0)
             by.append("counts")
             sums |= {"weight": weight.sum(), "least": weight.min(), "largest": weight.max()}
         # Too many combinations are not fetched.
-        cells, codes, used = self._grouped(frame, by, sums, 4 * MOST_CELLS)
+        cells, codes, used = self._sums_by_key(frame, by, sums, 4 * MOST_CELLS)
         left_out = self.rows - int(cells["rows"].to_numpy()[used].sum())
         if used.any():
             low, high, *weights = (cells[name].to_numpy()[used] for name in ("low", "high", *list(sums)[5:]))
@@ -248,7 +249,7 @@ class TableRows(ColumnCells):
         # Values of one level, such as 0.0 and -0.0, are one cell.
         distinct, cell = np.unique(np.array(codes).T, axis=0, return_inverse=True)
         self.check_few(len(distinct))
-        self.cells = [tuple(codes_of) for codes_of in distinct.tolist()]
+        self.cells = [tuple(cell_codes) for cell_codes in distinct.tolist()]
         totals = [
             np.bincount(cell.ravel(), cells[name].to_numpy(), len(distinct)).astype(np.float64)
             for name in ("rows", "weight" if self.weighted else "rows", "chosen")
@@ -262,7 +263,7 @@ class TableRows(ColumnCells):
 
     @property
     def counting(self) -> nw.LazyFrame[Any]:
-        """The rows that count, once they were surveyed; some of them may miss a group or label."""
+        """The usable rows with a positive weight, after the survey; a group or label may be missing."""
         frame = self._usable.filter(nw.col("weight") != 0) if self.weighted else self._usable
         if self.beyond:
             frame = frame.filter((nw.col("score") >= self.ends[0]) & (nw.col("score") <= self.ends[1]))
@@ -270,7 +271,7 @@ class TableRows(ColumnCells):
 
     def count(self) -> BinnedScores:
         """Query counts by cell and bin; the same bins can be refined later."""
-        return BinnedScores(self.counted(), self.scale, self)
+        return BinnedScores(self.count_bins(), self.scale, self)
 
     @property
     def most(self) -> int:
@@ -279,10 +280,10 @@ class TableRows(ColumnCells):
 
     @property
     def scale(self) -> Scale:
-        """On which positions are."""
+        """The scale of the positions."""
         return Scale.between(*self.ends)
 
-    def counted(self) -> Bins:
+    def count_bins(self) -> Bins:
         """All rows in bins of equal width; bins with a large share of the rows are cut until none has."""
         low, high = self.ends
         width, rows = np.array([high - low]), np.array([self.used])
@@ -297,22 +298,22 @@ class TableRows(ColumnCells):
     def recount(self, parents: Bins, most: int) -> Bins:
         """The rows of some bins in about ``most`` finer ones of equal width: bins that are too narrow for it stay."""
         heaviest = np.argsort(-parents.rows * ~parents.single, kind="stable")[: min(_MOST_CUT, max(1, most // 2))]
-        chosen = np.sort(heaviest)
-        lowest = float(parents.low[chosen[0]])
-        width = parents.high[chosen] - parents.low[chosen]
-        power = _power(most, width, parents.rows[chosen], float(parents.high[chosen[-1]]) - lowest)
+        heavy = np.sort(heaviest)
+        lowest = float(parents.low[heavy[0]])
+        width = parents.high[heavy] - parents.low[heavy]
+        power = _power(most, width, parents.rows[heavy], float(parents.high[heavy[-1]]) - lowest)
         cut = np.zeros(len(parents), np.bool_)
-        cut[chosen[np.ldexp(width, power) >= 0.5]] = True
+        cut[heavy[np.ldexp(width, power) >= 0.5]] = True
         if not cut.any():
             return parents
         some = np.array_split(np.flatnonzero(cut), -(-int(cut.sum()) // _MOST_RANGES))
-        parts = [self._bins(self._under(parents[part]), lowest, power, parents[part]) for part in some]
+        parts = [self._bins(self._rows_in(parents[part]), lowest, power, parents[part]) for part in some]
         return reduce(joined, parts, parents[~cut])
 
     def steps(self, parents: Bins) -> Steps:
         """The rows of some bins, counted at each of their distinct scores."""
         answers = [
-            self.by_cell(self._under(parents[some]), ["score"], self._sums(moments=False))
+            self.sums_by_cell(self._rows_in(parents[some]), ["score"], self._sums(moments=False))
             for some in np.array_split(np.arange(len(parents)), -(-len(parents) // _MOST_RANGES))
         ]
         scores, amount = (
@@ -326,7 +327,7 @@ class TableRows(ColumnCells):
         return steps_of(scores + 0.0, cell, amount, parents, self.scale)
 
     def _bins(self, frame: nw.LazyFrame[Any], base: float, power: int, parents: Bins | None = None) -> Bins:
-        """The rows of a frame by number; with parents, those of each of them apart."""
+        """The rows of a frame in numbered bins; with parents, separately for each parent."""
         scaled = (nw.col("score") - base) * float(np.ldexp(1.0, power))
         # Cut off before it is cast: casting rounds in some engines.
         position = nw.col("score") * self.scale.inverse - self.scale.low * self.scale.inverse
@@ -337,13 +338,13 @@ class TableRows(ColumnCells):
             leaves = [nw.lit(place) for place in range(len(parents))]
             frame = frame.with_columns(parent=first_upto(nw.col("score"), parents.high, leaves))
             by.append("parent")
-        counts, cell = self.by_cell(frame, by, self._sums(moments=True))
+        counts, cell = self.sums_by_cell(frame, by, self._sums(moments=True))
         keys = np.array([counts[name].to_numpy().astype(np.int64) for name in reversed(by)])
         distinct, number = np.unique(keys, axis=1, return_inverse=True)
         number = number.ravel()
         rows, low, high, moment, *weight = (counts[name].to_numpy() for name in self._sums(moments=True))
         counter = Counter(distinct.shape[1], len(self.cells), weighted=self.weighted)
-        counter.add_counted(number, cell, Entries(rows.astype(np.int64), low + 0.0, high + 0.0, moment, *weight))
+        counter.add_entries(number, cell, Entries(rows.astype(np.int64), low + 0.0, high + 0.0, moment, *weight))
         if parents is None:
             return counter.bins(self.scale)
         parent: Integers = distinct[0]
@@ -358,7 +359,7 @@ class TableRows(ColumnCells):
             expressions |= {"low": score.min(), "high": score.max(), "moment": nw.col("position").sum()}
         return expressions | ({"total": nw.col("weight").sum()} if self.weighted else {})
 
-    def _under(self, parents: Bins) -> nw.LazyFrame[Any]:
+    def _rows_in(self, parents: Bins) -> nw.LazyFrame[Any]:
         """The rows that lie in some bins. Neighbors are one stretch."""
         apart = ~_is_next(parents, self.scale)
         low, high = parents.low[np.append(True, apart)], parents.high[np.append(apart, True)]
@@ -367,12 +368,12 @@ class TableRows(ColumnCells):
         between = self.counting.filter((score >= float(low[0])) & (score <= float(high[-1])))
         return between.filter(first_upto(score, high, [score >= float(bound) for bound in low]))
 
-    def by_cell(
+    def sums_by_cell(
         self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr]
     ) -> tuple[pl.DataFrame, Integers]:
-        """Sums by cell and these columns, and the cell of each row of them."""
-        counts, codes, known = self._grouped(frame, by, sums)
-        counts, codes = counts.filter(polars().Series(known)), [code[known] for code in codes]
+        """Sums by cell and these columns, and the cell of each row of the result."""
+        counts, codes, has_label = self._sums_by_key(frame, by, sums)
+        counts, codes = counts.filter(polars().Series(has_label)), [code[has_label] for code in codes]
         sizes = [len(level.values) + 1 for level in self.levels]
         number = np.ravel_multi_index([np.asarray(code, np.int64) for code in codes], sizes)
         cells = np.ravel_multi_index(tuple(np.array(self.cells).T), sizes)  # ascending, as the cells are
@@ -381,13 +382,13 @@ class TableRows(ColumnCells):
             raise self.changed()
         return counts, place
 
-    def _grouped(
+    def _sums_by_key(
         self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr], most: int | None = None
     ) -> tuple[pl.DataFrame, list[Any], Booleans]:
-        """Sums by keys and these columns, the codes of the keys, and which rows of the answer have a label."""
+        """Sums by keys and these columns, the codes of the keys, and which rows of the result have a label."""
         grouped = frame.group_by([*self._keys, *by], drop_null_keys=False)
-        sums_of = grouped.agg(*(expression.alias(name) for name, expression in sums.items()))
-        groups = self.answer(sums_of if most is None else sums_of.head(most))
+        query = grouped.agg(*(expression.alias(name) for name, expression in sums.items()))
+        groups = self.run(query if most is None else query.head(most))
         codes = [level.codes(groups[name]) for level, name in zip(self.levels, self._keys, strict=True)]
         return groups, codes, used_codes(self.roles, codes)
 
@@ -401,19 +402,19 @@ class TableRows(ColumnCells):
 
     @property
     def _usable(self) -> nw.LazyFrame[Any]:
-        """The rows with a score and a weight; the cells decide whether they have a label and a group."""
-        return self._with(["score", *(["weight"] if self.weighted else [])])
+        """The rows with a score and a weight; labels and groups are checked by cell."""
+        return self._complete_rows(["score", *(["weight"] if self.weighted else [])])
 
-    def _with(self, names: Sequence[str]) -> nw.LazyFrame[Any]:
+    def _complete_rows(self, names: Sequence[str]) -> nw.LazyFrame[Any]:
         """The rows in which none of these columns is missing."""
         frame = self.frame
         for name in names:
             frame = frame.filter(~nw.col(name).is_null())
-            frame = frame.filter(~nw.col(name).is_nan()) if self._knows_nan else frame
+            frame = frame.filter(~nw.col(name).is_nan()) if self._supports_nan else frame
         return frame
 
     @cached_property
-    def _knows_nan(self) -> bool:
+    def _supports_nan(self) -> bool:
         """False for databases such as SQLite, which have no NaN and reject tests for it."""
         if not self.frame.implementation.is_ibis():
             return True
@@ -423,16 +424,16 @@ class TableRows(ColumnCells):
             return "IsNan" not in str(error)
         return True
 
-    def answer(self, query: nw.LazyFrame[Any]) -> pl.DataFrame:
+    def run(self, query: nw.LazyFrame[Any]) -> pl.DataFrame:
         """The result of a query; keys other than numbers and booleans as text, as in files."""
         library = polars()
 
-        def ask() -> Any:
+        def collect() -> Any:
             if query.implementation.is_polars():
                 return query.to_native().collect(engine="streaming")
             return query.collect("polars").to_native()
 
-        result: pl.DataFrame = answer_of(self.name, ask, self.secrets)
+        result: pl.DataFrame = run_query(self.name, collect, self.secrets)
         kinds = {name: kind for name, kind in result.schema.items() if name.startswith("key_")}
         texts = [name for name, kind in kinds.items() if not (kind.is_numeric() or kind == library.Boolean)]
         return result.cast(dict.fromkeys(texts, library.String))

@@ -105,11 +105,11 @@ def unfairness(
             f"{kind.name} compares losses; pass loss=...: 'log_loss' for probabilities, or 'squared_error', "
             "'absolute_error', 'huber'"
         )
-    looked_at = kind.needs_labels or kind.score == "loss" or callable(kind.score)
+    uses_labels = kind.needs_labels or kind.score == "loss" or callable(kind.score)
     numeric = kind.bins is not None or loss not in (None, "log_loss")
     problem = problem_by_membership(
         Given(
-            y_true if looked_at else None,
+            y_true if uses_labels else None,
             sensitive_features,
             control_features,
             sample_weight,
@@ -120,7 +120,7 @@ def unfairness(
         contrast=contrast,
         intersectional=intersectional,
         continuous=continuous,
-        pos_label=pos_label if looked_at and not numeric else None,
+        pos_label=pos_label if uses_labels and not numeric else None,
         target="numbers" if numeric else "either",
     )
     score = scores_of(kind, predictions_of(y_pred, problem, pos_label=pos_label).values, problem, loss=loss)
@@ -134,7 +134,7 @@ def unfairness(
 
 
 def _distances(metric: MetricLike, score: Floats, problem: Problem) -> tuple[Floats, Problem]:
-    """The distance of each comparison, and the problem whose comparisons they are: numbers in bands, if groups are."""
+    """The distance of each comparison, and the problem with these comparisons: numbers in bands, except for energy."""
     if metric != "energy":
         problem = in_bands(problem)
         check_dependences(problem.comparisons, metric)
@@ -152,12 +152,12 @@ def _distances(metric: MetricLike, score: Floats, problem: Problem) -> tuple[Flo
     return distances, problem
 
 
-def _worst_cuts(found: Floats, problem: Problem) -> Floats:
-    """Distances (..., comparisons), of which those of a number's cuts in one set are one: the largest."""
+def _worst_cuts(distances: Floats, problem: Problem) -> Floats:
+    """Distances (..., comparisons), with all cuts of a numeric attribute within one set replaced by the largest."""
     cut = {attribute.name for attribute in problem.scheme.attributes if attribute.cuts}
-    together: dict[object, list[int]] = {}
+    merged: dict[object, list[int]] = {}
     for place, comparison in enumerate(problem.comparisons):
-        together.setdefault(
+        merged.setdefault(
             (comparison.attribute, comparison.within) if comparison.attribute in cut else place, []
         ).append(place)
-    return np.stack([found[..., places].max(-1) for places in together.values()], -1)
+    return np.stack([distances[..., places].max(-1) for places in merged.values()], -1)

@@ -20,7 +20,7 @@ from metrifair.batches.samples import Batch
 from metrifair.errors import DataError
 from metrifair.estimators.fair import FairClassifier
 from metrifair.estimators.settings import device_of, schedule_for
-from metrifair.problem.cells import Attribute, Cells, compiled
+from metrifair.problem.cells import Attribute, Cells, compile_cells
 from metrifair.problem.criteria import criterion_named, usual_name
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Integers
@@ -208,7 +208,7 @@ class SmoothedRates(Objective):
 def compared_cells(criterion: str, groups: Sequence[object]) -> Cells:
     """Cells, and each group compared with the rest, or the only two with each other."""
     attribute = Attribute("sensitive_features", tuple(groups))
-    return compiled(criterion_named(criterion), [attribute], classes=(0, 1), contrast="rest")
+    return compile_cells(criterion_named(criterion), [attribute], classes=(0, 1), contrast="rest")
 
 
 def members(cells: Cells, count: int, *, groups: str, everyone: bool = False) -> Tensor:

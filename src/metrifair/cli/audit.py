@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from metrifair.auditing.connections import Connected, connected, is_address
-from metrifair.auditing.files import matching, opened
+from metrifair.auditing.connections import DatabaseTable, is_address, open_table
+from metrifair.auditing.files import matching_files, open_files
 from metrifair.auditing.formats import is_utf8
 from metrifair.cli import options, rules
 from metrifair.cli.help_sections import SectionedCommand
@@ -215,7 +215,7 @@ def write_asked(
 
 def table_at(
     file: str, table: str | None, query: str | None, reading: ReadOptions, outputs: Iterable[Path | None]
-) -> Connected | None:
+) -> DatabaseTable | None:
     """The table of a database, or the rows of a query; None for a file. Names are checked before anything is read."""
     if not is_address(file):
         for option, value in (("--table", table), ("--query", query)):
@@ -233,21 +233,21 @@ def table_at(
         names = sorted(OPTION_NAMES.argument(name) for name in changed)
         raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
     options.check_paths([], outputs)
-    return connected(file, table, query)
+    return open_table(file, table, query)
 
 
 def check_columns(file: str, reading: ReadOptions, **named: Any) -> None:
     """Raise an error for an unknown column before heavy imports, if the columns can be read without a copy."""
     if (
         is_address(file)
-        or not matching(file)
+        or not matching_files(file)
         or not is_utf8(reading)
         or reading.format == "excel"
         or ".xls" in file.lower()
     ):
         return
     roles = {role: named[role] for role in ("score", "label", "weight", "group", "control")}
-    with opened(file, reading) as source:
+    with open_files(file, reading) as source:
         source.check({role: [given] if isinstance(given, str) else given or () for role, given in roles.items()})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from metrifair.auditing.files import matching
+from metrifair.auditing.files import matching_files
 from metrifair.auditing.formats import ReadOptions
 from metrifair.cli import options, rules
 from metrifair.cli.audit import audit_arguments, check_columns
@@ -55,7 +55,7 @@ def evidence_command(
       metrifair evidence scores.csv --score p --group sex --label y --about who=me --about why=review --out evidence/
     """
     options.check_paths([file], [out])
-    if not matching(file):
+    if not matching_files(file):
         raise DataError("evidence records the sha256 of its input, so FILE must be a file or a pattern of files")
     named = {name: asked.pop(name) for name in ("score", "group", "label", "control", "weight")}
     check_columns(file, reading, **named)
@@ -77,7 +77,7 @@ def evidence_command(
         reference = rules.reference_asked(references, named["group"])
         result = result.rates(standard, reference=reference, min_group_share=min_group_share).audit
         known: dict[str, Any] = {
-            "files": source_files(matching(file)),
+            "files": source_files(matching_files(file)),
             "columns": roles.by_role,
             "reading": reading.changed,
         }

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import click
 
-from metrifair.auditing.files import matching
+from metrifair.auditing.files import matching_files
 from metrifair.auditing.formats import ReadOptions
 from metrifair.cli.option_table import command_entries
 from metrifair.errors import DataError
@@ -154,7 +154,7 @@ def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) ->
     names = [str(one) for one in inputs]
     if len(set(map(os.path.realpath, names))) < len(names):
         raise click.UsageError("one of these files is named twice; name different ones")
-    matches = {one: matching(one) for one in names}
+    matches = {one: matching_files(one) for one in names}
     uses = {os.path.realpath(name): "read" for found in matches.values() for name in found}
     for path in outputs:
         if path is not None and path != STANDARD_OUTPUT:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metrifair.api.audit_result import Audit, RateTable
-from metrifair.auditing.ranking import most_certain_first, shown_findings, tables_asked
+from metrifair.auditing.ranking import most_certain_first, required_tables, shown_findings
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.cli.console import say, show_table
 from metrifair.cli.option_names import OPTION_NAMES
@@ -99,7 +99,7 @@ def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
 
 def show_rates(out: Console, record: AuditRecord) -> None:
     """Rates by group, with the ratio to the reference; for a standard, its answer first, and the exclusions."""
-    tables = tables_asked(record)
+    tables = required_tables(record)
     if not tables:
         return
     standard = tables[0].standard

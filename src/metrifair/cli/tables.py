@@ -20,7 +20,7 @@ import click
 import numpy as np
 import polars as pl
 
-from metrifair.auditing.files import opened
+from metrifair.auditing.files import open_files
 from metrifair.auditing.formats import AS_USUAL, COMMA, MISSING, ReadOptions
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError, Remedy
@@ -51,7 +51,7 @@ def read(
         from metrifair.cli.console import console, working_with_notes
 
         progress = working_with_notes(console(stderr=True), f"Reading {path}")
-    with progress, opened(path, options) as source:
+    with progress, open_files(path, options) as source:
         source.check(roles)
         if source.twice:
             raise source.ambiguous(min(source.twice))

@@ -76,28 +76,28 @@ def generalization_bounds(
     metric: str = "kolmogorov",
     confidence: float = 0.95,
 ) -> GeneralizationBounds | None:
-    """What decisions on the training rows themselves prove about the population: the paper's theorem.
+    """Bounds for the population from decisions on the training rows themselves: the paper's theorem.
 
     It is valid for all models of a class at once, so also for the model that was trained on these rows.
-    Of rows that trained nothing, ``dkw_radius`` proves far more.
+    For rows that trained nothing, ``dkw_radius`` gives far narrower bounds.
 
     Parameters
     ----------
     accuracy, unfairness : float
-        Found on the rows: the share of right decisions, and the distance between the decisions (0 and 1) of the groups.
+        Values on these rows: the share of right decisions, and the distance between the groups' decisions (0 and 1).
     samples : tuple of int
-        How many rows of either group.
+        Number of rows of each group.
     dimension : int
         The VC dimension of the class: d + 1 for linear models of d features with an intercept.
     metric : str, default="kolmogorov"
         The distance that ``unfairness`` is.
     confidence : float, default=0.95
-        The probability, over training sets, that both bounds hold for all models of the class.
+        The probability, over training sets, that both bounds are valid for all models of the class.
 
     Returns
     -------
     GeneralizationBounds or None
-        None if a group has no more rows than the dimension: then nothing is proven.
+        None if a group has no more rows than the dimension: then there is no bound.
 
     Raises
     ------
@@ -112,16 +112,16 @@ def generalization_bounds(
     for name, value in (("accuracy", accuracy), ("unfairness", unfairness)):
         check_number(name, value)
     row = facts(metric)
-    everyone = vc_radius(sum(samples), confidence=confidence, dimension=dimension)
+    total_radius = vc_radius(sum(samples), confidence=confidence, dimension=dimension)
     radii = [vc_radius(count, confidence=confidence, dimension=dimension) for count in samples]
-    if everyone is None or None in radii:
+    if total_radius is None or None in radii:
         return None
     power = 2 if row.squared else 1
     # The paper's alpha, by how much a utility may differ between the decisions: their distance, and no two samples of
     # decisions are further apart.
     furthest = float(row.plug_in(Pair(np.array([0.0, 1.0]), (1,), (1,)))) ** (1 / power)
     root = max(0.0, unfairness) ** (1 / power) + furthest * sum(radius for radius in radii if radius is not None)
-    return GeneralizationBounds(max(0.0, accuracy - everyone), min(root, furthest) ** power)
+    return GeneralizationBounds(max(0.0, accuracy - total_radius), min(root, furthest) ** power)
 
 
 def check_confidence(confidence: float, argument: str = "confidence") -> None:
@@ -133,10 +133,10 @@ def check_confidence(confidence: float, argument: str = "confidence") -> None:
 
 
 def certified_distance(metric: str, value: float, radius: float, *, width: float | None = None) -> float | None:
-    """Upper bound of a distance whose two distribution functions are known to within ``radius``, taken together.
+    """Upper bound of a distance whose two distribution functions have a total error of at most ``radius``.
 
     ``width`` is the length of the interval that contains all scores, observed or not; without it only the Kolmogorov
-    distance is bounded. None for metrics of which distribution functions prove nothing.
+    distance is bounded. None for metrics without a certificate.
 
     >>> certified_distance("kolmogorov", 0.1, 0.05), certified_distance("wasserstein", 0.1, 0.05)
     (0.15000000000000002, None)

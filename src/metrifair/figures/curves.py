@@ -30,7 +30,7 @@ def curves_of(
 ) -> Curves:
     """Densities (Gaussian kernel estimates) and distribution functions of groups with weights (k,) at ``values``.
 
-    There is no density of a handful of rows.
+    Groups of few rows have no density.
 
     >>> curves = curves_of(np.array([0.0, 1.0]), {"a": np.array([1.0, 3.0])}, {"a": 4}, (0.0, 1.0))
     >>> curves.cumulative["a"][0], curves.cumulative["a"][-1], len(curves.grid)
@@ -58,7 +58,7 @@ def curves_of_rows(
     ends: tuple[float, float],
     weight: Floats | None = None,
 ) -> Curves:
-    """The same of one score for each row, and who is in each group (true or false, or a probability).
+    """The same from one score for each row, and the membership of each row in each group (boolean or a probability).
 
     Groups without rows are left out.
     """

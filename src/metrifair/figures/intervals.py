@@ -1,11 +1,11 @@
-"""Intervals, and how many rows it takes to have one."""
+"""Intervals, and the number of rows that they need."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 FEW = 30  # samples: the default minimum group size
-FEWEST = 5  # samples, or as many as weighted ones are worth: below, there is no interval
+FEWEST = 5  # samples, or the effective number of weighted ones: below, there is no interval
 FEWEST_DEPENDENT = 100  # rows: of fewer, intervals of a dependence cover it less often than stated
 
 

@@ -1,4 +1,4 @@
-"""How many rows an audit needs: the power of its tests, in closed form, and the results.
+"""The number of rows that an audit needs: the power of its tests, in closed form, and the results.
 
 Rates: the two-sided test of equal rates, by the normal approximation. Scores: the two-sided Kolmogorov test, where the
 gap between the distribution functions is largest at the median and falls to 0 on both sides in straight lines. The
@@ -173,7 +173,7 @@ def _rate_power(gap: float, rows: float, other_rows: float, rate: float, level: 
 
 
 def _kolmogorov_power(gap: float, rows: float, other_rows: float, level: float) -> float:
-    """That a Brownian bridge with a drift up to the middle and down again crosses the critical value.
+    """The probability that a Brownian bridge with a drift up to the middle and down again crosses the critical value.
 
     Between its ends and a given value in the middle, the bridge stays below a straight line with a probability that is
     an exponential function of the distances; its mean over the value in the middle is one of normal integrals.

@@ -1,8 +1,8 @@
-"""Selection rates and energy distances of groups of which probabilities are known: estimates, corrections, bounds.
+"""Selection rates and energy distances by group probabilities: estimates, corrections, bounds.
 
-To first order an estimate is a sum over rows, each with its influence, so that sums of estimates of the same rows keep
-their correlation. Amounts are how much a row counts for a group: its weight times the probability of the group. They
-may be negative, where observed groups are corrected for errors.
+To first order, an estimate is a sum of the influences of the rows, so that sums of estimates of the same rows keep
+their correlation. The amount of a row in a group is its weight times the probability of the group. Amounts may be
+negative, where observed groups are corrected for errors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CELL_ROWS = 50  # of a cell that bounds rates: within fewer, shares are too nois
 
 
 class Estimate(NamedTuple):
-    """A figure, the influence of each row on it, and what noise adds beside: to its value, and to its variance.
+    """A figure, the influence of each row on it, and what noise adds to its value and to its variance.
 
     The squared influences on a figure that is ``quadratic`` in the differences of distributions grow as it does: they
     are those at this value.
@@ -55,7 +55,7 @@ class Estimate(NamedTuple):
         return Estimate(ratio, (self.influence - ratio * other.influence) / other.value)
 
     def of_rows(self, inside: Booleans) -> Estimate:
-        """The same among more rows, of which these are its own."""
+        """The same estimate among more rows: ``inside`` marks its own."""
         influence = np.zeros(len(inside))
         influence[inside] = self.influence
         return self._replace(influence=influence)
@@ -151,11 +151,11 @@ def rate_bounds(selected: Floats, probability: Floats, weight: Floats, cells: In
     """
     cell = merged_cells(cells, probability)
     total = np.bincount(cell, weight)
-    share, rate = (np.bincount(cell, weight * one) / total for one in (probability, selected))
+    share, rate = (np.bincount(cell, weight * part) / total for part in (probability, selected))
     overlap = (share + rate > 1)[cell] * (probability + selected - 1)
     most = np.where((rate < share)[cell], selected, probability)
     amount = weight * probability
-    lowest, highest = (float(weight @ both / amount.sum()) for both in (overlap, most))
+    lowest, highest = (float(weight @ joint / amount.sum()) for joint in (overlap, most))
     error = _errors(
         share, rate, np.bincount(cell, weight * probability**2) / total, np.bincount(cell, weight**2) / total**2
     )

@@ -1,4 +1,4 @@
-"""Given predictions as fitted models, which is what scorers of scikit-learn take."""
+"""Wrap predictions as fitted models, for scorers of scikit-learn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Predicted(BaseEstimator):  # type: ignore[misc]
-    """A fitted model, for scorers, whose predictions are given.
+    """A fitted model, for scorers, that returns fixed predictions.
 
     ``coded``: of two classes the positive one is called 1 and the other 0.
     """
@@ -36,7 +36,7 @@ class PredictedNumbers(RegressorMixin, _Predicted):  # type: ignore[misc]
     """A regressor."""
 
     def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002  # a scorer passes the rows of the predictions
-        """The given numbers."""
+        """The fixed numbers."""
         return self.predictions.score
 
 
@@ -44,7 +44,7 @@ class PredictedClasses(ClassifierMixin, _Predicted):  # type: ignore[misc]
     """A classifier; it has only the methods that the predictions come from."""
 
     def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002
-        """The given decisions."""
+        """The fixed decisions."""
         codes = self.predictions.decision
         return np.asarray(self.classes_[(codes == self.problem.scheme.positive) * 1 if self.coded else codes])
 

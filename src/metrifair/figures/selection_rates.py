@@ -49,17 +49,17 @@ class GroupRates:
     accuracy: float | None = None
     true_positive_rate: float | None = None
     false_positive_rate: float | None = None
-    selected: int | None = None  # rows; None: they have weights
-    share: float | None = None  # of all rows of the table, those of no known group among them
+    selected: int | None = None  # number of selected rows; None: rows have weights
+    share: float | None = None  # of all rows of the table, including those with a missing group
     interval: Interval | None = None  # of the selection rate, Wilson's
     ratio: float | None = None  # of the selection rate to the reference's
     ratio_interval: Interval | None = None
     p_value: float | None = None  # Fisher's exact, against the reference; None below the minimum group size
-    shortfall: int | None = None  # how many more selections would bring the group to the reference's rate
-    left_out: Exclusion = ""  # why the group has no ratio
+    shortfall: int | None = None  # number of further selections that would bring the group to the reference's rate
+    left_out: Exclusion = ""  # the reason why the group has no ratio
     few: bool = False  # below the minimum group size
     mean_difference: float | None = None  # of scores from the reference's, in standard deviations of all scores
-    decile_ratios: Sequence[float | None] = ()  # the ratio, were all those selected beyond each decile of the score
+    decile_ratios: Sequence[float | None] = ()  # the ratio if all rows beyond each decile of the score were selected
 
 
 def is_below(ratio: float) -> bool:
@@ -102,20 +102,20 @@ def wilson_interval(share: float, count: float, confidence: float) -> Interval:
 
 
 def fisher_p(selected: int, rows: int, other_selected: int, other_rows: int) -> float:
-    """Fisher's exact p-value, two-sided: how likely tables of these margins are that are no more likely than this one.
+    """Fisher's exact p-value, two-sided: the probability of all tables with these margins that are at most as likely.
 
     >>> fisher_p(1, 10, 9, 10)  # doctest: +ELLIPSIS
     0.00109...
     """
-    chosen, everyone = selected + other_selected, rows + other_rows
-    mean = rows * chosen / everyone
-    deviation = sqrt(mean * (1 - chosen / everyone) * other_rows / max(1, everyone - 1))
-    low, high = max(0, chosen - other_rows), min(chosen, rows)
+    all_selected, all_rows = selected + other_selected, rows + other_rows
+    mean = rows * all_selected / all_rows
+    deviation = sqrt(mean * (1 - all_selected / all_rows) * other_rows / max(1, all_rows - 1))
+    low, high = max(0, all_selected - other_rows), min(all_selected, rows)
     low, high = max(low, int(mean - _FAR * deviation) - 1), min(high, int(mean + _FAR * deviation) + 2)
     if not low <= selected <= high:
         return 0.0
     x = np.arange(low, high, dtype=np.float64)  # each with the likelihood of one more, relative to its own
-    steps = np.log((rows - x) * (chosen - x) / ((x + 1) * (other_rows - chosen + x + 1)))
+    steps = np.log((rows - x) * (all_selected - x) / ((x + 1) * (other_rows - all_selected + x + 1)))
     likelihood = np.append(0.0, np.cumsum(steps))
     likelihood -= likelihood.max()
     as_likely = likelihood <= likelihood[selected - low] + _TIES
@@ -124,16 +124,16 @@ def fisher_p(selected: int, rows: int, other_selected: int, other_rows: int) -> 
 
 @dataclass(frozen=True)
 class RatioRule:
-    """What rates are divided by, who is left out of that, and who is too few."""
+    """The reference of impact ratios, and the minimum share and size of groups."""
 
     reference: str = HIGHEST  # or the name of a category
     min_group_share: float = MIN_GROUP_SHARE  # of all rows: categories below it are in no ratio
-    min_group_size: int = FEW  # rows; smaller groups are reported apart
+    min_group_size: int = FEW  # rows; smaller groups are reported separately
     confidence: float = 0.95
 
 
 class Ratios(NamedTuple):
-    """Of each category the ratio to the reference, and why there is none; and which one the reference is."""
+    """The ratio of each category to the reference or the reason for none; and the place of the reference."""
 
     reference: int | None
     values: list[float | None]
@@ -155,24 +155,23 @@ class Ratios(NamedTuple):
         return groups if self.reference in groups else self.used
 
 
-def ratios_of(counts: Floats, rows: Sequence[int], everyone: int, rule: RatioRule, names: Sequence[str] = ()) -> Ratios:
+def ratios_of(counts: Floats, rows: Sequence[int], all_rows: int, rule: RatioRule, names: Sequence[str] = ()) -> Ratios:
     """Ratios of rates, from (categories, 2) counts or weights: not selected, selected.
 
-    ``everyone`` is how many rows there are, those of no known category among them. By fractions, so that 4/5 comes out
-    as 0.8.
+    ``all_rows`` includes rows with a missing category. Ratios are computed by fractions, so that 4/5 is exactly 0.8.
 
     >>> ratios_of(np.array([[4.0, 6.0], [5.0, 15.0]]), [10, 20], 30, RatioRule())
     Ratios(reference=1, values=[0.8, 1.0], left_out=['', ''])
     """
-    least = Fraction(str(rule.min_group_share)) * everyone
+    least = Fraction(str(rule.min_group_share)) * all_rows
     left_out: list[Exclusion] = ["" if Fraction(share) >= least else "small_share" for share in rows]
     rates = [Fraction(table[1]) / (Fraction(table[0]) + Fraction(table[1])) for table in counts]
     used = [place for place, why in enumerate(left_out) if not why]
     if rule.reference != HIGHEST:
-        there = rule.reference in names
-        reference: int | None = list(names).index(rule.reference) if there else None
+        is_present = rule.reference in names
+        reference: int | None = list(names).index(rule.reference) if is_present else None
         if reference is None or left_out[reference]:
-            absent: Exclusion = "reference_small_share" if there else "reference_absent"
+            absent: Exclusion = "reference_small_share" if is_present else "reference_absent"
             left_out, reference = [why or absent for why in left_out], None
     else:
         reference = max(used, key=lambda place: rates[place], default=None)
@@ -195,11 +194,11 @@ def ratio_intervals(
     """Bounds of the ratio of each category, and of the smallest ratio; None if a category has a single sample.
 
     ``counts`` are (categories, 2): not selected, selected; ``ratios`` those of the sample, which lie within the bounds.
-    Without a ``reference`` that was named beforehand, the highest rate is divided by, which was picked because it is
-    high: so every pair has simultaneous bounds, and the smallest lower and the smallest upper ones are taken. The ends
-    of each rate are quantiles of the beta distribution of Jeffreys: unlike resamples, it allows for a positive rate if
-    none of few is selected. The errors of the logarithms of two rates are combined as independent ones, separately
-    below and above.
+    Without a named ``reference``, the highest rate is the divisor, and it was selected because it is high. Therefore
+    every pair has simultaneous bounds, and the smallest lower and the smallest upper ones are used. The ends of each
+    rate are quantiles of the beta distribution of Jeffreys: unlike resamples, it allows for a positive rate if none of
+    few is selected. The errors of the logarithms of two rates are combined as independent ones, separately below and
+    above.
     """
     size = len(counts)
     alone: list[Interval | None] = [None] * size
@@ -212,12 +211,12 @@ def ratio_intervals(
     below, above = np.maximum([center - ends[0], ends[1] - center], 0.0)
     apart = center[:, None] - center[None, :]  # each category (row) over each other one (column)
     down, up = np.hypot(below[:, None], above[None, :]), np.hypot(above[:, None], below[None, :])
-    others = [reference] if reference is not None else range(size)
+    columns = [reference] if reference is not None else range(size)
 
     def bounds(at: int, pairs: float) -> Interval:
-        against = [other for other in others if other != at]
-        one, all_at_once = (normal_quantile(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
-        wider = all_at_once / one
+        against = [column for column in columns if column != at]
+        alone, jointly = (normal_quantile(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
+        wider = jointly / alone
         least = float(np.exp((apart[at] - wider * down[at])[against].min()))
         most = float(np.exp((apart[at] + wider * up[at])[against].min()))
         most = most if reference is not None else min(1.0, most)
@@ -228,7 +227,7 @@ def ratio_intervals(
         alone[at] = bounds(at, 1 if reference is not None else size - 1)
     jointly = [bounds(at, size - 1 if reference is not None else size * (size - 1) / 2) for at in compared]
     smallest = min(ratios)
-    low, high = min(one.low for one in jointly), min(one.high for one in jointly)
+    low, high = min(interval.low for interval in jointly), min(interval.high for interval in jointly)
     return alone, Interval(min(low, smallest), max(high if reference is None else min(high, 1.0), smallest))
 
 
@@ -245,18 +244,18 @@ def compare_rates(
     rates: Sequence[GroupRates],
     counts: Floats,
     *,
-    everyone: int,
+    all_rows: int,
     rule: RatioRule,
     squares: NDArray[Any] | None = None,
     weighted: bool = False,
 ) -> ComparedRates:
     """Categories with shares, intervals, ratios, p-values and shortfalls.
 
-    ``counts`` are (categories, 2) rows, or weights: not selected, selected. Of weights, ``squares`` are the sums of
-    their squares, without which there are no intervals; rows are then not counted, and p-values are not valid.
+    ``counts`` are (categories, 2) rows, or weights: not selected, selected. For weights, ``squares`` are the sums of
+    their squares; without them there are no intervals. Weighted rows have no counts and no p-values.
     """
     names, few = [rate.group for rate in rates], [rate.size < rule.min_group_size for rate in rates]
-    ratios = ratios_of(counts, [rate.size for rate in rates], everyone, rule, names)
+    ratios = ratios_of(counts, [rate.size for rate in rates], all_rows, rule, names)
     worth = counts if not weighted else None if squares is None else effective_counts(counts, squares)
     compared = ratios.headline(few)
 
@@ -267,28 +266,28 @@ def compare_rates(
         values = [ratios.values[place] or 0.0 for place in places]
         return ratio_intervals(worth[list(places)], values, confidence=rule.confidence, reference=named)
 
-    each, interval = intervals(ratios.used)
-    alone = dict(zip(ratios.used, each, strict=True))
+    separate, interval = intervals(ratios.used)
+    alone = dict(zip(ratios.used, separate, strict=True))
     if compared != ratios.used:
         interval = intervals(compared)[1]
     rows = []
     for at, (rate, (no, yes)) in enumerate(zip(rates, counts.tolist(), strict=True)):
-        counted = ratios.values[at] is not None and not weighted and at != ratios.reference
-        tested = counted and not few[at] and not few[ratios.reference or 0]
+        has_count = ratios.values[at] is not None and not weighted and at != ratios.reference
+        tested = has_count and not few[at] and not few[ratios.reference or 0]
         base = counts[ratios.reference or 0].astype(np.int64).tolist()
         short = rate.size * base[1] - int(yes) * sum(base)
         rows.append(
             replace(
                 rate,
                 selected=None if weighted else int(yes),
-                share=rate.size / everyone,
+                share=rate.size / all_rows,
                 interval=None
                 if worth is None
                 else wilson_interval(yes / (no + yes), float(worth[at].sum()), rule.confidence),
                 ratio=ratios.values[at],
                 ratio_interval=alone.get(at),
                 p_value=fisher_p(int(yes), rate.size, base[1], sum(base)) if tested else None,
-                shortfall=max(0, -(-short // sum(base))) if counted else None,
+                shortfall=max(0, -(-short // sum(base))) if has_count else None,
                 left_out=ratios.left_out[at],
                 few=few[at],
             )
@@ -308,7 +307,7 @@ class Standard:
     """The tables that a rule requires. Their words are in ``wording.rates``."""
 
     columns: tuple[str, ...] = _USUAL
-    crossed: bool = False  # also the intersection of all attributes, and each of them where they are intersected
+    crossed: bool = False  # also the intersection of all attributes, and each attribute of an intersection
     by_median: bool = False  # scores above the median are selected, unless decisions or a threshold are given
     named: bool = False  # the reference must be named
     four_fifths: bool = True  # whether ratios are compared with four fifths
@@ -335,4 +334,4 @@ STANDARDS: dict[str, Standard] = {
         scores=True,
     ),
 }
-"""By name."""
+"""The standards by name."""

@@ -1,5 +1,5 @@
-"""How good a model is: utilities by name, by costs or by a scorer, with each row's influence on the value; the constant
-predictor, and which models are no better than it."""
+"""The utility of a model, by name, by costs or by a scorer, with each row's influence on the value; the constant
+predictor, and the models that are no better than it."""
 
 from __future__ import annotations
 
@@ -139,20 +139,20 @@ def _accuracy(predictions: Predictions, problem: Problem, _: Any) -> UtilityEsti
 
 
 def _balanced_accuracy(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate:
-    """Mean over the classes of the share of their rows that are decided rightly."""
+    """Mean over the classes of the share of correct decisions."""
     labels, weight = _labels(problem), _weights(problem)
-    right = (predictions.decision == labels).astype(np.float64)
+    correct = (predictions.decision == labels).astype(np.float64)
     rows = np.bincount(labels, weight, minlength=len(problem.scheme.classes))
-    there = rows > 0
+    present = rows > 0
     rates = np.divide(
-        np.bincount(labels, weight * right, minlength=len(rows)), rows, where=there, out=np.zeros_like(rows)
+        np.bincount(labels, weight * correct, minlength=len(rows)), rows, where=present, out=np.zeros_like(rows)
     )
-    share = there.sum() * rows[labels] / weight.sum()
-    return UtilityEstimate(float(rates[there].mean()), (right - rates[labels]) / share)
+    share = present.sum() * rows[labels] / weight.sum()
+    return UtilityEstimate(float(rates[present].mean()), (correct - rates[labels]) / share)
 
 
 def _columns(predictions: Predictions, problem: Problem) -> tuple[Floats, NDArray[np.bool_]]:
-    """One column of scores for each class that has one, and who is in it."""
+    """One column of scores for each class that has one, and the rows of that class."""
     score = predictions.score if predictions.score.ndim == 2 else predictions.score[:, None]
     classes = np.arange(score.shape[1]) if predictions.score.ndim == 2 else np.array([problem.scheme.positive])
     return score, _labels(problem)[:, None] == classes
@@ -170,7 +170,7 @@ def _auc(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate 
     for column, positive in zip(score.T, is_label.T, strict=True):
         place = np.unique(column, return_inverse=True)[1]
         high, low = (np.bincount(place, weight * side) for side in (positive, ~positive))
-        above = (np.cumsum(low) - low / 2) / low.sum()  # share of the others that each place beats
+        above = (np.cumsum(low) - low / 2) / low.sum()  # share of the negative rows below each place
         below = (high.sum() - np.cumsum(high) + high / 2) / high.sum()
         value = float(high @ above / high.sum())
         shares = np.where(positive, high.sum(), low.sum()) / weight.sum()
@@ -182,7 +182,7 @@ def _auc(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate 
 
 
 def _log_loss(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate | None:
-    """Mean of minus the logarithm of the probability of what happened.
+    """Mean of minus the logarithm of the probability of the outcome.
 
     By hand, as all of these: of 500 rows, scikit-learn's checks would take 5 ms a model, a fifth of a frontier.
     """
@@ -194,7 +194,7 @@ def _log_loss(predictions: Predictions, problem: Problem, _: Any) -> UtilityEsti
 
 
 def _brier(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate | None:
-    """Mean squared distance of the probabilities from what happened; of two classes, of the positive one's."""
+    """Mean squared distance of the probabilities from the outcomes; for two classes, of the positive one."""
     if predictions.kind != "probability":
         return None
     score, is_label = _columns(predictions, problem)
@@ -212,12 +212,12 @@ def _r2(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate:
 
 
 def _absolute_error(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate:
-    """Mean distance of the predictions from what happened."""
+    """Mean distance of the predictions from the outcomes."""
     return _mean(np.abs(_labels(problem) - predictions.score), problem)
 
 
 def _squared_error(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate:
-    """Mean squared distance of the predictions from what happened."""
+    """Mean squared distance of the predictions from the outcomes."""
     return _mean((_labels(problem) - predictions.score) ** 2, problem)
 
 
@@ -272,21 +272,21 @@ def utility_of(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utili
         if utility == "auto":
             return utilities_for(classes)[0]
         if utility in UTILITIES:
-            names = [named.name for named in utilities_for(classes)]
+            names = [name.name for name in utilities_for(classes)]
             if utility not in names:
-                of, here = ("numbers", "classes") if classes else ("classes", "numbers")
+                of, predicted = ("numbers", "classes") if classes else ("classes", "numbers")
                 raise DataError(
-                    f"utility {utility!r} is of {of}, and {here} are predicted here; take one of "
+                    f"utility {utility!r} is of {of}, and {predicted} are predicted here; take one of "
                     f"{', '.join(map(repr, names))}, or a scorer of scikit-learn"
                 )
             return UTILITIES[utility]
         scorers = require("sklearn.metrics", extra="train", purpose="a utility of scikit-learn")
         if utility not in scorers.get_scorer_names():
             check_known("utility", utility, UTILITIES, otherwise="a scorer of scikit-learn, or a table of costs")
-        return _scored(utility, scorers.get_scorer(utility), coded=True)
+        return _scorer_utility(utility, scorers.get_scorer(utility), coded=True)
     if callable(utility):
-        named = getattr(utility, "__name__", None) or getattr(getattr(utility, "_score_func", None), "__name__", None)
-        return _scored(named or "score", utility)
+        name = getattr(utility, "__name__", None) or getattr(getattr(utility, "_score_func", None), "__name__", None)
+        return _scorer_utility(name or "score", utility)
     return expected_cost(utility, classes)
 
 
@@ -313,8 +313,8 @@ def expected_cost(costs: Sequence[Sequence[float]], classes: Sequence[object]) -
     return Utility("expected_cost", larger_is_better=False, measure=measure)
 
 
-def _scored(name: str, scorer: Callable[..., float], *, coded: bool = False) -> Utility:
-    """A utility that passes given predictions to a scorer.
+def _scorer_utility(name: str, scorer: Callable[..., float], *, coded: bool = False) -> Utility:
+    """A utility that passes predictions to a scorer.
 
     ``coded``: of two classes the positive one is called 1 and the other 0, as scikit-learn's own scorers expect, which
     have no other positive class. A user's own scorer receives the labels unchanged.
@@ -364,7 +364,7 @@ class ConstantModel:
 
 
 def constant_model(problem: Problem, utility: Utility | None = None, X: Any = None) -> ConstantModel:
-    """The constant that is best on these rows: the mean or the median; the base rates, with the best decision.
+    """The best constant on these rows: the mean or the median; or the base rates, with the best decision.
 
     The median is the constant of least absolute error, the mean that of every other utility of numbers. The decision is
     the most frequent class; of costs and scorers, the class for which they are best.
@@ -383,7 +383,7 @@ def constant_model(problem: Problem, utility: Utility | None = None, X: Any = No
     shares = np.bincount(labels, weight, minlength=len(classes)) / weight.sum()
     score = shares if len(classes) > 2 else float(shares[problem.scheme.positive])
     constants = [ConstantModel(score, code, label) for code, label in enumerate(classes)]
-    # At a tie the most frequent class; where that is one too, the positive: a score at the threshold is for.
+    # At a tie the most frequent class, and then the positive one: a score at the threshold is a positive decision.
     constants.sort(
         key=lambda model: (shares[int(model.decision)], model.decision == problem.scheme.positive), reverse=True
     )
@@ -432,11 +432,11 @@ def constant_mark(
     mark = CONSTANT if len(values) and (values == values[:1]).all() else ""
     if problem is None or constant is None or utility is None:
         return mark
-    measured, other = utility.of(predictions, problem, X), utility.of(constant.predictions(len(problem)), problem, X)
-    if measured is None or other is None:
+    measured, baseline = utility.of(predictions, problem, X), utility.of(constant.predictions(len(problem)), problem, X)
+    if measured is None or baseline is None:
         return mark
-    gain, margin = utility.worth(measured.value) - utility.worth(other.value), 0.0
-    if measured.influence is not None and other.influence is not None:
-        error = _standard_error(measured.influence - other.influence, problem.weight)
+    gain, margin = utility.worth(measured.value) - utility.worth(baseline.value), 0.0
+    if measured.influence is not None and baseline.influence is not None:
+        error = _standard_error(measured.influence - baseline.influence, problem.weight)
         margin = _WIDTH * max(error, measured.chance)
     return "" if gain > margin else mark or NO_BETTER

@@ -27,7 +27,7 @@ LEAST = 4  # rows of a kind that an unbiased estimate needs
 
 
 class CovarianceForm(NamedTuple):
-    """What an estimate counts, apart from scores and attribute."""
+    """The coefficients of an estimate, apart from scores and attribute."""
 
     features: Array  # (..., features, n)
     pairs: Array  # (..., features, features): H
@@ -40,8 +40,8 @@ def plug_in_form(count: int, weights: Array | None, xp: Any) -> CovarianceForm:
     if weights is None:
         return _even_form((count,), (float(count),), (1.0,), xp)
     share = xp.double(weights) / xp.double(weights).sum(-1, keepdims=True)
-    one = xp.ones((1,))
-    return CovarianceForm(share[..., None, :], one.reshape(1, 1), -2 * one.reshape(1, 1, 1), one.reshape(1, 1, 1, 1))
+    unit = xp.ones((1,))
+    return CovarianceForm(share[..., None, :], unit.reshape(1, 1), -2 * unit.reshape(1, 1, 1), unit.reshape(1, 1, 1, 1))
 
 
 def weighted_form(weights: Array) -> CovarianceForm:
@@ -70,8 +70,8 @@ def drawn_form(counts: tuple[int, ...], totals: Array | None, shares: Array | No
     """
     if xp.is_host and (totals is None or totals.ndim == 1) and (shares is None or shares.ndim == 1):
         every = (inf,) * len(counts) if totals is None else tuple(totals.tolist())
-        own = (1.0,) if shares is None else tuple((shares / shares.sum()).tolist())
-        return _even_form(counts, every, own, xp)
+        part_shares = (1.0,) if shares is None else tuple((shares / shares.sum()).tolist())
+        return _even_form(counts, every, part_shares, xp)
     # No data may be copied to a device while a step is recorded there: new tensors are created on it.
     some = xp.full((len(counts),), inf) if totals is None else xp.double(totals)
     part = xp.ones((1,)) if shares is None else xp.double(shares) / xp.double(shares).sum(-1, keepdims=True)
@@ -87,7 +87,7 @@ def _even_form(
 
 @lru_cache(maxsize=256)
 def block_sizes(counts: tuple[int, ...], xp: Any) -> tuple[Array, Array]:
-    """How many rows each of consecutive blocks has, and which they are (blocks, n): kept, once they are on a device."""
+    """The sizes and the rows (blocks, n) of consecutive blocks; cached, because they may be on a device."""
     return xp.array(counts), block_rows(counts, xp)
 
 
@@ -101,24 +101,24 @@ def _form(counts: tuple[int, ...], totals: Array, shares: Array) -> CovarianceFo
     # The factor by which one more row of a block enters a product that already contains ``earlier`` of its rows.
     steps = []
     for earlier in range(LEAST):
-        left, there = count - earlier, 1 - earlier * inverse
-        steps.append(xp.where(left > 0, shares * there / xp.at_least(left, 1.0), 0.0))
+        left, remaining = count - earlier, 1 - earlier * inverse
+        steps.append(xp.where(left > 0, shares * remaining / xp.at_least(left, 1.0), 0.0))
     factor = xp.stack(steps, -1)  # (..., blocks, earlier)
     blocks = len(counts)
     same = xp.eye(blocks, dtype=int)
 
     def product(order: int) -> Array:
-        """Of the weights of so many distinct rows, by their blocks: (..., blocks, ..., blocks)."""
+        """Products of the weights of ``order`` distinct rows, by their blocks: (..., blocks, ..., blocks)."""
         place = xp.meshgrid(*[xp.arange(blocks)] * order, indexing="ij")
         total = xp.ones(())
         for axis in range(order):
-            seen = sum((same[place[axis], place[other]] for other in range(axis)), xp.zeros_like(place[0]))
-            total = total * factor[..., place[axis], seen]
+            earlier = sum((same[place[axis], place[before]] for before in range(axis)), xp.zeros_like(place[0]))
+            total = total * factor[..., place[axis], earlier]
         return total
 
-    own = xp.where(xp.isinf(totals), 0.0, shares * inverse)  # the weight of one row
+    row_weight = xp.where(xp.isinf(totals), 0.0, shares * inverse)  # the weight of one row
     two, three, four = product(2), product(3), product(4)
-    first, second = own[..., None], own[..., None, :]
+    first, second = row_weight[..., None], row_weight[..., None, :]
     triples = three * (4 * first[..., None] - 2)
     alike = triples.diagonal(0, -2, -1)  # (..., p, q): of the triple p; q, q
     repeated = four.diagonal(0, -4, -2).diagonal(0, -3, -2)  # (..., p, q): of p, q, p, q
@@ -136,10 +136,10 @@ def covariance_slopes(z: Array, attribute: AttributeValues, form: CovarianceForm
     totals = x @ sums.swapaxes(-2, -1)
     constant = xp.einsum("...pqrs,...rs->...pq", form.quadruples, totals)
     of_row = xp.einsum("...pqs,...sn->...pqn", form.triples, sums)
-    others = (x[..., None, :] * of_row).sum(-3)  # (..., p, n): sum_q x_qj P_qp(j)
-    shape = xp.broadcast_shapes(x.shape, others.shape)
-    both = xp.concat([xp.broadcast_to(part, shape) for part in (x, others)], -2)
-    far, signs = signed_sums(z, attribute, x, both, sums)
+    of_others = (x[..., None, :] * of_row).sum(-3)  # (..., p, n): sum_q x_qj P_qp(j)
+    shape = xp.broadcast_shapes(x.shape, of_others.shape)
+    stacked = xp.concat([xp.broadcast_to(part, shape) for part in (x, of_others)], -2)
+    far, signs = signed_sums(z, attribute, x, stacked, sums)
     plain, moved = signs[..., : x.shape[-2], :], signs[..., x.shape[-2] :, :]
     inside = form.pairs @ far + ((of_row * plain[..., None, :, :]).sum(-2) + moved) / 2 + constant @ plain
     return 2 * (x * inside).sum(-2)
@@ -166,11 +166,11 @@ def covariance_of(z: Array, attribute: AttributeValues, form: CovarianceForm) ->
     return xp.vecdot(slopes, z - xp.detach(z).mean(-1, keepdims=True))
 
 
-def spread_of(attribute: AttributeValues, weights: Array | None = None) -> tuple[Array, Array]:
+def distance_variance(attribute: AttributeValues, weights: Array | None = None) -> tuple[Array, Array]:
     """The attribute's own plug-in distance variance, and E d^2 / E d, both over the leading axes.
 
     >>> import numpy as np
-    >>> tuple(map(float, spread_of(AttributeValues(np.array([3.0, 13.0])))))      # two values, 10 apart
+    >>> tuple(map(float, distance_variance(AttributeValues(np.array([3.0, 13.0])))))      # two values, 10 apart
     (25.0, 10.0)
     """
     xp = namespace_for(attribute.values)
@@ -182,7 +182,7 @@ def spread_of(attribute: AttributeValues, weights: Array | None = None) -> tuple
         squared = mean
     else:
         values = xp.double(attribute.values if attribute.kind == "vectors" else attribute.values[..., None])
-        own = share[..., None]
-        squared = 2 * (own * (values - (own * values).sum(-2, keepdims=True)) ** 2).sum((-2, -1))
+        column = share[..., None]
+        squared = 2 * (column * (values - (column * values).sum(-2, keepdims=True)) ** 2).sum((-2, -1))
     variance = squared - 2 * (share * sums**2).sum(-1) + mean**2
     return xp.at_least(variance, 0.0), xp.where(mean > 0, squared / mean, 0.0)

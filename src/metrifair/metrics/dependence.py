@@ -1,4 +1,4 @@
-"""How much scores depend on an attribute of any kind: numbers, names, several numbers at once.
+"""The dependence of scores on an attribute of any kind: numbers, names, several numbers at once.
 
 First the functions that users call; then the same for the rows of a batch, as training and evaluation need it.
 """
@@ -20,9 +20,9 @@ from metrifair.metrics.covariance import (
     block_sizes,
     covariance_of,
     covariance_slopes,
+    distance_variance,
     drawn_form,
     plug_in_form,
-    spread_of,
     weighted_form,
 )
 from metrifair.metrics.dominance import AttributeValues
@@ -74,9 +74,9 @@ def distance_covariance(x: Values, a: Table, *, unbiased: bool = False, weights:
     >>> distance_covariance([0.0, 1.0, 1.0, 3.0], ["f", "f", "m", "m"])
     0.1875
     """
-    given = _Given.of(x, a, weights)
+    inputs = _Inputs.of(x, a, weights)
     with no_warnings():
-        return given.result(given.covariance(unbiased=unbiased), factor=given.unit)
+        return inputs.result(inputs.covariance(unbiased=unbiased), factor=inputs.unit)
 
 
 def energy_dependence(x: Values, a: Table, *, unbiased: bool = False, weights: Values | None = None) -> Any:
@@ -119,9 +119,9 @@ def energy_dependence(x: Values, a: Table, *, unbiased: bool = False, weights: V
     >>> round(energy_dependence([0.0, 1.0, 1.0, 3.0], [20, 30, 40, 50]), 3)
     3.231
     """
-    given = _Given.of(x, a, weights)
+    inputs = _Inputs.of(x, a, weights)
     with no_warnings():
-        return given.result(given.covariance(unbiased=unbiased) * energy_scale(given.attribute, given.weights))
+        return inputs.result(inputs.covariance(unbiased=unbiased) * energy_scale(inputs.attribute, inputs.weights))
 
 
 def distance_correlation(x: Values, a: Table) -> Any:
@@ -155,17 +155,17 @@ def distance_correlation(x: Values, a: Table) -> Any:
     >>> distance_correlation([1, 2, 3], [30, 20, 10])
     1.0
     """
-    given = _Given.of(x, a, None)
-    xp = namespace_for(given.scores)
+    inputs = _Inputs.of(x, a, None)
+    xp = namespace_for(inputs.scores)
     with no_warnings():
-        product = spread_of(AttributeValues(given.scores))[0] * spread_of(given.attribute)[0]
+        product = distance_variance(AttributeValues(inputs.scores))[0] * distance_variance(inputs.attribute)[0]
         usable = product > 0
-        squared = given.covariance(unbiased=False) / xp.sqrt(xp.where(usable, product, 1.0))
+        squared = inputs.covariance(unbiased=False) / xp.sqrt(xp.where(usable, product, 1.0))
         positive = usable & (squared > 0)
-        return given.result(xp.at_most(xp.sqrt(xp.where(positive, squared, 1.0)), 1.0) * positive, degree=0.0)
+        return inputs.result(xp.at_most(xp.sqrt(xp.where(positive, squared, 1.0)), 1.0) * positive, degree=0.0)
 
 
-class _Given(NamedTuple):
+class _Inputs(NamedTuple):
     """Scores, attribute and weights, checked. Scores and attribute are scaled down where squares would overflow."""
 
     scores: Array
@@ -176,7 +176,7 @@ class _Given(NamedTuple):
     is_tensor: bool
 
     @classmethod
-    def of(cls, x: Values, a: Table, weights: Values | None) -> _Given:
+    def of(cls, x: Values, a: Table, weights: Values | None) -> _Inputs:
         scores = sample_array("x", x, 1)
         count = scores.shape[-1]
         if count == 0:
@@ -208,7 +208,7 @@ class _Given(NamedTuple):
         return value if unbiased else xp.at_least(value, 0.0)
 
     def result(self, value: Array, *, factor: float = 1.0, degree: float = 1.0) -> Any:
-        """In the user's units: a tensor if one was given, else a float."""
+        """In the user's units: a tensor if one was passed, else a float."""
         xp = namespace_for(self.scores)
         scaled = value * (factor * self.size**degree)
         if xp.is_host and not is_finite(scaled):
@@ -255,8 +255,8 @@ def _in_rows(
         raise DataError("the samples have no values of the attribute; pass them")
     if count == 0:
         raise TooFewSamples("a batch has no sample whose attribute is known; use a larger batch size")
-    own = values[..., side.rows, dependence.column]
-    attribute = AttributeValues(own, "names", dependence.levels) if dependence.levels else AttributeValues(own)
+    column = values[..., side.rows, dependence.column]
+    attribute = AttributeValues(column, "names", dependence.levels) if dependence.levels else AttributeValues(column)
     scale = energy_scale(attribute, side.weights) if dependence.scale is None else dependence.scale
     return attribute, covariance_form(side, estimate, xp), scale
 
@@ -266,7 +266,7 @@ def covariance_form(side: Sides, estimate: Estimate, xp: Any) -> CovarianceForm:
     count, fraction = side.counts[0], side.fraction if estimate == "rows" else None
     if estimate == "batch":
         return plug_in_form(count, side.weights, xp)
-    if len(side.left) == 1 and side.weights is not None:  # as odds of being drawn weights are not here any more
+    if len(side.left) == 1 and side.weights is not None:  # weights no longer contain the odds of being drawn
         return weighted_form(side.weights) if fraction is None else plug_in_form(count, side.weights, xp)
     shares, totals = None, None
     if side.weights is not None:
@@ -277,16 +277,16 @@ def covariance_form(side: Sides, estimate: Estimate, xp: Any) -> CovarianceForm:
     return drawn_form(side.left, totals, shares, xp)
 
 
-def with_scale(one: Dependence, values: Array, weights: Array | None = None) -> Dependence:
-    """The dependence with the constant of these rows' values (n,); without one, if all are equal."""
+def with_scale(dependence: Dependence, values: Array, weights: Array | None = None) -> Dependence:
+    """The dependence with the scale of these rows' values (n,); unchanged if all are equal."""
     if not len(values):
-        return one
-    scale = float(energy_scale(AttributeValues(values, "names" if one.levels else "numbers"), weights))
-    return replace(one, scale=scale) if scale > 0 else one
+        return dependence
+    scale = float(energy_scale(AttributeValues(values, "names" if dependence.levels else "numbers"), weights))
+    return replace(dependence, scale=scale) if scale > 0 else dependence
 
 
-def with_scales(sides: Sequence[Sides], values: Array, known: dict[str, float]) -> tuple[Sides, ...]:
-    """The sides, whose dependences have ``known`` constants; those of these rows where they are the first to show any.
+def with_scales(sides: Sequence[Sides], values: Array, scales: dict[str, float]) -> tuple[Sides, ...]:
+    """The sides with the scales of their dependences; missing ``scales`` are computed from these rows and added.
 
     Unknown values count as equal.
     """
@@ -294,10 +294,10 @@ def with_scales(sides: Sequence[Sides], values: Array, known: dict[str, float]) 
     for side in sides:
         dependence = side.dependence
         if dependence is not None:
-            if str(dependence) not in known:
+            if str(dependence) not in scales:
                 scale = with_scale(dependence, values[side.rows, dependence.column], side.weights).scale
-                known |= {} if scale is None else {str(dependence): scale}
-            side = replace(side, dependence=replace(dependence, scale=known.get(str(dependence), 0.0)))  # noqa: PLW2901
+                scales |= {} if scale is None else {str(dependence): scale}
+            side = replace(side, dependence=replace(dependence, scale=scales.get(str(dependence), 0.0)))  # noqa: PLW2901
         sides_with_scales.append(side)
     return tuple(sides_with_scales)
 
@@ -305,7 +305,7 @@ def with_scales(sides: Sequence[Sides], values: Array, known: dict[str, float]) 
 def energy_scale(attribute: AttributeValues, weights: Array | None = None) -> Array:
     """The factor from a squared distance covariance to an energy dependence; 0 if the attribute has one value."""
     xp = namespace_for(attribute.values)
-    variance, ratio = spread_of(attribute, weights)
+    variance, ratio = distance_variance(attribute, weights)
     return xp.where(variance > 0, 2 * ratio / xp.where(variance > 0, variance, 1.0), 0.0)
 
 
@@ -321,8 +321,8 @@ def attribute_values(a: Table, weights: Array | None = None) -> tuple[AttributeV
     for name, column in columns_of_a.items():
         if column.dtype.kind in "mM" or (column.dtype.kind == "O" and any(isinstance(value, date) for value in column)):
             raise DataError(f"{name} contains dates; pass a number, such as the days since one of them")
-    named = [] if is_tensor(a) else categories("a", a)
-    text = [name for name, column in columns_of_a.items() if name in named or not _are_numbers(column)]
+    categorical = [] if is_tensor(a) else categories("a", a)
+    text = [name for name, column in columns_of_a.items() if name in categorical or not _are_numbers(column)]
     if not text:
         numbers = [_centered(name, column) for name, column in columns_of_a.items()]
         if len(numbers) == 1:

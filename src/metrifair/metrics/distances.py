@@ -11,7 +11,7 @@ from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
 from metrifair.metrics.namespaces import no_warnings
-from metrifair.metrics.pair import Metric, Values, distance_of, paired
+from metrifair.metrics.pair import Metric, Values, distance_of, to_pair
 from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
 from metrifair.metrics.registry import METRICS, USUAL, facts
 from metrifair.metrics.vectors import vector_variation_between, vector_wasserstein_between
@@ -48,7 +48,7 @@ def kolmogorov_distance(
     >>> kolmogorov_distance([0.0, 1.0], [1.0, 3.0])      # half of u, none of v below 1
     0.5
     """
-    pair = paired(u, v, u_weights, v_weights)
+    pair = to_pair(u, v, u_weights, v_weights)
     return distance_of(line.kolmogorov_between, pair, 0.0, u, v)
 
 
@@ -90,7 +90,7 @@ def wasserstein_distance(
     >>> wasserstein_distance([[0.0, 0.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]], vector=True)      # half moves by 5
     2.5
     """
-    pair = paired(u, v, u_weights, v_weights, vector=vector)
+    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
     between = vector_wasserstein_between if vector else METRICS["wasserstein"].plug_in
     return distance_of(between, pair, 1.0, u, v)
 
@@ -128,7 +128,7 @@ def lp_distance(
     2.0
     """
     line.check_exponent(p)
-    pair = paired(u, v, u_weights, v_weights)
+    pair = to_pair(u, v, u_weights, v_weights)
     return distance_of(lambda pair: line.lp(line.merged(pair), p), pair, 1 / p, u, v)
 
 
@@ -157,7 +157,7 @@ def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_
     >>> cramer_distance([0.0, 1.0], [1.0, 3.0])          # 1/4 on [0, 1], 1/4 on [1, 3]
     0.75
     """
-    pair = paired(u, v, u_weights, v_weights)
+    pair = to_pair(u, v, u_weights, v_weights)
     return distance_of(METRICS["cramer"].plug_in, pair, 1.0, u, v)
 
 
@@ -211,7 +211,7 @@ def total_variation(
         raise DataError(f"bins must be an integer from 2 upwards or None, got {bins!r}")
     if vector and bins is not None:
         raise DataError("bins are cut on the line; leave them out, or compare the vectors one coordinate at a time")
-    pair = paired(u, v, u_weights, v_weights, vector=vector)
+    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
     between = vector_variation_between if vector else partial(line.total_variation_between, bins=bins)
     return distance_of(between, pair, 0.0, u, v)
 
@@ -261,7 +261,7 @@ def energy_distance(
     >>> energy_distance([0.0, 1.0], [1.0, 3.0], unbiased=True)    # 3 - 1 - 2
     0.0
     """
-    pair = paired(u, v, u_weights, v_weights, vector=vector)
+    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
     between = vector_energy_between if vector else energy_between
     return distance_of(partial(between, unbiased=unbiased), pair, 1.0, u, v)
 
@@ -317,7 +317,7 @@ def mmd_squared(
     >>> mmd_squared([0.0, 1.0], [1.0, 3.0], kernel="distance")
     0.75
     """
-    pair = paired(u, v, u_weights, v_weights, vector=vector)
+    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
     metric: Metric = partial(mmd_between, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, vector=vector)
     return distance_of(metric, pair, 1.0 if kernel == "distance" else nan, u, v)
 
@@ -359,8 +359,8 @@ def distances(
     {'kolmogorov': 0.5, 'wasserstein': 1.5, 'energy': 1.5}
     """
     rows = {name: facts(name) for name in metrics}
-    pair = paired(u, v, u_weights, v_weights)
+    pair = to_pair(u, v, u_weights, v_weights)
     with no_warnings():
-        both = line.merged(pair)
-        shared = {name: None if row.of_merged is None else row.of_merged(both) for name, row in rows.items()}
+        pooled = line.merged(pair)
+        shared = {name: None if row.of_merged is None else row.of_merged(pooled) for name, row in rows.items()}
     return {name: distance_of(row.plug_in, pair, row.degree, u, v, value=shared[name]) for name, row in rows.items()}

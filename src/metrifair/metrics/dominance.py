@@ -31,14 +31,14 @@ _BLOCK = 2**22  # pairs in memory at once
 
 @dataclass(frozen=True, eq=False)
 class AttributeValues:
-    """A protected attribute, row by row, and what distance its values have.
+    """A protected attribute, row by row, and the kind of its distances.
 
     Numbers: the absolute difference. Names: 1 where they differ. Vectors: the Euclidean distance.
     """
 
     values: Array  # (..., n) numbers, or codes of names; (..., n, d) vectors
     kind: Kind = "numbers"
-    levels: int | None = None  # how many names there are, if that is known
+    levels: int | None = None  # number of names, if known
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ class AttributeValues:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.values.shape[-2 if self.kind == "vectors" else -1])
 
     @property
@@ -59,8 +59,8 @@ class AttributeValues:
         """From these rows to all, (..., rows, n)."""
         if self.kind == "vectors":
             return euclidean(self.values[..., rows, None, :], self.values[..., None, :, :])
-        own, others = self.values[..., rows, None], self.values[..., None, :]
-        return namespace_for(own).double(abs(own - others) if self.kind == "numbers" else own != others)
+        some, every = self.values[..., rows, None], self.values[..., None, :]
+        return namespace_for(some).double(abs(some - every) if self.kind == "numbers" else some != every)
 
 
 def distance_sums(attribute: AttributeValues, columns: Array) -> Array:
@@ -106,15 +106,17 @@ class SignedSums(NamedTuple):
     plain: Array  # (..., other columns, n)
 
 
-def signed_sums(z: Array, attribute: AttributeValues, columns: Array, others: Array, sums: Array) -> SignedSums:
-    """Those of scores (..., n): x in ``columns`` (..., columns, n), y in ``others``; ``sums`` are ``distance_sums``.
+def signed_sums(z: Array, attribute: AttributeValues, columns: Array, signed_columns: Array, sums: Array) -> SignedSums:
+    """The signed sums of scores (..., n): x in ``columns`` (..., columns, n), y in ``signed_columns``.
+
+    ``sums`` are the ``distance_sums`` of the columns.
 
     >>> one, a = np.ones((1, 3)), AttributeValues(np.array([0.0, 1.0, 3.0]))
     >>> signed_sums(np.array([0.2, 0.9, 0.5]), a, one, one, distance_sums(a, one))
     SignedSums(of_distances=array([[-4.,  3.,  1.]]), plain=array([[-2.,  2.,  0.]]))
     """
     if attribute.by_pairs:
-        return _by_pairs(z, attribute, columns, others)
+        return _by_pairs(z, attribute, columns, signed_columns)
     xp = namespace_for(z)
     lead = xp.broadcast_shapes(z.shape[:-1], attribute.lead, columns.shape[:-2])
 
@@ -122,20 +124,20 @@ def signed_sums(z: Array, attribute: AttributeValues, columns: Array, others: Ar
         return xp.broadcast_to(part, (*lead, *part.shape[-axes:]))
 
     z, a = widened(z, 1), widened(attribute.values, 1)
-    columns, others = widened(columns, 2), widened(others, 2)
+    columns, signed_columns = widened(columns, 2), widened(signed_columns, 2)
     if attribute.kind == "names":
-        ranked, count = _ranked_sums(z, xp.concat([columns, others], -2)), columns.shape[-2]
+        ranked, count = _ranked_sums(z, xp.concat([columns, signed_columns], -2)), columns.shape[-2]
         return SignedSums(ranked[..., :count, :] - _within_names(z, a, columns), ranked[..., count:, :])
-    return _of_numbers(z, xp.double(a), columns, others, widened(sums, 2))
+    return _of_numbers(z, xp.double(a), columns, signed_columns, widened(sums, 2))
 
 
-def _by_pairs(z: Array, attribute: AttributeValues, columns: Array, others: Array) -> SignedSums:
+def _by_pairs(z: Array, attribute: AttributeValues, columns: Array, signed_columns: Array) -> SignedSums:
     xp = namespace_for(z)
     parts: list[tuple[Array, Array]] = []
     for rows in _row_blocks(attribute, prod(z.shape)):
         sign = xp.double(xp.sign(z[..., rows, None] - z[..., None, :]))
         far = sign * attribute.distances(rows)
-        parts.append((far @ columns.swapaxes(-2, -1), sign @ others.swapaxes(-2, -1)))
+        parts.append((far @ columns.swapaxes(-2, -1), sign @ signed_columns.swapaxes(-2, -1)))
     return SignedSums(*(xp.concat(part, -2).swapaxes(-2, -1) for part in zip(*parts, strict=True)))
 
 
@@ -171,7 +173,7 @@ def _ends(changes: Array) -> tuple[Array, Array]:
     return first, last
 
 
-def _of_numbers(z: Array, a: Array, columns: Array, others: Array, sums: Array) -> SignedSums:
+def _of_numbers(z: Array, a: Array, columns: Array, signed_columns: Array, sums: Array) -> SignedSums:
     xp = namespace_for(z)
     a = a - a.mean(-1, keepdims=True)  # sums of small numbers are more exact
     by_rank = xp.argsort(a)  # the row of each rank
@@ -179,15 +181,15 @@ def _of_numbers(z: Array, a: Array, columns: Array, others: Array, sums: Array) 
     if ties is not None:  # equal scores in the order of the attribute
         rank = xp.argsort(xp.gather(z, by_rank), stable=True)
     order = xp.gather(by_rank, rank)
-    own, weights, plain = (rows_at(part, order) for part in (a[..., None, :], columns, others))
-    smaller = rows_at(_dominance(rank, own, weights), rank)
-    through, moments = running_sums(weights), running_sums(weights * own)
-    before, moment_before = through - weights, moments - weights * own
-    far = 4 * smaller - 2 * (own * before - moment_before) - rows_at(sums, order)
+    numbers, weights, plain = (rows_at(part, order) for part in (a[..., None, :], columns, signed_columns))
+    smaller = rows_at(_dominance(rank, numbers, weights), rank)
+    through, moments = running_sums(weights), running_sums(weights * numbers)
+    before, moment_before = through - weights, moments - weights * numbers
+    far = 4 * smaller - 2 * (numbers * before - moment_before) - rows_at(sums, order)
     if ties is not None:  # those before count as much too little as they counted too much, and those after
         first, last = _ends(points[..., 1:] != points[..., :-1])
-        far -= own * (before - rows_at(before, first)) - (moment_before - rows_at(moment_before, first))
-        far += rows_at(moments, last) - moments - own * (rows_at(through, last) - through)
+        far -= numbers * (before - rows_at(before, first)) - (moment_before - rows_at(moment_before, first))
+        far += rows_at(moments, last) - moments - numbers * (rows_at(through, last) - through)
     signs = weight_below_less_above(plain, ties)
     return SignedSums(*(xp.scattered(part, order[..., None, :]) for part in (far, signs)))
 
@@ -196,9 +198,9 @@ def _dominance(rank: Array, a: Array, weights: Array) -> Array:
     """For each rank k the sum of x_j (a_k - a_j) over rows j before it with a smaller rank: (..., columns, n).
 
     ``rank`` (..., n) is the rows' own, ``a`` (..., 1, n) their numbers, ``weights`` (..., columns, n).
-    Rows are kept in blocks of equal leading bits of the rank, each in the order given. A row that has the next bit set
-    gains from those before it in its block that have not; then each block is split by that bit, which leaves either
-    half in order. All models and columns are blocks from the start: one long line of rows.
+    Rows are kept in blocks of equal leading bits of the rank, each in its original order. A row whose next bit is set
+    gains from earlier rows of its block whose bit is not set. Then each block is split by that bit, which leaves both
+    halves in order. All models and columns are blocks from the start: one long line of rows.
     """
     xp, count = namespace_for(weights), weights.shape[-1]
     size = 1 << max(1, (count - 1).bit_length())
@@ -222,7 +224,7 @@ def _dominance(rank: Array, a: Array, weights: Array) -> Array:
 
 
 def _passes(rank: NDArray[np.int64], a: Floats, weights: Floats | None, *, half: int) -> Floats:
-    """``weights`` None: every row counts 1, and counting is all there is to do."""
+    """The passes with NumPy. ``weights`` None: every row has weight 1, and counts are sufficient."""
     parts: list[NDArray[Any]] = [rank.astype(np.int32), a, np.zeros_like(a), *([] if weights is None else [weights])]
     place = np.arange(len(rank) // 2)
     while half:
@@ -238,9 +240,9 @@ def _passes(rank: NDArray[np.int64], a: Floats, weights: Floats | None, *, half:
         else:
             np.cumsum(lower[3], out=running[1:])
             higher[2] += higher[1] * (running[before] - running[start]) - moments
-        for number, (one, other) in enumerate(zip(lower, higher, strict=True)):
-            split = np.empty((len(low) // half, 2, half), one.dtype)
-            split[:, 0], split[:, 1] = one.reshape(-1, half), other.reshape(-1, half)
+        for number, (low_part, high_part) in enumerate(zip(lower, higher, strict=True)):
+            split = np.empty((len(low) // half, 2, half), low_part.dtype)
+            split[:, 0], split[:, 1] = low_part.reshape(-1, half), high_part.reshape(-1, half)
             parts[number] = split.reshape(-1)
         half //= 2
     return parts[2]

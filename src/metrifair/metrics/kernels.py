@@ -62,9 +62,9 @@ def bandwidths(bandwidth: Bandwidth, scores: Array, *, unbiased: bool, vector: b
                 "compute it once, median_distance(scores), and pass the number"
             )
         return [median_distance(scores, vector=vector)]
-    given: object = bandwidth
+    values: object = bandwidth
     try:
-        lengths = [] if isinstance(given, str) else [float(length) for length in np.atleast_1d(np.asarray(given))]
+        lengths = [] if isinstance(values, str) else [float(length) for length in np.atleast_1d(np.asarray(values))]
     except (TypeError, ValueError):
         lengths = []
     if not lengths or not all(0 < length < float("inf") for length in lengths):

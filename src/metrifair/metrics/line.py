@@ -1,4 +1,4 @@
-"""Distances between two distributions on the line, all read off one sort of the pooled scores.
+"""Distances between two distributions on the line, all computed from one sort of the pooled scores.
 
 With F0, F1 the (weighted) empirical distribution functions just after each pooled score and d the
 gaps between consecutive scores, every distance here is a sum or a maximum over the gaps.
@@ -61,54 +61,54 @@ def merged(pair: Pair) -> Merged:
     return Merged(points, below[..., 0, :], below[..., 1, :], ties)
 
 
-def kolmogorov(both: Merged) -> Array:
+def kolmogorov(pooled: Merged) -> Array:
     """Largest difference of the distribution functions."""
-    return namespace_for(both.points).amax(abs(both.difference) * closes_tie(both.points), -1)
+    return namespace_for(pooled.points).amax(abs(pooled.difference) * closes_tie(pooled.points), -1)
 
 
-def cramer(both: Merged) -> Array:
+def cramer(pooled: Merged) -> Array:
     """Integral of the squared difference of the distribution functions."""
-    return _integral(both, both.difference, lambda gap: gap**2, lambda gap: 2 * gap)
+    return _integral(pooled, pooled.difference, lambda gap: gap**2, lambda gap: 2 * gap)
 
 
-def wasserstein(both: Merged) -> Array:
+def wasserstein(pooled: Merged) -> Array:
     """Integral of the absolute difference of the distribution functions."""
-    return _integral(both, both.difference, abs, namespace_for(both.points).sign)
+    return _integral(pooled, pooled.difference, abs, namespace_for(pooled.points).sign)
 
 
-def lp(both: Merged, p: float = 2.0) -> Array:
+def lp(pooled: Merged, p: float = 2.0) -> Array:
     """L^p norm of the difference of the distribution functions."""
-    difference, xp = both.difference, namespace_for(both.points)
-    most = xp.amax(abs(difference) * closes_tie(both.points), -1, keepdims=True)
+    difference, xp = pooled.difference, namespace_for(pooled.points)
+    most = xp.amax(abs(difference) * closes_tie(pooled.points), -1, keepdims=True)
     # Relative to the largest difference: small ones to a high power would vanish. Within ties there may be larger ones.
     share = difference / xp.where(most > 0, most, 1.0)
     height = lambda gap: xp.at_most(abs(gap), 1.0) ** p  # noqa: E731
-    power = _integral(both, share, height, lambda gap: p * abs(gap) ** (p - 1) * xp.sign(gap))
+    power = _integral(pooled, share, height, lambda gap: p * abs(gap) ** (p - 1) * xp.sign(gap))
     # The root has no derivative at 0; where the distance is 0 so is its gradient.
     apart = power != 0
     return xp.where(apart, power, 1.0) ** (1.0 / p) * apart * most[..., 0]
 
 
-def _integral(both: Merged, gap: Array, function: Curve, slope: Curve) -> Array:
+def _integral(pooled: Merged, gap: Array, function: Curve, slope: Curve) -> Array:
     """Integral of a function of the ``gap`` of both distribution functions; ``slope`` is its derivative.
 
     Terms between equal scores do not affect the value, but distribute the derivative among them. There the
     function is replaced by its chord across all of the equal scores: the part of each then depends on its own weight,
     not on the order in which equal ones were sorted.
     """
-    height, xp = function(gap), namespace_for(both.points)
-    if both.ties is not None and xp.is_differentiated(both.points):
-        ties = both.ties
-        own = xp.arange(gap.shape[-1]) if ties.tied is None else ties.tied
-        first, last, own = (place.expand(*gap.shape[:-1], -1) for place in (ties.first, ties.last, own))
+    height, xp = function(gap), namespace_for(pooled.points)
+    if pooled.ties is not None and xp.is_differentiated(pooled.points):
+        ties = pooled.ties
+        place = xp.arange(gap.shape[-1]) if ties.tied is None else ties.tied
+        first, last, place = (part.expand(*gap.shape[:-1], -1) for part in (ties.first, ties.last, place))
         # Before the lowest score of all the gap is 0, and so is the function.
         before, bottom = (xp.gather(xp.pad(rows, 1, 0), first) for rows in (gap, height))
         after, top = xp.gather(gap, last), xp.gather(height, last)
         level = abs(after - before) <= _rounding(gap)
         flat = slope(xp.where(abs(after) <= _rounding(gap), 0.0, after))
         chord = xp.where(level, flat, (top - bottom) / xp.where(level, 1.0, after - before))
-        height = height.scatter(-1, own, bottom + chord * (xp.gather(gap, own) - before))
-    return (height[..., :-1] * both.gaps).sum(-1)
+        height = height.scatter(-1, place, bottom + chord * (xp.gather(gap, place) - before))
+    return (height[..., :-1] * pooled.gaps).sum(-1)
 
 
 def _rounding(shares: Array) -> float:
@@ -122,9 +122,9 @@ def check_exponent(p: float) -> None:
         raise DataError(f"p must be a number from 1 upwards, got {p!r}; for p = infinity use kolmogorov_distance")
 
 
-def atoms_variation(both: Merged) -> Array:
+def atoms_variation(pooled: Merged) -> Array:
     """Half the sum of the absolute differences of the probabilities of the distinct scores."""
-    difference, closes, xp = both.difference, closes_tie(both.points), namespace_for(both.points)
+    difference, closes, xp = pooled.difference, closes_tie(pooled.points), namespace_for(pooled.points)
     place = xp.arange(1, difference.shape[-1] + 1)
     # Where the previous distinct score closed: 0 means "before all scores".
     previous = xp.pad(xp.cummax(place * closes), 1, 0)[..., :-1]
@@ -133,11 +133,11 @@ def atoms_variation(both: Merged) -> Array:
     return (abs(difference - before) * closes).sum(-1) / 2
 
 
-def binned_variation(both: Merged, bins: int) -> Array:
+def binned_variation(pooled: Merged, bins: int) -> Array:
     """Total variation after cutting the scores at the quantiles of the even mixture of both samples."""
-    xp = namespace_for(both.points)
-    place = xp.pad(_bin_edges(both, bins), 0, 1, both.points.shape[-1] - 1)
-    return abs(_steps(xp.pad(xp.gather(both.difference, place), 1, 0))).sum(-1) / 2
+    xp = namespace_for(pooled.points)
+    place = xp.pad(_bin_edges(pooled, bins), 0, 1, pooled.points.shape[-1] - 1)
+    return abs(_steps(xp.pad(xp.gather(pooled.difference, place), 1, 0))).sum(-1) / 2
 
 
 def _steps(rows: Array) -> Array:
@@ -145,12 +145,12 @@ def _steps(rows: Array) -> Array:
     return rows[..., 1:] - rows[..., :-1]
 
 
-def _bin_edges(both: Merged, bins: int) -> Array:
+def _bin_edges(pooled: Merged, bins: int) -> Array:
     """Positions among the points, (..., bins - 1), of the last score of each bin but the last."""
-    mixture, xp = (both.left + both.right) / 2, namespace_for(both.points)
+    mixture, xp = (pooled.left + pooled.right) / 2, namespace_for(pooled.points)
     levels = xp.astype(xp.arange(1, bins), mixture.dtype) / bins
     place = xp.searchsorted(mixture, xp.broadcast_to(levels, (*mixture.shape[:-1], bins - 1)) - 1e-6)
-    points = xp.detach(both.points)
+    points = xp.detach(pooled.points)
     return xp.searchsorted(points, xp.gather(points, place), right=True) - 1
 
 
@@ -187,39 +187,39 @@ def _kernel_width(pair: Pair) -> Array:
 
 def kolmogorov_between(pair: Pair) -> Array:
     """Kolmogorov distance that can be trained on."""
-    both, xp = merged(pair), namespace_for(pair.values)
+    pooled, xp = merged(pair), namespace_for(pair.values)
     if not xp.is_differentiated(pair.values):
-        return kolmogorov(both)
-    gap = both.difference * closes_tie(both.points)
+        return kolmogorov(pooled)
+    gap = pooled.difference * closes_tie(pooled.points)
     value = xp.amax(abs(gap), -1)
     # The lowest of equally large gaps, up to rounding.
     place = (abs(gap) >= value[..., None] - _rounding(gap)).byte().argmax(-1, keepdim=True)
-    return _smoothed(value, pair, xp.gather(both.points.detach(), place), xp.sign(xp.gather(gap, place)))
+    return _smoothed(value, pair, xp.gather(pooled.points.detach(), place), xp.sign(xp.gather(gap, place)))
 
 
 def total_variation_between(pair: Pair, bins: int | None = None) -> Array:
     """Total variation distance; with ``bins`` it can be trained on."""
-    both, xp = merged(pair), namespace_for(pair.values)
+    pooled, xp = merged(pair), namespace_for(pair.values)
     if bins is None:
-        return atoms_variation(both)
+        return atoms_variation(pooled)
     if not xp.is_differentiated(pair.values):
-        return binned_variation(both, bins)
-    place = _bin_edges(both, bins)
-    jumps = xp.sign(_steps(xp.pad(xp.gather(both.difference, place), 1, 1)))  # one per bin
+        return binned_variation(pooled, bins)
+    place = _bin_edges(pooled, bins)
+    jumps = xp.sign(_steps(xp.pad(xp.gather(pooled.difference, place), 1, 1)))  # one per bin
     signs = (jumps[..., :-1] - jumps[..., 1:]) / 2
-    return _smoothed(binned_variation(both, bins), pair, xp.gather(both.points.detach(), place), signs)
+    return _smoothed(binned_variation(pooled, bins), pair, xp.gather(pooled.points.detach(), place), signs)
 
 
-def step_utility(both: Merged) -> Utility:
+def step_utility(pooled: Merged) -> Utility:
     """1 up to the score at which the distribution functions differ most, 0 above it."""
-    points, difference = _distinct(both)
+    points, difference = _distinct(pooled)
     threshold = points[np.abs(difference).argmax()]
     return lambda score: (score <= threshold).astype(np.float64)
 
 
-def atoms_utility(both: Merged) -> Utility:
+def atoms_utility(pooled: Merged) -> Utility:
     """1/2 at scores that the left sample has more of, -1/2 at those of the right one, 0 at all others."""
-    points, difference = _distinct(both)
+    points, difference = _distinct(pooled)
     heights = np.sign(np.diff(difference, prepend=0.0)) / 2
 
     def utility(score: Floats) -> Floats:
@@ -229,32 +229,32 @@ def atoms_utility(both: Merged) -> Utility:
     return utility
 
 
-def slope_utility(both: Merged, p: float = 2.0, scale: float = 1.0) -> Utility:
+def slope_utility(pooled: Merged, p: float = 2.0, scale: float = 1.0) -> Utility:
     """Linear between scores, its slope of norm ``scale`` in L^q, 1/p + 1/q = 1.
 
     It falls where F0 > F1: then the left sample, which lies lower, expects more of it.
     """
-    points, difference = _distinct(both)
+    points, difference = _distinct(pooled)
     if len(points) == 1:
         return np.zeros_like
-    norm, slopes = float(lp(both, p)), np.zeros(len(points) - 1)
+    norm, slopes = float(lp(pooled, p)), np.zeros(len(points) - 1)
     if norm > 0:
         slopes = -scale * np.sign(difference[:-1]) * (np.abs(difference[:-1]) / norm) ** (p - 1)
     heights = np.append(0.0, np.cumsum(slopes * np.diff(points)))
     return lambda score: np.interp(score, points, heights)
 
 
-def _distinct(both: Merged) -> tuple[Floats, Floats]:
+def _distinct(pooled: Merged) -> tuple[Floats, Floats]:
     """The distinct scores and F0 - F1 at each."""
-    last = closes_tie(both.points)
-    return both.points[last], both.difference[last]
+    last = closes_tie(pooled.points)
+    return pooled.points[last], pooled.difference[last]
 
 
 def norm_bound(p: float, *, factor: float = 1.0, power: int = 1) -> Bound:
-    """How ``factor`` times the L^p norm of F0 - F1, to the ``power``, is bounded above.
+    """The upper bound of ``factor`` times the L^p norm of F0 - F1, to the ``power``.
 
-    The norm exceeds the one found by at most that of the constant radius on the interval of all scores; of the
-    largest difference (p = infinity) that is the radius itself, for any interval.
+    The true norm exceeds the observed one by at most that of the constant radius on the interval of all scores. For
+    the largest difference (p = infinity), that is the radius itself, for any interval.
     """
 
     def bound(value: float, radius: float, width: float | None) -> float | None:

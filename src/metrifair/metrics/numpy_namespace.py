@@ -1,6 +1,6 @@
 """NumPy's side of the namespace: the operations by the names that the formulas use.
 
-Where an operation works along one axis, that is the last one. Arrays that are made here are double precision.
+Operations along one axis use the last axis. Arrays that are created here have double precision.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def take(x: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
 
 def scattered(values: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
     """Values moved to their places, each place once: it undoes ``gather``."""
-    whole = np.empty_like(values)
+    result = np.empty_like(values)
     if values.ndim == 1:
-        whole[places] = values
+        result[places] = values
     else:
-        np.put_along_axis(whole, np.broadcast_to(places, values.shape), values, -1)
-    return whole
+        np.put_along_axis(result, np.broadcast_to(places, values.shape), values, -1)
+    return result
 
 
 def put(x: NDArray[Any], places: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
@@ -100,11 +100,11 @@ def add_product(total: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> None:
 def pad(x: NDArray[Any], before: int, after: int, value: float = 0) -> NDArray[Any]:
     """So many more entries before and after each row."""
     count = x.shape[-1]
-    whole = np.empty((*x.shape[:-1], before + count + after), x.dtype)
-    whole[..., :before] = value
-    whole[..., before : before + count] = x
-    whole[..., before + count :] = value
-    return whole
+    result = np.empty((*x.shape[:-1], before + count + after), x.dtype)
+    result[..., :before] = value
+    result[..., before : before + count] = x
+    result[..., before + count :] = value
+    return result
 
 
 cummax, cummin = partial(np.maximum.accumulate, axis=-1), partial(np.minimum.accumulate, axis=-1)

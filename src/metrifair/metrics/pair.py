@@ -1,5 +1,5 @@
-"""Two samples of scores as every metric takes them, from whatever the caller holds, and in one order, with the weight
-that lies below each score; and a metric over comparisons.
+"""Two samples of scores in the form that every metric accepts, their order with the weight below each score, and a
+metric over comparisons.
 
 Order and counts record no gradients: they are constants of a sample, only scores move.
 """
@@ -35,13 +35,13 @@ Values: TypeAlias = "Tensor | ArrayLike"
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two samples of scores, one after the other, with facts about how they were drawn."""
+    """Two samples of scores, one after the other, and how they were drawn."""
 
     values: Array  # (..., n), or (..., n, d) for vector scores: the left sample, then the right one
     left: tuple[int, ...]  # sizes of consecutive blocks, drawn with fixed counts, of the left sample
     right: tuple[int, ...]
     weights: Array | None = None  # (..., n)
-    fraction: Array | None = None  # (..., blocks): of a block's rows, how much is here; None: fresh ones, see Sides
+    fraction: Array | None = None  # (..., blocks): the drawn share of a block's rows; None: fresh ones, see Sides
     signed: SignedDraws | None = None  # weights are signed, see Sides: all scores are left ones
 
     @property
@@ -56,7 +56,7 @@ class Pair:
 
 
 Metric: TypeAlias = Callable[[Pair], Array]
-"""How far apart two samples of scores are: an array of the leading (model) axes."""
+"""A distance between two samples of scores: an array of the leading (model) axes."""
 
 Reduction: TypeAlias = Literal["sum", "max", "all"]
 
@@ -65,11 +65,11 @@ Utility: TypeAlias = Callable[[Floats], Floats]
 """The utility of a score: a function of an array of scores."""
 
 Bound: TypeAlias = "Callable[[float, float, float | None], float | None]"
-"""An upper bound of a distance, from its value, from the radius within which both distribution functions together are
-known, and from the length of the interval that holds all scores, None where that is not known; None: no bound."""
+"""An upper bound of a distance from three numbers: its value, the total error of both distribution functions, and the
+length of the interval that contains all scores (None: unknown). None: no bound."""
 
 
-def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | None, *, vector: bool = False) -> Pair:
+def to_pair(u: Values, v: Values, u_weights: Values | None, v_weights: Values | None, *, vector: bool = False) -> Pair:
     """Both samples, checked, in one dtype and on one device."""
     axis = -2 if vector else -1
     samples = [sample_array("u", u, 2 if vector else 1), sample_array("v", v, 2 if vector else 1)]
@@ -77,9 +77,9 @@ def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | N
         if sample.shape[axis] == 0:
             raise DataError(f"{name} contains no scores; pass at least one")
     samples = [namespace_for(*samples, u_weights, v_weights).asarray(sample) for sample in samples]
-    xp, other = map(namespace_for, samples)
-    if xp.device != other.device:
-        raise DataError(f"u and v must be on one device, got {xp.device} and {other.device}; move one")
+    xp, other_xp = map(namespace_for, samples)
+    if xp.device != other_xp.device:
+        raise DataError(f"u and v must be on one device, got {xp.device} and {other_xp.device}; move one")
     if vector and samples[0].shape[-1] != samples[1].shape[-1]:
         raise DataError(
             f"u and v must contain vectors of one length, got {samples[0].shape[-1]} and {samples[1].shape[-1]}"
@@ -87,8 +87,8 @@ def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | N
     n, m = (sample.shape[axis] for sample in samples)
     weights = None
     if u_weights is not None or v_weights is not None:
-        both = sample_weights("u", u_weights, n), sample_weights("v", v_weights, m)
-        weights = joined(*(xp.to_device(weight) for weight in both))
+        sides = sample_weights("u", u_weights, n), sample_weights("v", v_weights, m)
+        weights = joined(*(xp.to_device(weight) for weight in sides))
     dtype = xp.promote_types(samples[0].dtype, samples[1].dtype)
     values = joined(*(xp.astype(sample, dtype) for sample in samples), axis=axis)
     if weights is not None:
@@ -110,19 +110,19 @@ def distance_of(metric: Metric, pair: Pair, degree: float, *inputs: Values, valu
     """The metric of a pair: a tensor where tensors were the ``inputs``, else a float; never infinite or NaN.
 
     Where sums of the largest floats overflow, the scores are scaled down, and the distance up again by its ``degree``
-    (nan: that cannot be done). ``value`` is the distance, where it is known already.
+    (nan: that cannot be done). ``value`` is the distance, if it has been computed.
     """
     xp = namespace_for(pair.values)
     with no_warnings():
-        found = metric(pair) if value is None else value
+        distance = metric(pair) if value is None else value
         # On an accelerator this check would make every training step wait for the device.
-        if xp.is_host and not is_finite(found):
+        if xp.is_host and not is_finite(distance):
             scale = 2.0 ** (frexp(abs(xp.detach(pair.values)).max().item())[1] - 1)
             smaller = replace(pair, values=pair.values / scale)
-            found = found if isnan(degree) else metric(smaller) * scale**degree
-            if not is_finite(found):
+            distance = distance if isnan(degree) else metric(smaller) * scale**degree
+            if not is_finite(distance):
                 raise DataError(TOO_FAR)
-    return found if any(map(is_tensor, inputs)) else found.item()
+    return distance if any(map(is_tensor, inputs)) else distance.item()
 
 
 def sample_weights(of: str, weights: Values | None, count: int, *, name: str = "") -> Array:
@@ -170,7 +170,7 @@ def sample_array(name: str, values: Values, least_dimensions: int) -> Array:
 
 
 def is_finite(x: Array) -> bool:
-    """True where all numbers are finite: the least and the largest show it."""
+    """True if the smallest and the largest number are finite."""
     if x.ndim == 0:
         return isfinite(x.item())
     if 0 in x.shape:
@@ -191,33 +191,33 @@ def between(
 ) -> Array:
     """The metric for each comparison (..., comparisons), or their sum or maximum.
 
-    ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` say in errors which comparison failed, and
-    ``weights`` multiply them; ``dependent`` is the dependence of scores on an attribute, if that is compared.
+    ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` identify comparisons in errors, and
+    ``weights`` multiply their values; ``dependent`` is the dependence of scores on an attribute, if that is compared.
 
     >>> from metrifair.metrics.registry import METRICS
     >>> sides = Sides(slice(0, 4), (2,), (2,))
     >>> float(between(METRICS["energy"].plug_in, np.array([0.0, 1.0, 1.0, 3.0]), [sides]))
     1.5
     """
-    found: list[Array] = []
+    distances: list[Array] = []
     for place, side in enumerate(sides):
         try:
             with no_warnings():
                 if side.dependence is None or dependent is None:
-                    found.append(metric(_pair(scores, side, vector)))
+                    distances.append(metric(_pair(scores, side, vector)))
                 else:
-                    found.append(dependent(scores, side))
+                    distances.append(dependent(scores, side))
         except TooFewSamples as error:
             error.add_note(f"comparing {names[place] if names else f'the sides of comparison {place}'}")
             raise
     if weights is not None:
-        found = [one if weight == 1 else weight * one for weight, one in zip(weights, found, strict=True)]
-    if not found:
+        distances = [part if weight == 1 else weight * part for weight, part in zip(weights, distances, strict=True)]
+    if not distances:
         raise DataError("there is nothing to compare: the list of comparisons is empty")
     if reduce == "sum":
-        return functools.reduce(operator.add, found)
+        return functools.reduce(operator.add, distances)
     xp = namespace_for(scores)
-    values = xp.stack(found, -1)
+    values = xp.stack(distances, -1)
     return values if reduce == "all" else xp.amax(values, -1)
 
 
@@ -227,7 +227,7 @@ def _pair(scores: Array, sides: Sides, vector: bool) -> Pair:
             f"a comparison has {sides.counts[0]} and {sides.counts[1]} samples on its sides; "
             "use a larger batch size, or batches that contain every group"
         )
-    # Asked for its kind first: comparing a tensor with a slice takes longer than the whole distance.
+    # The type is checked first: comparing a tensor with a slice takes longer than the whole distance.
     everything = isinstance(sides.rows, slice) and sides.rows == slice(0, scores.shape[-2 if vector else -1])
     values = scores if everything else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
     return Pair(values, sides.left, sides.right, sides.weights, sides.fraction, sides.signed)
@@ -243,7 +243,7 @@ class Ties(NamedTuple):
 
     first: Array  # (..., n), or (tied,)
     last: Array
-    tied: Array | None = None  # the scores meant, where not all are: those that equal another one
+    tied: Array | None = None  # the scores that equal another one; None: ties of all scores
 
 
 class Sorted(NamedTuple):
@@ -320,7 +320,7 @@ def _few_ties(equal: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def _ties_on_device(points: Tensor) -> Ties:
-    """The same without asking whether there are any, for which the device would have to be waited for."""
+    """The same without testing for ties, which would wait for the device."""
     xp = namespace_for(points)
     first, last = xp.searchsorted(points, points), xp.searchsorted(points, points, right=True) - 1
     # A score that is not a number (its model has diverged) is found nowhere: keep its place within bounds.
@@ -328,7 +328,7 @@ def _ties_on_device(points: Tensor) -> Ties:
 
 
 def _packed_sort(z: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Sorted scores and their positions, from 64-bit words that hold both: no jumping about in memory."""
+    """Sorted scores and their positions, from 64-bit words with both: memory is read in order."""
     words = np.empty(z.shape, np.int64)
     for piece in pieces(z.shape[-1]):
         words[..., piece] = _ordered(z[..., piece].view(np.int32))

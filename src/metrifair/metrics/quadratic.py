@@ -1,7 +1,7 @@
 """Energy distance and squared MMD: differences of mean kernel values, plug-in or unbiased.
 
 Both are one quadratic form. Samples fall into strata (a side is one stratum, or several that were drawn with
-fixed counts); W holds the weights by stratum, each side summing to 1, and with h_k(z) = sum_j W_kj K(z, z_j)
+fixed counts); W contains the weights by stratum, each side summing to 1, and with h_k(z) = sum_j W_kj K(z, z_j)
 
     value = sum_i sum_kl W_ki B_kl h_l(z_i),      B_kl = s_k s_l + r_k [k = l],      s = +1 left, -1 right.
 
@@ -11,8 +11,8 @@ Where a fraction f_k of a stratum's rows was drawn without replacement, the mean
 those rows with r_k = (1 - f_k) q_k / (1 - q_k) and 1 + r_k - f_k in place of 1 + r_k: f = 0 is the unbiased value of
 fresh samples, f = 1 the plug-in.
 
-Where groups have probabilities, there is one stratum, W holds signed weights, B = 1, and how rows were drawn says what
-pairs of them and the diagonal count (``SignedDraws``).
+Where groups have probabilities, there is one stratum, W contains signed weights, and B = 1. ``SignedDraws`` has the
+weights of pairs and of the diagonal, which depend on how rows were drawn.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from metrifair.support.arrays import AnyFloats, Floats
 
 AnyIntegers: TypeAlias = NDArray[Any]  # as narrow as their size allows
 
-_BLOCK = 2**22  # pairs held in memory at once
+_BLOCK = 2**22  # pairs in memory at once
 _ROUNDING = 1e-13  # of a share of all rows
 _FEW = 64  # scores that are compared pair by pair
 
@@ -78,7 +78,7 @@ def form_of(pair: Pair, *, unbiased: bool) -> Form:
 
 
 def _check_enough(pair: Pair) -> None:
-    """Raise TooFewSamples where a stratum has one score, and that is not all there is of it."""
+    """Raise TooFewSamples if a stratum has one score, and more rows than that were drawn from."""
     few = [stratum for stratum, size in enumerate(pair.sizes) if size < 2]
     if few and (pair.fraction is None or bool((pair.fraction[..., few] < 1).any())):
         left, right = (" + ".join(map(str, strata)) for strata in (pair.left, pair.right))
@@ -101,8 +101,8 @@ def _even_form(left: tuple[int, ...], right: tuple[int, ...], unbiased: bool, xp
 
 @lru_cache(maxsize=256)
 def _signed_form(draws: SignedDraws, xp: Any) -> Form:
-    scale, kept = math.sqrt(draws.pairs), 1 - draws.diagonal / draws.pairs
-    return Form(*(xp.array([[value]]) for value in (scale, 1.0, kept)))
+    scale, diagonal = math.sqrt(draws.pairs), 1 - draws.diagonal / draws.pairs
+    return Form(*(xp.array([[value]]) for value in (scale, 1.0, diagonal)))
 
 
 @lru_cache(maxsize=256)  # within a step that CUDA records, nothing may be copied to the device
@@ -135,19 +135,19 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Array:
     """
     z, xp = pair.values, namespace_for(pair.values)
     with xp.no_grad():
-        array, counted = xp.host_array(z), pair.weights is None and len(pair.sizes) == 2
-        if array is not None and counted:  # without weights or strata counting is all there is to do
+        array, unweighted = xp.host_array(z), pair.weights is None and len(pair.sizes) == 2
+        if array is not None and unweighted:  # without weights or strata, counts are sufficient
             fractions: Sequence[Any] = (1.0, 1.0)
             if unbiased:
                 _check_enough(pair)
                 fractions = _two_fractions(pair.fraction)
-            found = energy_coefficients(array, *pair.left, fractions=fractions)
+            parts = energy_coefficients(array, *pair.left, fractions=fractions)
         elif array is not None and pair.signed is not None:  # as cheap, of small batches
             on_host = replace(pair, values=array, weights=xp.host_array(pair.weights))
-            found = _coefficients(on_host, form_of(on_host, unbiased=unbiased))
+            parts = _coefficients(on_host, form_of(on_host, unbiased=unbiased))
         else:
-            found = _coefficients(pair, form_of(pair, unbiased=unbiased))
-        coefficients, center = (part if is_tensor(part) else xp.from_host(np.asarray(part)) for part in found)
+            parts = _coefficients(pair, form_of(pair, unbiased=unbiased))
+        coefficients, center = (part if is_tensor(part) else xp.from_host(np.asarray(part)) for part in parts)
     # They sum to 0: any center gives the same value, one among the scores the smallest rounding error.
     value = xp.vecdot(coefficients, z - (center if z.ndim == 1 else center[..., None]))
     return value if unbiased else xp.at_least(value, 0.0)
@@ -179,8 +179,8 @@ def _combined(weights: Array, matrix: Array, slope: Array) -> Array:
     xp = namespace_for(slope)
     if slope.ndim == 2:  # row by row: less memory at a time, which counts for millions of scores
         total = xp.zeros_like(slope[0])
-        for row, own in zip(matrix, weights, strict=True):
-            xp.add_product(total, row @ slope, own)
+        for row, weight in zip(matrix, weights, strict=True):
+            xp.add_product(total, row @ slope, weight)
         return total
     product = matrix @ slope
     product *= weights
@@ -202,29 +202,29 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
     array([-0.5, -1. ,  1. ,  0.5])
     """
     right = z.shape[-1] - left
-    found = np.empty_like(z)
+    coefficients = np.empty_like(z)
     if z.ndim == 1 and len(z) <= _FEW:
         with np.errstate(invalid="ignore", over="ignore"):  # of scores without end, or so large
             above = np.sign(z[:, None] - z)
-        found[:] = np.einsum("ij,ij->i", above, _of_pairs(left, right, *map(float, fractions)))
-        return found, np.sort(z)[len(z) // 2]
+        coefficients[:] = np.einsum("ij,ij->i", above, _of_pairs(left, right, *map(float, fractions)))
+        return coefficients, np.sort(z)[len(z) // 2]
     points, places = sorted_places(z)
     below_left, below_all = _twice_below(points, places < left)
     for piece in pieces(z.shape[-1]) if z.ndim == 1 else [slice(None)]:
         place = places[..., piece]
         a = below_left[..., piece] - float(left)
         b = below_all[..., piece] - float(right) - below_left[..., piece]
-        coefficients = np.where(place < left, *energy_slopes(a, b, left, right, fractions=fractions))
+        values = np.where(place < left, *energy_slopes(a, b, left, right, fractions=fractions))
         if z.ndim == 1:
-            found[place] = coefficients
+            coefficients[place] = values
         else:
-            np.put_along_axis(found, place, coefficients.astype(z.dtype), -1)
-    return found, points[..., points.shape[-1] // 2]
+            np.put_along_axis(coefficients, place, values.astype(z.dtype), -1)
+    return coefficients, points[..., points.shape[-1] // 2]
 
 
 @lru_cache(maxsize=256)
 def _of_pairs(left: int, right: int, *fractions: float) -> AnyFloats:
-    """What each pair of scores adds to the first one's coefficient, (n, n), where the first is above the second."""
+    """The contribution of each pair of scores to the first one's coefficient, (n, n), if the first is larger."""
     second = np.repeat([1.0, 0.0], [left, right])
     of_left, of_right = energy_slopes(second, 1 - second, left, right, fractions=fractions)
     return np.repeat([of_left, of_right], [left, right], axis=0)
@@ -245,23 +245,23 @@ def energy_slopes(
 
 def _twice_below(points: AnyFloats, is_left: NDArray[np.bool_]) -> tuple[AnyIntegers, AnyIntegers]:
     """Twice the left scores, and twice all scores, below each in ascending order; equal ones count half, itself too."""
-    whole: Any = np.int32 if points.shape[-1] < 2**30 else np.int64
-    counted = np.cumsum(is_left, axis=-1, dtype=whole)
-    everything = np.arange(1, 2 * points.shape[-1], 2, dtype=whole)
+    kind: Any = np.int32 if points.shape[-1] < 2**30 else np.int64
+    below_left = np.cumsum(is_left, axis=-1, dtype=kind)
+    everything = np.arange(1, 2 * points.shape[-1], 2, dtype=kind)
     runs = tied_runs(points)
     if runs is None:
-        counted *= 2
-        counted -= is_left
-        return counted, everything
+        below_left *= 2
+        below_left -= is_left
+        return below_left, everything
     first, last, tied = runs
     if tied is None:
-        through, before = (np.take_along_axis(counted, place, -1) for place in (last, first))
+        through, before = (np.take_along_axis(below_left, place, -1) for place in (last, first))
         return through + before - np.take_along_axis(is_left, first, -1), first + last + 1
-    through_and_before = counted[last] + counted[first] - is_left[first]
-    counted *= 2
-    counted -= is_left
-    counted[tied], everything[tied] = through_and_before, first + last + 1
-    return counted, everything
+    through_and_before = below_left[last] + below_left[first] - is_left[first]
+    below_left *= 2
+    below_left -= is_left
+    below_left[tied], everything[tied] = through_and_before, first + last + 1
+    return below_left, everything
 
 
 def mmd_between(
@@ -310,7 +310,7 @@ def projected_pair(pair: Pair, directions: Array) -> tuple[Pair, float]:
 
 
 def projected(values: Array, directions: Array) -> tuple[Array, float]:
-    """Vectors (..., n, d) along directions, (..., slices, n), and how much shorter distances are there on average."""
+    """Vectors (..., n, d) along directions, (..., slices, n), and the mean factor by which that shortens distances."""
     d = values.shape[-1]
     shrinkage = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
     return directions @ values.swapaxes(-2, -1), shrinkage
@@ -323,7 +323,7 @@ def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Array:
         form = form_of(pair, unbiased=unbiased)
         points, order, ties = ascending(z)
         weights = block_weights_in_order(pair, pair.sizes, order) * form.scale
-        # Across 50 lengths nothing is felt (e^-50 = 2e-22); uncapped, the logarithms of weights drown in far positions.
+        # Across 50 lengths the kernel vanishes (e^-50 = 2e-22); uncapped, far positions would hide the logs of weights.
         gaps = xp.at_most(xp.double(points[..., 1:] - points[..., :-1]) / length, 50.0)
         scaled = xp.pad(gaps.cumsum(-1), 1, 0)[..., None, :]
         logs = xp.log(weights)
@@ -333,7 +333,7 @@ def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Array:
         value = (weights * potential).sum((-2, -1)) - (form.kept * weights**2).sum((-2, -1))
         if not is_tensor(z):
             return value
-        # Equal scores pull neither way: take out of the difference what ties put on one side.
+        # Equal scores have no gradient between them: subtract what ties add to one side.
         cumulative = running_sums(weights)
         one_sided = 2 * cumulative - weights - weight_below_twice(weights, cumulative, ties)
         slope = (above - below + one_sided) / length
@@ -351,21 +351,21 @@ def _pairwise_between(pair: Pair, kernel: KernelFunction, *, unbiased: bool, vec
     rows = max(1, _BLOCK // math.prod(z.shape))
     values, gradients = [], []
     for start in range(0, z.shape[axis], rows):
-        chosen = slice(start, start + rows)
+        block = slice(start, start + rows)
 
-        def part(own: Array, chosen: slice = chosen) -> Array:
-            pairs = kernel(xp.expand_dims(own, axis), xp.expand_dims(fixed, axis - 1))  # (..., rows, n)
-            share = weights[..., chosen].swapaxes(-2, -1) @ factors  # (..., rows, n)
+        def part(some: Array, block: slice = block) -> Array:
+            pairs = kernel(xp.expand_dims(some, axis), xp.expand_dims(fixed, axis - 1))  # (..., rows, n)
+            share = weights[..., block].swapaxes(-2, -1) @ factors  # (..., rows, n)
             return (xp.astype(share, pairs.dtype) * pairs).sum((-2, -1))
 
-        own = fixed[..., chosen, :] if vector else fixed[..., chosen]
+        some = fixed[..., block, :] if vector else fixed[..., block]
         if moves:
             # The kernel is symmetric: the derivative by both arguments is twice that by the first.
-            value, slope = xp.value_and_slope(part, own)
+            value, slope = xp.value_and_slope(part, some)
             gradients.append(2 * slope)
         else:
             with xp.no_grad():
-                value = part(own)
+                value = part(some)
         values.append(value)
     diagonal = (xp.astype((form.kept * weights**2).sum(-2), z.dtype) * kernel(z, z)).sum(-1)
     value = xp.stack(values).sum(0)
@@ -384,7 +384,7 @@ def mean_kernel(points: Array, signed: Array) -> Array:
     kernel = kernel_function("gaussian", 1.0, points)
     width = max(1, _BLOCK // len(points))
     blocks = (slice(start, start + width) for start in range(0, len(points), width))
-    parts = [((signed @ kernel(points[:, None], points[own])) * signed[..., own]).sum(-1) for own in blocks]
+    parts = [((signed @ kernel(points[:, None], points[block])) * signed[..., block]).sum(-1) for block in blocks]
     return namespace_for(points).stack(parts).sum(0)
 
 
@@ -400,13 +400,13 @@ def energy_spread(points: Floats, shares: Floats) -> float:
 
 
 def kernel_utility(
-    both: Merged, kernel: KernelName | KernelFunction = "gaussian", bandwidth: Bandwidth = 1.0
+    pooled: Merged, kernel: KernelName | KernelFunction = "gaussian", bandwidth: Bandwidth = 1.0
 ) -> Utility:
     """Difference of the mean kernels of two samples, over its norm."""
-    points, place = np.unique(both.points, return_inverse=True)
-    masses = np.bincount(place, np.diff(both.difference, prepend=0.0))
+    points, place = np.unique(pooled.points, return_inverse=True)
+    masses = np.bincount(place, np.diff(pooled.difference, prepend=0.0))
     signed = np.where(np.abs(masses) < _ROUNDING, 0.0, masses)  # the norm of equal samples must be 0
-    return mean_kernel_difference(points, signed, kernel_function(kernel, bandwidth, both.points))
+    return mean_kernel_difference(points, signed, kernel_function(kernel, bandwidth, pooled.points))
 
 
 def mean_kernel_difference(points: Floats, signed: Floats, kernel: KernelFunction, *, vector: bool = False) -> Utility:

@@ -127,7 +127,7 @@ def _of_merged(function: Callable[[line.Merged], Array]) -> Metric:
 METRICS: dict[str, MetricFacts] = {
     "energy": MetricFacts(
         energy_between,
-        of_merged=lambda both: 2 * line.cramer(both),
+        of_merged=lambda pooled: 2 * line.cramer(pooled),
         of_vectors=vector_energy_between,
         of_slices=sliced_energy_between,
         unbiased=partial(energy_between, unbiased=True),
@@ -224,12 +224,12 @@ def facts(name: str) -> MetricFacts:
 
 
 def facts_of(metric: MetricLike) -> MetricFacts:
-    """The row of a metric; nothing is known of a user's function, whose gradient may be a poor guide."""
+    """The row of a metric; a user's function has no known properties, and its gradient may be a poor guide."""
     return MetricFacts(_calling(metric), gradient="smoothed", by_pairs=True) if callable(metric) else facts(metric)
 
 
 def is_largest_gap(name: str) -> bool:
-    """True for the metric that is the largest gap: seen at one score, bounded by the radius alone, the headline."""
+    """True for the metric of the headline, the largest gap: it is attained at one score, and the radius bounds it."""
     return name in METRICS and METRICS[name].bracket == "largest gap"
 
 
@@ -263,7 +263,7 @@ def least_samples(metric: MetricLike, estimate: Estimate) -> int:
 
 
 def trained(metric: MetricLike, *, estimate: Estimate) -> Metric:
-    """The metric in training: the requested estimate, if there is one, else the batch's own distance."""
+    """The metric in training: the requested estimate, if there is one, else the distance within the batch."""
     row = facts_of(metric)
     if estimate == "batch" or row.unbiased is None:
         return row.trained or row.plug_in
@@ -271,7 +271,7 @@ def trained(metric: MetricLike, *, estimate: Estimate) -> Metric:
 
 
 def _of_fresh_rows(metric: Metric) -> Metric:
-    """The metric of samples as if the rows that they were drawn from had no end."""
+    """The metric of samples from infinitely many rows."""
     return lambda pair: metric(Pair(pair.values, pair.left, pair.right, pair.weights))
 
 

@@ -28,7 +28,7 @@ class TorchNamespace:
         numbers: dict[str, Any] = {"dtype": torch.float64, "device": device}
         self.array, self.full = partial(torch.tensor, **numbers), partial(torch.full, **numbers)
         self.empty, self.ones, self.zeros = (
-            partial(made, **numbers) for made in (torch.empty, torch.ones, torch.zeros)
+            partial(make, **numbers) for make in (torch.empty, torch.ones, torch.zeros)
         )
 
     amax, isinf, where = map(_static, (torch.amax, torch.isinf, torch.where))
@@ -142,9 +142,9 @@ class TorchNamespace:
     def value_and_slope(function: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tensor, Tensor]:
         """The value of a function, as a constant, and its gradient."""
         with torch.enable_grad():
-            own = at.clone().requires_grad_()
-            value = function(own)
-        slope = torch.autograd.grad(value.sum(), own)[0] if value.requires_grad else torch.zeros_like(own)
+            point = at.clone().requires_grad_()
+            value = function(point)
+        slope = torch.autograd.grad(value.sum(), point)[0] if value.requires_grad else torch.zeros_like(point)
         return value.detach(), slope
 
     @staticmethod

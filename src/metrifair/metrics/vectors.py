@@ -14,7 +14,7 @@ from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, kernel_function
 from metrifair.metrics.namespaces import Array, host_values, namespace_for
-from metrifair.metrics.pair import Pair, Utility, Values, distance_of, paired
+from metrifair.metrics.pair import Pair, Utility, Values, distance_of, to_pair
 from metrifair.metrics.quadratic import mean_kernel_difference, projected_pair, sliced_energy_between, with_gradient
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import is_integer, require, seed_of
@@ -30,7 +30,7 @@ class Transport(NamedTuple):
     """The cheapest way to move one sample of vectors onto another."""
 
     cost: float
-    plan: scipy.sparse.coo_array  # (n, m): how much goes from where to where
+    plan: scipy.sparse.coo_array  # (n, m): the mass that moves from each point to each other
     prices: Floats  # (m,) of the right sample: no x gets there cheaper than distance - price allows
 
 
@@ -137,8 +137,8 @@ def vector_atoms_utility(pair: Pair) -> Utility:
     """1/2 at vectors that the left sample has more of, -1/2 at those of the right one, 0 at all others."""
     atoms, place = np.unique(pair.values, axis=0, return_inverse=True)
     heights = np.sign(np.bincount(place.ravel(), _signed(pair))) / 2
-    known = {tuple(atom): height for atom, height in zip(atoms.tolist(), heights.tolist(), strict=True)}
-    return lambda scores: np.array([known.get(tuple(score), 0.0) for score in scores.tolist()])
+    height_by_atom = {tuple(atom): height for atom, height in zip(atoms.tolist(), heights.tolist(), strict=True)}
+    return lambda scores: np.array([height_by_atom.get(tuple(score), 0.0) for score in scores.tolist()])
 
 
 def vector_kernel_utility(
@@ -195,7 +195,7 @@ def sliced_energy_distance(
     >>> round(sliced_energy_distance([[0.0, 0.0]], [[3.0, 4.0]], slices=5000, random_state=0))      # 2 x 5
     10
     """
-    pair = paired(u, v, u_weights, v_weights, vector=True)
+    pair = to_pair(u, v, u_weights, v_weights, vector=True)
     directions = _directions(slices, random_state, pair)
     return distance_of(partial(sliced_energy_between, directions=directions, unbiased=unbiased), pair, 1.0, u, v)
 
@@ -241,7 +241,7 @@ def sliced_wasserstein_distance(
     >>> round(sliced_wasserstein_distance([[0.0, 0.0]], [[3.0, 4.0]], slices=5000, random_state=0), 1)      # 5 x E|cos|
     3.2
     """
-    pair = paired(u, v, u_weights, v_weights, vector=True)
+    pair = to_pair(u, v, u_weights, v_weights, vector=True)
     directions = _directions(slices, random_state, pair)
     return distance_of(partial(sliced_wasserstein_between, directions=directions), pair, 1.0, u, v)
 

@@ -16,7 +16,7 @@ from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
 from metrifair.metrics.namespaces import host_values, namespace_for, no_warnings
-from metrifair.metrics.pair import Pair, Utility, Values, paired
+from metrifair.metrics.pair import Pair, Utility, Values, to_pair
 from metrifair.metrics.registry import facts
 
 
@@ -124,7 +124,7 @@ def witness(
         of_what = " of vectors" if vector else ""
         raise DataError(f"the metric {metric!r} has no witness{of_what}: no utility is known that attains it")
     line.check_exponent(p)
-    pair = paired(u, v, u_weights, v_weights, vector=vector)
+    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
     if pair.values.ndim != (2 if vector else 1):
         raise DataError(
             "a witness belongs to two samples: one-dimensional u and v, or rows of vectors with vector=True"

@@ -33,7 +33,7 @@ Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
 """Which sensitive features are numeric: columns, all or none; or "auto" to decide by their values."""
 
 Cuts: TypeAlias = "Mapping[str, Sequence[float]] | Sequence[float] | None"
-"""Where numbers are cut into groups (≤ and >): by column, or those of the only one."""
+"""The cuts of numbers into groups (≤ and >): by column, or those of the only column."""
 
 _LARGEST = 1e150  # number whose square is finite
 
@@ -61,9 +61,9 @@ def group_codes(
     >>> groups.attributes
     (Attribute(name='sensitive_features', groups=('f', 'm'), is_number=False, cuts=(), columns=(), parts=()),)
     """
-    given = columns("sensitive_features", sensitive_features)
-    crossed = tuple(given) if intersectional and len(given) > 1 else ()
-    numbers = numbers_among(given, continuous) if attributes is None else []
+    features = columns("sensitive_features", sensitive_features)
+    crossed = tuple(features) if intersectional and len(features) > 1 else ()
+    numbers = numbers_among(features, continuous) if attributes is None else []
     if crossed and numbers:
         raise DataError(
             f"crosses groups, and {numbers[0]!r} is a number",
@@ -72,36 +72,36 @@ def group_codes(
         )
     parts: dict[object, tuple[object, ...]] = {}
     if crossed:
-        column, parts = _crossed(list(given.values()))
-        given = {" x ".join(crossed): column}
+        column, parts = _cross(list(features.values()))
+        features = {" x ".join(crossed): column}
     if attributes is None:
         attributes = [
             Attribute(name, (), is_number=True) if name in numbers else Attribute(name, levels(name, column))
-            for name, column in given.items()
+            for name, column in features.items()
         ]
         if crossed:
             values = tuple(parts[group] for group in attributes[0].groups)
             attributes = [attributes[0]._replace(columns=crossed, parts=values)]
-    elif len(attributes) != len(given):
-        raise DataError(f"sensitive_features has {len(given)} column(s), {len(attributes)} were declared before")
-    return _coded(attributes, list(given.values()))
+    elif len(attributes) != len(features):
+        raise DataError(f"sensitive_features has {len(features)} column(s), {len(attributes)} were declared before")
+    return _encode_groups(attributes, list(features.values()))
 
 
-def _coded(attributes: Sequence[Attribute], given: Sequence[Column]) -> Groups:
-    codes_by_attribute, values = [], np.zeros((len(given[0]), len(given)))
-    for place, (attribute, column) in enumerate(zip(attributes, given, strict=True)):
+def _encode_groups(attributes: Sequence[Attribute], features: Sequence[Column]) -> Groups:
+    codes_by_attribute, values = [], np.zeros((len(features[0]), len(features)))
+    for place, (attribute, column) in enumerate(zip(attributes, features, strict=True)):
         if attribute.is_number:
-            known = ~is_missing(column)
-            values[known, place] = _numbers(attribute.name, column[known])
-            codes_by_attribute.append(np.where(known, 0, UNKNOWN))
+            present = ~is_missing(column)
+            values[present, place] = _numbers(attribute.name, column[present])
+            codes_by_attribute.append(np.where(present, 0, UNKNOWN))
         else:
-            codes_by_attribute.append(_known_codes(attribute, column))
+            codes_by_attribute.append(_group_places(attribute, column))
     some = any(attribute.is_number for attribute in attributes)
     return Groups(np.stack(codes_by_attribute, axis=1), tuple(attributes), values if some else None)
 
 
-def numbers_among(given: Mapping[str, Column], continuous: Continuous, *, rows: int | None = None) -> list[str]:
-    """The names of the numeric columns: those given, or by default those with many distinct numbers.
+def numbers_among(features: Mapping[str, Column], continuous: Continuous, *, rows: int | None = None) -> list[str]:
+    """The names of the numeric columns: those passed, or by default those with many distinct numbers.
 
     ``rows`` is the number of rows behind the values, if they are counts.
 
@@ -109,21 +109,21 @@ def numbers_among(given: Mapping[str, Column], continuous: Continuous, *, rows: 
     ['age']
     """
     if isinstance(continuous, bool | np.bool_):
-        return list(given) if continuous else []
+        return list(features) if continuous else []
     if continuous == "auto":
-        return [name for name, column in given.items() if _is_numeric(column) and _measures(column, rows)]
+        return [name for name, column in features.items() if _is_numeric(column) and _is_measurement(column, rows)]
     if isinstance(continuous, str) or not isinstance(continuous, Iterable):
         raise DataError(
             "must be 'auto', True, False or a list of columns",
             argument="continuous",
             received=continuous,
-            remedy=Remedy("continuous", [continuous]) if continuous in given else None,
+            remedy=Remedy("continuous", [continuous]) if continuous in features else None,
         )
     names = [str(name) for name in continuous]
-    strange = [name for name in names if name not in given]
+    strange = [name for name in names if name not in features]
     if strange:
         raise DataError(
-            f"names {strange[0]!r}, which is none of the sensitive features {list(given)}", argument="continuous"
+            f"names {strange[0]!r}, which is none of the sensitive features {list(features)}", argument="continuous"
         )
     return names
 
@@ -145,46 +145,46 @@ def cuts_by_column(cuts: Cuts, names: Sequence[str]) -> dict[str, tuple[float, .
                 remedy=Remedy("cuts", detail=f", with one of the columns {', '.join(map(repr, names))}"),
             )
         cuts = {names[0]: cuts}
-    found = {}
-    for name, given in cuts.items():
+    by_column = {}
+    for name, values in cuts.items():
         if name not in names:
             raise DataError(f"names {name!r}, which is none of the sensitive features {list(names)}", argument="cuts")
         try:
-            numbers = sorted({float(one) for one in given})
+            numbers = sorted({float(cut) for cut in values})
         except (TypeError, ValueError):
             numbers = []
         if not numbers or not np.isfinite(numbers).all():
-            raise DataError(f"the cuts of {name!r} must be finite numbers, at least one, got {given!r}")
-        found[name] = tuple(numbers)
-    return found
+            raise DataError(f"the cuts of {name!r} must be finite numbers, at least one, got {values!r}")
+        by_column[name] = tuple(numbers)
+    return by_column
 
 
 def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
-    """The columns, those that are cut as names of groups.
+    """The columns; those that are cut become names of groups.
 
     >>> in_groups({"age": np.array([20, 40, 25, 70])}, [25, 60])["age"].tolist()
     ['≤25', '(25,60]', '≤25', '>60']
     """
-    given = columns("sensitive_features", sensitive_features)
-    found = dict(given)
-    for name, edges in cuts_by_column(cuts, list(given)).items():
-        column, known = given[name], ~is_missing(given[name])
-        found[name] = np.full(len(column), None, dtype=object)
+    features = columns("sensitive_features", sensitive_features)
+    named = dict(features)
+    for name, edges in cuts_by_column(cuts, list(features)).items():
+        column, present = features[name], ~is_missing(features[name])
+        named[name] = np.full(len(column), None, dtype=object)
         names = np.array(band_names(edges), dtype=object)
-        found[name][known] = names[np.searchsorted(edges, array_of(name, column[known]).astype(np.float64))]
-    return found
+        named[name][present] = names[np.searchsorted(edges, array_of(name, column[present]).astype(np.float64))]
+    return named
 
 
-def numbers_warning(given: Mapping[str, Column], numbers: Sequence[str]) -> MetrifairWarning:
-    """Which columns are taken as numbers, and what to do if that is wrong."""
-    listed = " and ".join(f"{name!r} ({len(distinct(given[name])[0]):,} different values)" for name in numbers)
-    whole = [name for name in numbers if (given[name][~is_missing(given[name])] % 1 == 0).all()]
-    codes_perhaps = f"; {' and '.join(map(repr, whole))} may be codes of names, being integers" if whole else ""
-    own = True if list(numbers) == ["sensitive_features"] else list(numbers)  # a column without a name
+def numbers_warning(features: Mapping[str, Column], numbers: Sequence[str]) -> MetrifairWarning:
+    """The warning that names the columns taken as numbers, with remedies."""
+    listed = " and ".join(f"{name!r} ({len(distinct(features[name])[0]):,} different values)" for name in numbers)
+    integers = [name for name in numbers if (features[name][~is_missing(features[name])] % 1 == 0).all()]
+    codes_perhaps = f"; {' and '.join(map(repr, integers))} may be codes of names, being integers" if integers else ""
+    value = True if list(numbers) == ["sensitive_features"] else list(numbers)  # a column without a name
     return MetrifairWarning(
         f"{listed} is taken as a number: how much scores depend on it counts, not groups{codes_perhaps}",
         remedy=[
-            Remedy("continuous", own, " if that is right"),
+            Remedy("continuous", value, " if that is right"),
             Remedy("continuous", False, " if every value is a group"),
             "cut it into groups",
         ],
@@ -200,14 +200,14 @@ def _is_numeric(column: Column) -> bool:
     )
 
 
-def _measures(column: Column, rows: int | None) -> bool:
+def _is_measurement(column: Column, rows: int | None) -> bool:
     """Whether there are many different numbers, which are not row numbers: consecutive integers, each once."""
     values = column[~is_missing(column)]
-    found = len(distinct(values)[0])
-    if found <= MOST_CLASSES:
+    count = len(distinct(values)[0])
+    if count <= MOST_CLASSES:
         return False
-    once = found == (len(values) if rows is None else rows)
-    return not (once and found == float(values.max()) - float(values.min()) + 1 and bool((values % 1 == 0).all()))
+    once = count == (len(values) if rows is None else rows)
+    return not (once and count == float(values.max()) - float(values.min()) + 1 and bool((values % 1 == 0).all()))
 
 
 def _numbers(name: str, column: Column) -> NDArray[np.float64]:
@@ -237,7 +237,7 @@ def _is_number(value: object) -> bool:
     return True
 
 
-def _known_codes(attribute: Attribute, column: Column) -> Integers:
+def _group_places(attribute: Attribute, column: Column) -> Integers:
     """Places among the groups; new numbers raise an error that suggests a numeric attribute."""
     try:
         return codes(attribute.name, column, attribute.groups)
@@ -250,8 +250,8 @@ def _known_codes(attribute: Attribute, column: Column) -> Integers:
         ) from None
 
 
-def _crossed(columns: Sequence[Column]) -> tuple[Column, dict[object, tuple[object, ...]]]:
-    """One column of joint names, missing where any part is; and by name, the values that it joins."""
+def _cross(columns: Sequence[Column]) -> tuple[Column, dict[object, tuple[object, ...]]]:
+    """One column of joint names, missing where any part is; and the joined values by name."""
     missing = np.logical_or.reduce([is_missing(column) for column in columns])
     rows = list(zip(*columns, strict=True))
     joint = [None if gone else _joint_name(row) for gone, row in zip(missing, rows, strict=True)]
@@ -271,14 +271,14 @@ def _part(value: object) -> str:
     >>> _joint_name(["a x b", 1]), _joint_name(["a", "b x c", 1.0])
     ('"a x b" x 1', 'a x "b x c" x 1')
     """
-    whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    text = str(int(value)) if whole else str(value)  # type: ignore[call-overload]
+    is_integer = isinstance(value, float | np.floating) and float(value).is_integer()
+    text = str(int(value)) if is_integer else str(value)  # type: ignore[call-overload]
     ambiguous = text.startswith('"') or (text != "x" and " x " in f" {text} ")
     return json.dumps(text, ensure_ascii=False) if ambiguous else text
 
 
 def stratum_codes(control_features: Table, strata: Strata | None = None) -> tuple[Integers, Strata]:
-    """Strata of each sample. A boolean mask is one set; several are sets that may overlap; values are sets each.
+    """Strata of each sample. A boolean mask is one set, several masks may overlap; otherwise, each value is a set.
 
     ``strata`` are those of earlier samples: values are matched as those of groups are.
 
@@ -286,22 +286,22 @@ def stratum_codes(control_features: Table, strata: Strata | None = None) -> tupl
     >>> strata.names, stratum_codes([2.0, None], strata)[0]
     (('control_features=1', 'control_features=2'), array([ 1, -1]))
     """
-    given = columns("control_features", control_features)
-    masks = all(column.dtype == np.bool_ or _all_booleans(column) for column in given.values())
+    features = columns("control_features", control_features)
+    masks = all(column.dtype == np.bool_ or _all_booleans(column) for column in features.values())
     if masks if strata is None else strata.values is None:
         if not masks:
             raise DataError("control_features must be boolean masks, as those of the first rows were")
-        membership = np.stack([column.astype(np.bool_) for column in given.values()], axis=1)
-        return stratum_of(membership), strata or overlapping_strata(list(given))
-    name, parts = " and ".join(given), None
-    column = next(iter(given.values()))
-    if len(given) > 1:
-        column, parts = _crossed(list(given.values()))
+        membership = np.stack([column.astype(np.bool_) for column in features.values()], axis=1)
+        return stratum_of(membership), strata or overlapping_strata(list(features))
+    name, parts = " and ".join(features), None
+    column = next(iter(features.values()))
+    if len(features) > 1:
+        column, parts = _cross(list(features.values()))
     if strata is None:
-        found = levels(name, column)
-        if not found:
+        values = levels(name, column)
+        if not values:
             raise DataError(f"{name} contains missing values only; leave it out")
-        strata = strata_by_values(list(given), [(level,) if parts is None else parts[level] for level in found])
+        strata = strata_by_values(list(features), [(level,) if parts is None else parts[level] for level in values])
     return codes(name, column, strata.values or ()), strata
 
 
@@ -312,7 +312,7 @@ def strata_by_values(columns: Sequence[str], rows: Sequence[Sequence[object]]) -
     ('region=north,level=1', 'region=south,level=2')
     """
     conditions = [tuple(zip(columns, row, strict=True)) for row in rows]
-    names = [",".join(f"{column}={value}" for column, value in each) for each in conditions]
+    names = [",".join(f"{column}={value}" for column, value in pairs) for pairs in conditions]
     return separate_strata(names, [row[0] if len(row) == 1 else _joint_name(row) for row in rows], conditions)
 
 

@@ -14,53 +14,53 @@ from metrifair.problem.problem import Problem
 from metrifair.problem.values import band_names
 from metrifair.support.arrays import Floats
 
-LEAST_SIDE = 0.05  # the share of people that a cut leaves on either side
+LEAST_SIDE = 0.05  # the share of rows that a cut leaves on each side
 MOST_CUTS = 100
 BANDS = 5  # in figures by group
 
 
-def cuts_of(values: Floats, weight: Floats | None = None, *, most: int = MOST_CUTS) -> Floats:
-    """Numbers to cut at (≤ and >): quantiles, or every value, that leave enough people on either side.
+def candidate_cuts(values: Floats, weight: Floats | None = None, *, most: int = MOST_CUTS) -> Floats:
+    """Numbers to cut at (≤ and >): quantiles, or every value, that leave enough rows on each side.
 
-    If none does, as with two values of which one is rare, the cut that leaves most on its smaller side.
+    If none does, as with two values and a rare one, the cut with most rows on its smaller side.
 
-    >>> cuts_of(np.array([20.0, 30.0, 30.0, 40.0])), cuts_of(np.arange(1000.0), most=4)
+    >>> candidate_cuts(np.array([20.0, 30.0, 30.0, 40.0])), candidate_cuts(np.arange(1000.0), most=4)
     (array([20., 30.]), array([ 49., 349., 649., 949.]))
     """
-    found, place = np.unique(values, return_inverse=True)
+    distinct, place = np.unique(values, return_inverse=True)
     share = np.bincount(place, weight)
     upto = np.cumsum(share)[:-1] / share.sum()
     inside = np.flatnonzero((upto >= LEAST_SIDE * (1 - 1e-9)) & (upto <= 1 - LEAST_SIDE * (1 - 1e-9)))
     if not len(inside) and len(upto):
         inside = np.abs(upto - 0.5).argmin(keepdims=True)
     if len(inside) > most:
-        wanted = np.linspace(upto[inside[0]], upto[inside[-1]], most)
-        nearest = np.searchsorted(upto[inside], wanted * (1 - 1e-12))
+        targets = np.linspace(upto[inside[0]], upto[inside[-1]], most)
+        nearest = np.searchsorted(upto[inside], targets * (1 - 1e-12))
         inside = inside[np.unique(np.minimum(nearest, len(inside) - 1))]
-    return np.asarray(found[inside])
+    return np.asarray(distinct[inside])
 
 
 def quantile_cuts(
     values: Floats, weight: Floats | None, bands: int, *, rows: NDArray[Any] | None = None, least: float = 1
 ) -> Floats:
-    """Numbers that cut people into so many bands of about equal weight; fewer, so that each has at least so many rows.
+    """Numbers that cut rows into ``bands`` of about equal weight, or fewer, so that each has at least ``least`` rows.
 
-    ``rows`` is the number of rows of each value. If two bands cannot have enough, the nearest to it.
+    ``rows`` is the number of rows of each value. If two bands cannot have enough, the cut nearest to it.
 
     >>> quantile_cuts(np.arange(10.0), None, 5), quantile_cuts(np.arange(10.0), None, 5, least=3)
     (array([1., 3., 5., 7.]), array([3., 6.]))
     """
-    found, place = np.unique(values, return_inverse=True)
+    distinct, place = np.unique(values, return_inverse=True)
     share, below = np.bincount(place, weight), np.cumsum(np.bincount(place, rows))
     upto = np.cumsum(share) / share.sum()
     bands = int(np.clip(below[-1] // least, 2, bands))
-    kept = [-1]
+    cuts = [-1]
     for at in np.unique(np.searchsorted(upto, np.arange(1, bands) / bands * (1 - 1e-12))):
-        if below[at] - (below[kept[-1]] if len(kept) > 1 else 0) >= least and below[-1] - below[at] >= least:
-            kept.append(at)
-    if len(kept) == 1 and len(found) > 1:
-        kept.append(np.minimum(below, below[-1] - below).argmax())
-    return np.asarray(found[kept[1:]])
+        if below[at] - (below[cuts[-1]] if len(cuts) > 1 else 0) >= least and below[-1] - below[at] >= least:
+            cuts.append(at)
+    if len(cuts) == 1 and len(distinct) > 1:
+        cuts.append(np.minimum(below, below[-1] - below).argmax())
+    return np.asarray(distinct[cuts[1:]])
 
 
 def in_bands(
@@ -71,14 +71,14 @@ def in_bands(
     rows: NDArray[Any] | None = None,
     least: float = 1,
 ) -> Problem:
-    """The same rows with groups where attributes are numbers: so many bands of equal weight, or one between all cuts.
+    """Cut numeric attributes into groups: ``bands`` of about equal weight, or one band between all candidate cuts.
 
     Rows up to a cut are compared with all rows above it, and groups in pairs. If rows were counted,
-    ``weight`` and ``rows`` are the totals of each value. A band of so many has at least ``least`` rows, if it can.
+    ``weight`` and ``rows`` are the totals of each value. Each of ``bands`` has at least ``least`` rows if possible.
 
     >>> from metrifair.problem.problem import Given, problem_of
     >>> ages = problem_of(Given(sensitive_features={"age": [20, 30, 30, 40]}), continuous=True)
-    >>> [str(one) for one in in_bands(ages).comparisons]
+    >>> [str(comparison) for comparison in in_bands(ages).comparisons]
     ["age '≤20' against '>20', everyone", "age '≤30' against '>30', everyone"]
     """
     independence = problem.scheme.contrast == "independence"
@@ -89,16 +89,16 @@ def in_bands(
     for place, attribute in enumerate(attributes):
         if problem.numbers is None or not attribute.is_number:
             continue
-        known = groups[:, place] >= 0
-        values = problem.numbers[known, place]
-        weights, counts = (None if one is None else one[known] for one in (weight, rows))
+        present = groups[:, place] >= 0
+        values = problem.numbers[present, place]
+        weights, counts = (None if part is None else part[present] for part in (weight, rows))
         if bands is None:
-            cuts = cuts_of(values, weights)
+            cuts = candidate_cuts(values, weights)
         else:
             cuts = quantile_cuts(values, weights, bands, rows=counts, least=least)
         if not len(cuts):
             raise DataError(f"all values of {attribute.name} are equal; leave it out")
-        groups[known, place] = np.searchsorted(cuts, values)
+        groups[present, place] = np.searchsorted(cuts, values)
         attributes[place] = Attribute(attribute.name, band_names(cuts.tolist()), cuts=tuple(cuts.tolist()))
     contrast = "pairs" if independence else problem.scheme.contrast
     scheme = replace(problem.scheme, attributes=tuple(attributes), contrast=contrast)

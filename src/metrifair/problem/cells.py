@@ -1,4 +1,4 @@
-"""Cells of samples, the comparisons between these, and how a criterion makes both."""
+"""Cells of samples, the comparisons between them, and how a criterion compiles to both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
-from metrifair.problem.criteria import EVERYONE, LABEL, Conditions, Criterion, Strata, sets_of, stratum_of
+from metrifair.problem.criteria import EVERYONE, LABEL, Conditions, Criterion, Strata, label_sets, stratum_of
 from metrifair.problem.values import number_name
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import check_known
@@ -88,7 +88,7 @@ def penalty_weights(comparisons: Sequence[Comparison], combine: Combine) -> tupl
     """The weight of each comparison in the penalty, whether they are summed or averaged.
 
     The mean is over pairs of groups and control strata: a strength means the same however many of them there are. Sets
-    of labels and attributes, which ask for different things, are summed.
+    of labels and attributes, which measure different things, are summed.
 
     >>> three = [Comparison((a,), (b,), "race") for a, b in ((0, 1), (0, 2), (1, 2))]
     >>> penalty_weights([*three, Comparison((3,), (4,), "sex")], "mean")
@@ -97,13 +97,13 @@ def penalty_weights(comparisons: Sequence[Comparison], combine: Combine) -> tupl
     check_known("combine", combine, ("mean", "sum"))
     if combine == "sum":
         return (1.0,) * len(comparisons)
-    averaged = Counter((one.attribute, one.labels) for one in comparisons)
-    return tuple(1 / averaged[one.attribute, one.labels] for one in comparisons)
+    averaged = Counter((comparison.attribute, comparison.labels) for comparison in comparisons)
+    return tuple(1 / averaged[comparison.attribute, comparison.labels] for comparison in comparisons)
 
 
 def check_dependences(comparisons: Sequence[Comparison], metric: object) -> None:
-    """Raise a DataError where scores should not depend on an attribute, and the metric does not measure that."""
-    dependent = next((one for one in comparisons if isinstance(one, Dependence)), None)
+    """Raise a DataError if a comparison is a dependence on an attribute, and the metric cannot measure that."""
+    dependent = next((comparison for comparison in comparisons if isinstance(comparison, Dependence)), None)
     if dependent is not None and metric != "energy":
         name = getattr(metric, "__name__", "a function") if callable(metric) else repr(metric)
         raise DataError(
@@ -113,7 +113,7 @@ def check_dependences(comparisons: Sequence[Comparison], metric: object) -> None
 
 
 class SignedDraws(NamedTuple):
-    """How rows with signed weights were drawn: what pairs of them count in an unbiased estimate of all rows' distance.
+    """Weights of pairs of drawn rows, with signed weights, in an unbiased estimate of the distance of all rows.
 
     The signed weight of a row in a comparison is its share of the left side less its share of the right side.
     """
@@ -126,13 +126,13 @@ class SignedDraws(NamedTuple):
 class Sides:
     """The rows of a batch that a comparison uses: those of its left side, then those of its right side.
 
-    Its arrays are NumPy's, or tensors where the batch holds tensors.
+    Its arrays are NumPy's, or tensors if the batch has tensors.
 
     ``left`` and ``right`` are the sizes of consecutive blocks of rows that were drawn with fixed counts (one block:
-    ordinary independent samples); ``weights`` give the blocks their true shares. ``fraction`` is how much of the data's
-    rows of each block is here, drawn without replacement: 1 is all of them; None: they are fresh, or were drawn with
-    replacement. Where groups have probabilities, a row may be on both sides; or all rows are on the left, and their
-    weights are ``signed``.
+    ordinary independent samples); ``weights`` give the blocks their true shares. ``fraction`` is the share of the
+    data's rows of each block that was drawn without replacement: 1 is all of them; None: they are fresh, or were drawn
+    with replacement. Where groups have probabilities, a row may be on both sides; or all rows are on the left, with
+    ``signed`` weights.
     """
 
     rows: Any  # array or slice
@@ -180,31 +180,32 @@ def sides_of(
     >>> sides_of([Comparison((0,), (1, 2))], np.array([2, 0, 1]))[0].rows
     array([1, 0, 2])
     """
-    known = 1 + max((max(one.left + one.right) for one in comparisons), default=-1)
-    by_cell = rows_by_cell(cell, known)  # sorted once, however many comparisons there are
-    sizes = None if drawn_from is None else np.bincount(drawn_from, minlength=known)
-    found = []
-    for one in comparisons:
+    cells = 1 + max((max(comparison.left + comparison.right) for comparison in comparisons), default=-1)
+    by_cell = rows_by_cell(cell, cells)  # sorted once, however many comparisons there are
+    sizes = None if drawn_from is None else np.bincount(drawn_from, minlength=cells)
+    sides = []
+    for comparison in comparisons:
         blocks = [
             by_cell[side[0]] if len(side) == 1 else np.sort(np.concatenate([by_cell[place] for place in side]))
-            for side in one.sides
+            for side in comparison.sides
         ]
         rows = np.concatenate(blocks)
         left, right = [(len(block),) for block in blocks] if len(blocks) > 1 else [(len(rows),), ()]
         fraction = None
         if sizes is not None:
-            total = np.array([sizes[list(side)].sum() for side in one.sides])
+            total = np.array([sizes[list(side)].sum() for side in comparison.sides])
             with np.errstate(invalid="ignore"):  # a side without rows
                 fraction = np.array([len(block) for block in blocks]) / total
         weights = None if weight is None else weight[rows]
-        found.append(Sides(rows, left, right, weights, fraction, one if isinstance(one, Dependence) else None))
-    return tuple(found)
+        dependence = comparison if isinstance(comparison, Dependence) else None
+        sides.append(Sides(rows, left, right, weights, fraction, dependence))
+    return tuple(sides)
 
 
 class Attribute(NamedTuple):
     """A protected attribute and its groups, in the order of their codes; a number has none, and code 0 if known.
 
-    With ``cuts`` groups are the bands of a number between them: whoever is up to a cut is compared with all above it.
+    With ``cuts``, groups are the bands of a number between them: rows up to a cut are compared with all rows above it.
     An intersection of several columns has a tuple of their values for each group, where rows showed them.
     """
 
@@ -217,7 +218,7 @@ class Attribute(NamedTuple):
 
     @property
     def codes(self) -> int:
-        """How many there are."""
+        """Number of codes."""
         return 1 if self.is_number else len(self.groups)
 
     @property
@@ -228,10 +229,10 @@ class Attribute(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A criterion compiled with attributes and strata: who is in which cell, and which cells are compared.
+    """A criterion compiled with attributes and strata: the cell of each row, and the cells that are compared.
 
     >>> from metrifair.problem.criteria import EQUAL_OPPORTUNITY
-    >>> cells = compiled(EQUAL_OPPORTUNITY, [Attribute("sex", ("f", "m"))], classes=("no", "yes"))
+    >>> cells = compile_cells(EQUAL_OPPORTUNITY, [Attribute("sex", ("f", "m"))], classes=("no", "yes"))
     >>> [str(comparison) for comparison in cells.comparisons]
     ["sex 'f' against 'm', label=yes"]
     >>> cells.of(np.array([[0], [1], [0], [-1]]), labels=np.array([1, 1, 0, 1]))      # -1: group unknown
@@ -245,7 +246,7 @@ class Cells:
 
     @property
     def count(self) -> int:
-        """How many cells there are."""
+        """Number of cells."""
         return int(self.table.max()) + 1
 
     def of(self, groups: Integers, *, labels: NDArray[Any] | None = None, strata: Integers | None = None) -> Integers:
@@ -280,7 +281,7 @@ def _label_pattern(criterion: Criterion, labels: NDArray[Any]) -> Integers:
     return labels.astype(np.int64)
 
 
-def compiled(
+def compile_cells(
     criterion: Criterion,
     attributes: Sequence[Attribute],
     *,
@@ -293,79 +294,75 @@ def compiled(
     """Cells and comparisons of every attribute x set x stratum x pair of groups (or group against the rest)."""
     check_known("contrast", contrast, CONTRASTS)
     _check(criterion, attributes, len(classes), strata)
-    sets, within = sets_of(criterion, classes, positive, outcome), strata or EVERYONE
+    sets, within = label_sets(criterion, classes, positive, outcome), strata or EVERYONE
     member = np.einsum("ij,kl->ikjl", sets.member, np.vstack([within.member, np.zeros_like(within.member[:1])]))
     member = member.reshape(*member.shape[:2], -1)  # (label patterns, strata + 1, sets)
-    named = [
-        (
-            labels,
-            ",".join(name for name in (labels, stratum) if name != "everyone") or "everyone",
-            of_label + of_stratum,
-        )
-        for (labels, of_label), (stratum, of_stratum) in product(
-            zip(sets.names, sets.conditions, strict=True), zip(within.names, within.conditions, strict=True)
-        )
-    ]
     shape = *member.shape[:2], *(attribute.codes + 1 for attribute in attributes)
     if np.prod(shape) * member.shape[-1] > _LARGEST_TABLE:
         raise DataError(
             f"{len(attributes)} attributes, {member.shape[-1]} sets and their groups make more than {_LARGEST_TABLE} "
             "combinations; use fewer attributes, coarser groups or fewer strata"
         )
-    # Whoever's value is known is alike where scores should not depend on it: no cells by group then.
-    whole = [attribute.is_number or contrast == "independence" for attribute in attributes]
-    role = _roles(
-        member,
-        [
-            np.zeros(one.codes, int) if alone else np.arange(one.codes)
-            for one, alone in zip(attributes, whole, strict=True)
-        ],
-    )
-    signatures = role.reshape(-1, role.shape[-1] * role.shape[-2])
-    # Cells are numbered as they are met, the one that no comparison names last.
-    _, first, inverse = np.unique(signatures, axis=0, return_index=True, return_inverse=True)
-    idle = (signatures[first] < 0).all(1)
-    number = np.argsort(np.lexsort((first, idle)))
-    table = number[inverse.reshape(-1)].reshape(shape)
+    # Where scores should not depend on an attribute, rows of all its known values share their cells.
+    dependent = [attribute.is_number or contrast == "independence" for attribute in attributes]
+    pairs = zip(attributes, dependent, strict=True)
+    roles = _roles(member, [np.arange(attribute.codes) * (not is_dependent) for attribute, is_dependent in pairs])
+    table = _cell_table(roles, shape)
     comparisons: list[Comparison] = []
-    for (a, attribute), (j, (labels, name, conditions)) in product(enumerate(attributes), enumerate(named)):
-        own = np.broadcast_to(role[..., a, j], shape)
-        if whole[a]:
-            dependence = Dependence(
-                _cells_in(table, own == 0), (), attribute.name, name, ("any", ""), labels, conditions
-            )
+    for (a, attribute), (j, names) in product(enumerate(attributes), enumerate(_named_sets(sets, within))):
+        (labels, name, conditions), role = names, np.broadcast_to(roles[..., a, j], shape)
+        if dependent[a]:
+            cells = _cells_in(table, role == 0)
+            dependence = Dependence(cells, (), attribute.name, name, ("any", ""), labels, conditions)
             comparisons.append(replace(dependence, column=a, levels=len(attribute.groups)))
             continue
         comparisons += [
             Comparison(left, right, attribute.name, name, groups, labels, conditions, values)
-            for left, right, groups, values in _contrasted(attribute, own, table, contrast)
+            for left, right, groups, values in _contrasts(attribute, role, table, contrast)
         ]
     return Cells(criterion, table, tuple(comparisons), has_strata=strata is not None)
+
+
+def _named_sets(sets: Strata, within: Strata) -> Iterator[tuple[str, str, Conditions]]:
+    """The labels, the name and the conditions of each set within each stratum."""
+    strata = list(zip(within.names, within.conditions, strict=True))
+    for labels, of_labels in zip(sets.names, sets.conditions, strict=True):
+        for stratum, of_stratum in strata:
+            name = ",".join(part for part in (labels, stratum) if part != "everyone") or "everyone"
+            yield labels, name, of_labels + of_stratum
+
+
+def _cell_table(roles: Integers, shape: tuple[int, ...]) -> Integers:
+    """The cell of each combination of codes, numbered by first occurrence; a cell without comparisons is the last."""
+    signatures = roles.reshape(-1, roles.shape[-1] * roles.shape[-2])
+    _, first, inverse = np.unique(signatures, axis=0, return_index=True, return_inverse=True)
+    idle = (signatures[first] < 0).all(1)
+    number = np.argsort(np.lexsort((first, idle)))
+    return np.asarray(number[inverse.reshape(-1)].reshape(shape))
 
 
 def _cells_in(table: Integers, inside: Booleans) -> tuple[int, ...]:
     return tuple(np.unique(table[inside]).tolist())
 
 
-def _contrasted(
-    attribute: Attribute, own: Integers, table: Integers, contrast: Contrast
+def _contrasts(
+    attribute: Attribute, role: Integers, table: Integers, contrast: Contrast
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[str, str], tuple[object, object]]]:
-    """The cells of both sides, their names and values: of each cut of a number, of pairs of groups, of each and the
-    rest."""
+    """The cells of both sides, their names and values: of each cut, pair of groups, or group and the rest."""
     groups, values = list(map(str, attribute.groups)), attribute.values
     for place, cut in enumerate(attribute.cuts):
-        below, above = _cells_in(table, (own >= 0) & (own <= place)), _cells_in(table, own > place)
+        below, above = _cells_in(table, (role >= 0) & (role <= place)), _cells_in(table, role > place)
         names = f"≤{number_name(cut)}", f">{number_name(cut)}"
         yield below, above, names, names
     if attribute.cuts:
         return
-    of_group = [_cells_in(table, own == code) for code in range(len(groups))]
+    of_group = [_cells_in(table, role == code) for code in range(len(groups))]
     if contrast == "pairs" or len(groups) == 2:
         for g, h in combinations(range(len(groups)), 2):
             yield of_group[g], of_group[h], (groups[g], groups[h]), (values[g], values[h])
     else:
         for g, group in enumerate(groups):
-            yield of_group[g], _cells_in(table, (own >= 0) & (own != g)), (group, REST), (values[g], None)
+            yield of_group[g], _cells_in(table, (role >= 0) & (role != g)), (group, REST), (values[g], None)
 
 
 def _check(criterion: Criterion, attributes: Sequence[Attribute], classes: int, strata: Strata | None) -> None:
@@ -386,13 +383,13 @@ def _check(criterion: Criterion, attributes: Sequence[Attribute], classes: int, 
             )
 
 
-def _roles(member: Booleans, own: Sequence[Integers]) -> Integers:
+def _roles(member: Booleans, code_roles: Sequence[Integers]) -> Integers:
     """The role of each group code in each set, -1 outside it: (label patterns, strata + 1, groups + 1, ..., attributes,
     sets)."""
-    axes = len(own)
+    axes = len(code_roles)
     inside = member.reshape(*member.shape[:2], *[1] * axes, member.shape[2])
     roles = []
-    for a, role in enumerate(own):
+    for a, role in enumerate(code_roles):
         code = np.append(role, -1).reshape([1, 1] + [len(role) + 1 if b == a else 1 for b in range(axes)] + [1])
         roles.append(np.where(inside, code, -1))
     shape = np.broadcast_shapes(*(role.shape for role in roles))

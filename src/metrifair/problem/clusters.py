@@ -16,9 +16,9 @@ def cluster_codes(column: Column) -> Integers:
     """
     missing = is_missing(column)
     values, present = distinct(column[~missing])
-    found = np.empty(len(column), dtype=np.int64)
-    found[~missing], found[missing] = present, len(values) + np.arange(missing.sum())
-    return found
+    codes = np.empty(len(column), dtype=np.int64)
+    codes[~missing], codes[missing] = present, len(values) + np.arange(missing.sum())
+    return codes
 
 
 def cluster_folds(count: int, clusters: Integers, kinds: Integers, seed: int) -> Integers:
@@ -27,22 +27,22 @@ def cluster_folds(count: int, clusters: Integers, kinds: Integers, seed: int) ->
     >>> cluster_folds(2, np.array([7, 7, 8, 9, 9, 3]), np.zeros(6, dtype=np.int64), 0)
     array([1, 1, 1, 0, 0, 0])
     """
-    order, of_row = _dealt(clusters, kinds, seed)
+    order, of_row = _cluster_order(clusters, kinds, seed)
     return order[of_row] % count
 
 
 def cluster_share(share: float, clusters: Integers, kinds: Integers, seed: int) -> Booleans:
     """True for the rows of about this share of the clusters, which are like the others in kinds and in sizes."""
-    order, of_row = _dealt(clusters, kinds, seed)
+    order, of_row = _cluster_order(clusters, kinds, seed)
     start = np.random.RandomState(seed).random()
-    drawn: Booleans = np.diff(np.floor(share * np.arange(len(order) + 1) + start)) > 0
-    return drawn[order[of_row]]
+    selected: Booleans = np.diff(np.floor(share * np.arange(len(order) + 1) + start)) > 0
+    return selected[order[of_row]]
 
 
-def _dealt(clusters: Integers, kinds: Integers, seed: int) -> tuple[Integers, Integers]:
-    """The place of each cluster in the order of dealing, and the number of each row's cluster.
+def _cluster_order(clusters: Integers, kinds: Integers, seed: int) -> tuple[Integers, Integers]:
+    """The place of each cluster in an order for sampling, and the number of each row's cluster.
 
-    A cluster counts for the rarest kind among its rows: frequent kinds are alike on both sides anyway. Neighbors have
+    A cluster has the rarest kind among its rows: frequent kinds are similar on both sides anyway. Neighbors have
     the same kind and about the same size, so that every n-th cluster is a sample of all.
     """
     of_row = np.unique(clusters, return_inverse=True)[1].reshape(-1)

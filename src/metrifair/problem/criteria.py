@@ -93,7 +93,7 @@ OTHER_NAMES = {
     "true_positive_rate_parity": "equal_opportunity",
     "false_positive_rate_parity": "predictive_equality",
 }
-"""What other libraries and texts call the criteria; taken wherever a criterion is named."""
+"""Synonyms of the criteria in other libraries and texts; accepted wherever a criterion is named."""
 
 
 def usual_name(name: str) -> str:
@@ -148,7 +148,7 @@ A boolean mask, or a set of a criterion's own, is a column whose value is True. 
 
 
 class Strata(NamedTuple):
-    """Sets given by the user: which ones each stratum belongs to. Stratum -1 belongs to none."""
+    """Sets that the user passed: which ones each stratum belongs to. Stratum -1 belongs to none."""
 
     member: Booleans  # (strata, sets)
     names: tuple[str, ...]
@@ -188,7 +188,7 @@ LABEL = "label"
 """The name of the outcome in conditions, and of an outcome without a name."""
 
 
-def sets_of(criterion: Criterion, classes: Sequence[object], positive: int, outcome: str = LABEL) -> Strata:
+def label_sets(criterion: Criterion, classes: Sequence[object], positive: int, outcome: str = LABEL) -> Strata:
     """The sets within which a criterion compares, by label; their names call the label ``outcome``."""
     if criterion.sets is not None:
         return overlapping_strata(criterion.set_names)
@@ -202,16 +202,16 @@ def sets_of(criterion: Criterion, classes: Sequence[object], positive: int, outc
         every = separate_strata([f"{outcome}={label}" for label in classes], conditions=labels)
     if criterion.labels == "every":
         return every
-    chosen = (np.arange(len(every.names)) == positive) == (criterion.labels == "positive")
-    if chosen.sum() == 1:
-        place = int(chosen.argmax())
+    mask = (np.arange(len(every.names)) == positive) == (criterion.labels == "positive")
+    if mask.sum() == 1:
+        place = int(mask.argmax())
         name, conditions = every.names[place], every.conditions[place]
     elif criterion.bins is not None:
         highest = number_name(criterion.bins[-1])
         name, conditions = f"{outcome}<{highest}", ((LABEL, f"<{highest}"),)
     else:
-        name, conditions = f"{outcome}≠{classes[positive]}", ((LABEL, tuple(compress(classes, chosen))),)
-    return Strata(chosen[:, None], (name,), conditions=(conditions,))
+        name, conditions = f"{outcome}≠{classes[positive]}", ((LABEL, tuple(compress(classes, mask))),)
+    return Strata(mask[:, None], (name,), conditions=(conditions,))
 
 
 def _sets_by_bin(cuts: Sequence[str], outcome: str) -> Strata:

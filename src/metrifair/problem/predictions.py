@@ -21,7 +21,7 @@ from metrifair.support.checks import check_known, require, shortlist
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 _LISTED = 10  # values that an error lists
-_LOOKED_AT = 100  # rows that show whether predictions are text
+_SAMPLED_ROWS = 100  # rows that show whether predictions are text
 ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
 
@@ -29,7 +29,7 @@ class PredictedScores(NamedTuple):
     """The predictions of some rows, as numbers."""
 
     values: Floats  # (n,): one score for each row; (n, classes): probabilities of three classes or more
-    classes: tuple[object, ...] = ()  # whose probabilities the columns are
+    classes: tuple[object, ...] = ()  # of the columns of probabilities
     precision: np.dtype[Any] = FLOAT64  # in which scores are compared with a threshold
 
 
@@ -42,27 +42,27 @@ def predictions_of(y_pred: Table, problem: Problem, *, pos_label: object = None)
     """
     parts = _score_columns(y_pred)
     precision = np.result_type(*(_precision(part, y_pred) for part in parts))
-    given: Floats = problem.of_kept(np.stack(parts, -1).astype(np.float64))
-    if len(given) == 0:
+    values: Floats = problem.of_kept(np.stack(parts, -1).astype(np.float64))
+    if len(values) == 0:
         raise DataError("y_pred contains no predictions; pass at least one per group")
-    if not np.isfinite(given).all():
+    if not np.isfinite(values).all():
         raise DataError("y_pred contains NaN or infinite values; remove or replace them")
-    if not isfinite(float(given.max()) - float(given.min())):
+    if not isfinite(float(values.max()) - float(values.min())):
         raise DataError("y_pred spans more than floating-point numbers can; scale the scores down")
-    if given.shape[1] == 1:
-        return PredictedScores(given[:, 0], precision=precision)
-    classes, places = _class_columns(y_pred, given, problem, pos_label)
-    if given.shape[1] > 2:
-        return PredictedScores(given[:, places], classes, precision)
+    if values.shape[1] == 1:
+        return PredictedScores(values[:, 0], precision=precision)
+    classes, places = _class_columns(y_pred, values, problem, pos_label)
+    if values.shape[1] > 2:
+        return PredictedScores(values[:, places], classes, precision)
     # Of two classes that the labels do not show, the last one is positive.
-    named = None if pos_label is None else place_among(pos_label, classes)
-    shown = problem.scheme.positive if len(problem.scheme.classes) == 2 else named
-    positive = 1 if shown is None else shown
-    return PredictedScores(np.ascontiguousarray(given[:, places[positive]]), precision=precision)
+    requested = None if pos_label is None else place_among(pos_label, classes)
+    place = problem.scheme.positive if len(problem.scheme.classes) == 2 else requested
+    positive = 1 if place is None else place
+    return PredictedScores(np.ascontiguousarray(values[:, places[positive]]), precision=precision)
 
 
 def _precision(column: Column, y_pred: Table) -> np.dtype[Any]:
-    """The precision that scores came in: float64, unless they are shorter floats."""
+    """The precision of the input: float64, unless scores are shorter floats."""
     if isinstance(y_pred, list | tuple) and y_pred and isinstance(y_pred[0], np.floating):
         return np.result_type(*{type(value) for value in y_pred})
     return column.dtype if column.dtype.kind == "f" else FLOAT64
@@ -96,17 +96,17 @@ def check_one_spelling(favorable: object, decisions: Sequence[object]) -> None:
     if not isinstance(favorable, str):
         return
     alike = [value for value in decisions if isinstance(value, str) and letters(value) == letters(favorable)]
-    others = [value for value in alike if value.strip() != favorable.strip()]
-    if others:
+    variants = [value for value in alike if value.strip() != favorable.strip()]
+    if variants:
         raise DataError(
-            f"{favorable!r} and {shortlist([repr(value) for value in others], _LISTED)} differ only in spelling",
+            f"{favorable!r} and {shortlist([repr(value) for value in variants], _LISTED)} differ only in spelling",
             argument="favorable_decision",
             remedy="use one spelling for the favorable decision, and another word for any other",
         )
 
 
 def value_counts(counts: Iterable[tuple[object, int]]) -> str:
-    """Values with their counts, the most frequent first; of equal counts, in the order given.
+    """Values with their counts, the most frequent first; equal counts keep their order.
 
     >>> value_counts(Counter(["no", "yes", "no"]).items())
     "'no' (2), 'yes' (1)"
@@ -123,10 +123,10 @@ def _score_columns(y_pred: Table) -> list[Column]:
             argument="y_pred",
             remedy="pass an array or a data frame",
         )
-    given = list(columns("y_pred", y_pred).values())
-    if not given:
+    parts = list(columns("y_pred", y_pred).values())
+    if not parts:
         raise DataError("y_pred has no columns; pass a prediction for each row")
-    text = next((column for column in given if any(isinstance(value, str) for value in column[:_LOOKED_AT])), None)
+    text = next((column for column in parts if any(isinstance(value, str) for value in column[:_SAMPLED_ROWS])), None)
     if text is not None:
         raise DataError(
             f"must contain numbers; its values are {value_counts(Counter(map(str, text)).items())}",
@@ -136,7 +136,7 @@ def _score_columns(y_pred: Table) -> list[Column]:
                 Remedy("favorable_decision", detail=" to audit"),
             ],
         )
-    return [array_of("y_pred", column) for column in given]
+    return [array_of("y_pred", column) for column in parts]
 
 
 def check_outputs(outputs: NDArray[Any]) -> None:
@@ -159,38 +159,38 @@ def _column_names(y_pred: Table) -> list[object] | None:
 
 
 def _class_columns(
-    y_pred: Table, given: Floats, problem: Problem, pos_label: object
+    y_pred: Table, values: Floats, problem: Problem, pos_label: object
 ) -> tuple[tuple[object, ...], list[int]]:
     """The classes in ascending order and the column of each; a DataError unless that is clear."""
-    known, count, names = problem.scheme.classes, given.shape[1], _column_names(y_pred)
-    if not are_probabilities(given, rounding=ROUNDING):
+    classes, count, names = problem.scheme.classes, values.shape[1], _column_names(y_pred)
+    if not are_probabilities(values, rounding=ROUNDING):
         raise DataError(
             f"y_pred has {count} columns whose rows do not sum to 1, so they are not the probabilities of {count} "
             "classes; pass one column of scores, or a dict of several models: {'a': ..., 'b': ...}"
         )
-    if len(known) > count:
+    if len(classes) > count:
         raise DataError(
-            f"y_pred must have one column for each label, got {count} columns for the labels {list(known)}; pass the "
+            f"y_pred must have one column for each label, got {count} columns for the labels {list(classes)}; pass the "
             "probabilities of all classes, or of one as a single column"
         )
     if names is None:
-        if count == 2 and len(known) == 1 and pos_label is not None:
+        if count == 2 and len(classes) == 1 and pos_label is not None:
             raise DataError(
-                f"cannot be matched to a column, as the only outcome is {known[0]!r}",
+                f"cannot be matched to a column, as the only outcome is {classes[0]!r}",
                 argument="pos_label",
                 received=pos_label,
                 remedy="pass its probability as a single column",
             )
-        return known if len(known) == count else tuple(range(count)), list(range(count))
-    strange = [label for label in known if place_among(label, names) is None]
+        return classes if len(classes) == count else tuple(range(count)), list(range(count))
+    strange = [label for label in classes if place_among(label, names) is None]
     if strange:
         raise DataError(
-            f"the columns of y_pred are named {', '.join(map(repr, names))}, and the labels are {list(known)}: no "
+            f"the columns of y_pred are named {', '.join(map(repr, names))}, and the labels are {list(classes)}: no "
             f"column has the name of the label {strange[0]!r}; name the columns after the labels, or pass an array "
             "with one column for each label in ascending order"
         )
-    if len(known) == count:
-        return known, [place_among(label, names) or 0 for label in known]
+    if len(classes) == count:
+        return classes, [place_among(label, names) or 0 for label in classes]
     order = sorted(range(count), key=lambda place: _rank(canonical(names[place])))
     return tuple(names[place] for place in order), order
 
@@ -227,7 +227,7 @@ def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, los
     if loss not in (None, "log_loss"):
         check_known("loss", loss, REGRESSION_LOSSES)
     if callable(criterion.score):
-        return _called(criterion.score, prediction, problem.targets())
+        return _call_score(criterion.score, prediction, problem.targets())
     check_known("score", criterion.score, SCORES)
     if criterion.score == "loss":
         return _losses(prediction, problem, loss or "")
@@ -238,21 +238,21 @@ def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, los
 
 def _losses(prediction: Floats, problem: Problem, loss: str) -> Floats:
     classes, target = problem.scheme.classes, problem.targets()
-    counted = 2 if prediction.ndim == 1 else prediction.shape[1]
-    if loss == "log_loss" and len(classes) != counted:
-        raise DataError(f"log_loss needs one probability for each label, got {counted} for the labels {list(classes)}")
+    count = 2 if prediction.ndim == 1 else prediction.shape[1]
+    if loss == "log_loss" and len(classes) != count:
+        raise DataError(f"log_loss needs one probability for each label, got {count} for the labels {list(classes)}")
     losses = (log_losses if loss == "log_loss" else REGRESSION_LOSSES[loss])(prediction, target)
     return tied(losses, loss, max(1.0, float(np.abs(prediction).max()), float(np.abs(target).max())))
 
 
-def _called(score: ScoreFunction, prediction: Floats, target: NDArray[Any]) -> Floats:
+def _call_score(score: ScoreFunction, prediction: Floats, target: NDArray[Any]) -> Floats:
     """The scores of a user's function, which takes arrays, or tensors alone."""
     try:
-        found = score(prediction, target)
+        scores = score(prediction, target)
     except (AttributeError, TypeError):
         tensor = require("torch", extra="train", purpose="a score that takes no NumPy arrays").as_tensor
-        found = score(tensor(prediction), tensor(target))
-    return np.asarray(found, dtype=np.float64)
+        scores = score(tensor(prediction), tensor(target))
+    return np.asarray(scores, dtype=np.float64)
 
 
 def class_scores(values: Column, scheme: Scheme, *, classes: Column | None = None) -> Floats:
@@ -266,18 +266,18 @@ def class_scores(values: Column, scheme: Scheme, *, classes: Column | None = Non
     >>> class_scores(np.array([[0.8, 0.2]]), scheme, classes=np.array(["yes", "no"]))
     array([0.8])
     """
-    output, known = np.asarray(values, dtype=np.float64), scheme.classes
+    output, labels = np.asarray(values, dtype=np.float64), scheme.classes
     count = 2 if output.ndim == 1 else output.shape[1]
-    if count != max(2, len(known)):
+    if count != max(2, len(labels)):
         raise DataError(
-            f"the model has {count} classes, and y contains the {len(known)} classes {list(known)}; use rows of "
+            f"the model has {count} classes, and y contains the {len(labels)} classes {list(labels)}; use rows of "
             "all its classes"
         )
-    named = len(known) > 1 and classes is not None
-    place = codes("classes_ of the model", np.asarray(classes), known) if named else np.arange(count)
+    by_name = len(labels) > 1 and classes is not None
+    place = codes("classes_ of the model", np.asarray(classes), labels) if by_name else np.arange(count)
     if output.ndim == 1:
         return output if place[1] == scheme.positive else -output
-    if len(known) < 2:
+    if len(labels) < 2:
         return output[:, 1]
     ordered = output[:, np.argsort(place)]
-    return np.ascontiguousarray(ordered[:, scheme.positive]) if len(known) == 2 else ordered
+    return np.ascontiguousarray(ordered[:, scheme.positive]) if len(labels) == 2 else ordered

@@ -1,4 +1,4 @@
-"""The one way in: labels, groups, strata and weights, as users hand them over, become one checked record.
+"""The one way in: labels, groups, strata and weights of users become one checked record.
 
 Every entry point decides here which label is positive, how values match, what is missing, and which rows count. The
 module ``predictions`` decides the meaning of prediction columns.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
 from metrifair.problem.attributes import Continuous, Groups, group_codes, numbers_among, numbers_warning, stratum_codes
-from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compiled, sides_of
+from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compile_cells, sides_of
 from metrifair.problem.clusters import cluster_codes
 from metrifair.problem.criteria import LABEL, Criterion, Strata, criterion_named
 from metrifair.problem.proxies import GroupProbabilities, Memberships, RowProbabilities, row_probabilities
@@ -80,10 +80,10 @@ class Scheme:
 
     @cached_property
     def cells(self) -> Cells | None:
-        """Who is in which cell; None where nothing is compared."""
+        """The cells and their comparisons; None if nothing is compared."""
         if not self.attributes:
             return None
-        return compiled(
+        return compile_cells(
             self.criterion,
             self.attributes,
             classes=self.classes,
@@ -103,16 +103,16 @@ class Scheme:
 class Problem:
     """Validated rows, and the meaning of their values. Rows without weight are removed.
 
-    Where groups have probabilities, a row is here once for each group that it may belong to, with its share of weight
-    (``members``); or once, in its most probable group, with the ``probabilities`` of all.
+    Where groups have probabilities, a row occurs once for each group of positive probability, with that share of its
+    weight (``members``); or once, in its most probable group, with the ``probabilities`` of all.
     """
 
     scheme: Scheme
-    labels: NDArray[Any] | None  # (n,): codes of the classes, or numbers; None: no outcome was given
+    labels: NDArray[Any] | None  # (n,): codes of the classes, or numbers; None: no outcome was passed
     groups: Integers  # (n, attributes): codes, -1 where the group is not known
     strata: Integers | None = None  # (n,): -1 where a row belongs to none
     weight: Floats | None = None  # None: every row counts once
-    kept: NDArray[Any] | None = None  # the rows of the input that are here, a mask or places; None: all
+    kept: NDArray[Any] | None = None  # the rows of the input that remain, as a mask or places; None: all
     numbers: Floats | None = None  # (n, attributes): attributes that are numbers, 0 for others; None: there are none
     clusters: Integers | None = None  # (n,): rows of one number stay together in every split; None: no row has to
     members: Memberships | None = None  # of rows in groups of which probabilities are known; None: groups are known
@@ -149,7 +149,7 @@ class Problem:
         return self.scheme.cells.of(self.groups, labels=self.values if cut else self.labels, strata=self.strata)
 
     def take(self, rows: NDArray[Any]) -> Problem:
-        """These of the rows, by number or by a mask."""
+        """Some of the rows, by number or by a mask."""
         labels, strata, weight, numbers, clusters = (
             None if part is None else part[rows]
             for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters)
@@ -170,19 +170,19 @@ class Problem:
 
     @cached_property
     def shares(self) -> Floats | None:
-        """What each row weighs in each cell by the probabilities of its groups, (n, cells); None: groups are known."""
+        """The weight of each row in each cell by its group probabilities, (n, cells); None: groups are known."""
         if self.probabilities is None:
             return None
-        found = np.zeros((len(self), self.scheme.cells.count if self.scheme.cells else 1))
-        everyone, weight = np.arange(len(self)), 1.0 if self.weight is None else self.weight
+        shares = np.zeros((len(self), self.scheme.cells.count if self.scheme.cells else 1))
+        rows, weight = np.arange(len(self)), 1.0 if self.weight is None else self.weight
         for code, share in enumerate(np.nan_to_num(self.probabilities.values).T):
             in_group = replace(self, groups=np.full_like(self.groups, code))
-            found[everyone, in_group.cell] += share * weight
-        return found
+            shares[rows, in_group.cell] += share * weight
+        return shares
 
     @property
     def cell_sizes(self) -> Floats | Integers:
-        """How many rows each cell has; where groups have probabilities, how many are expected."""
+        """The number of rows of each cell; the expected number if groups have probabilities."""
         if self.shares is None:
             return np.bincount(self.cell, minlength=self.scheme.cells.count if self.scheme.cells else 1)
         expected: Floats = (self.shares if self.weight is None else self.shares / self.weight[:, None]).sum(0)
@@ -190,8 +190,8 @@ class Problem:
 
     @property
     def attribute_values(self) -> Floats | None:
-        """What scores may depend on, (n, attributes): numbers, or codes of names; None where groups are compared."""
-        if not any(isinstance(one, Dependence) for one in self.comparisons):
+        """The values that scores may depend on, (n, attributes): numbers or codes; None if groups are compared."""
+        if not any(isinstance(comparison, Dependence) for comparison in self.comparisons):
             return None
         if self.numbers is None:
             return self.groups.astype(np.float64)
@@ -199,20 +199,20 @@ class Problem:
         return np.where(is_number, self.numbers, self.groups)
 
     def of_kept(self, table: NDArray[Any]) -> NDArray[Any]:
-        """The rows of a table that belongs to the input, without those that were left out here."""
+        """The remaining rows of a table that belongs to the input."""
         return table if self.kept is None else table[self.kept]
 
     def sides(self) -> tuple[Sides, ...]:
         """The rows of every comparison; a side without any is an error."""
-        found = sides_of(self.comparisons, self.cell, self.weight)
-        for comparison, side in zip(self.comparisons, found, strict=True):
+        sides = sides_of(self.comparisons, self.cell, self.weight)
+        for comparison, side in zip(self.comparisons, sides, strict=True):
             for group, count in zip(comparison.groups, side.counts, strict=False):
                 if count == 0:
                     raise TooFewSamples(f"comparing {comparison}: group {group!r} has no sample there; leave it out")
-        return found
+        return sides
 
     def targets(self) -> NDArray[Any]:
-        """Outcomes as losses and scores take them: 1 at the positive of two classes, codes of more, or numbers."""
+        """Outcomes for losses and scores: 1 at the positive of two classes, codes of more, or numbers."""
         if self.labels is None:
             return np.zeros(len(self))
         positive = self.is_positive
@@ -232,14 +232,14 @@ def problem_of(
     groups: Declared | None = None,
     compared: bool = True,
     continuous: Continuous = False,
-    counted: int | None = None,
+    row_count: int | None = None,
 ) -> Problem:
     """The record of the first rows.
 
-    ``target`` is the kind of the outcome: labels, numbers, or "auto". ``classes`` and ``groups``
+    ``target`` is the kind of the outcome: labels, numbers, or either. ``classes`` and ``groups``
     declare labels and groups that these rows may not all show. Unless groups must be ``compared``, they may be missing.
-    ``continuous`` says which sensitive features are numbers; where that is left to us, a warning says what we took.
-    ``counted`` is how many rows these stand for, where equal ones are counted already.
+    ``continuous`` names the numeric sensitive features; "auto" selects them by their values and warns.
+    ``row_count`` is the number of rows behind these, if equal rows are counted.
 
     >>> given = Given(["no", "yes", "yes"], sensitive_features=["f", "m", None], sample_weight=[1, 2, 3])
     >>> problem = problem_of(given, criterion="equal_opportunity")
@@ -252,34 +252,34 @@ def problem_of(
         raise DataError(f"{given.prefix}sensitive_features is missing; pass the group of each sample")
     if given.y is None and given.sensitive_features is not None and kind.needs_labels:
         raise DataError(f"{kind.name} needs the true labels", remedy=Remedy(given.label))
-    rows = _rows_that_count(given)
-    labels, known = None, tuple(classes or ())
+    rows = _rows_with_weight(given)
+    labels, values = None, tuple(classes or ())
     if rows.y is not None:
-        labels, known = _target(given.label, rows.y, target, known)
+        labels, values = _target(given.label, rows.y, target, values)
     coded, attributes, numbers = Groups(np.zeros((rows.length, 0), dtype=np.int64), ())
     strata, their_strata = None, None
     if rows.groups is not None:
-        found = _groups(given, rows.groups, intersectional=intersectional, continuous=continuous, counted=counted)
+        encoded = _groups(given, rows.groups, intersectional=intersectional, continuous=continuous, row_count=row_count)
         if groups is not None:
-            declared = _declared(groups, found.attributes)
-            found = group_codes(rows.groups, intersectional=intersectional, attributes=declared)
-        coded, attributes, numbers = found
+            declared = _declared_attributes(groups, encoded.attributes)
+            encoded = group_codes(rows.groups, intersectional=intersectional, attributes=declared)
+        coded, attributes, numbers = encoded
     if rows.controls is not None:
         strata, their_strata = stratum_codes(rows.controls)
-    positive = positive_of(known, pos_label)
-    scheme = Scheme(kind, known, positive, attributes, intersectional, their_strata, contrast, rows.outcome)
+    positive = positive_of(values, pos_label)
+    scheme = Scheme(kind, values, positive, attributes, intersectional, their_strata, contrast, rows.outcome)
     if compared:
-        _ = scheme.cells  # what cannot be compared is said before anything else is done
+        _ = scheme.cells  # what cannot be compared is an error before anything else is done
     clusters = None if rows.clusters is None else cluster_codes(rows.clusters)
     return Problem(scheme, labels, coded, strata, rows.weight, rows.kept, numbers, clusters)
 
 
 def check_labels(probabilities: RowProbabilities, criteria: Sequence[Criterion]) -> None:
     """Raise a DataError if a criterion uses labels, and no assumption allows group probabilities by label."""
-    looks = [one for one in criteria if one.needs_labels or one.score == "loss" or callable(one.score)]
-    if looks and probabilities.labels is None:
+    using_labels = [kind for kind in criteria if kind.needs_labels or kind.score == "loss" or callable(kind.score)]
+    if using_labels and probabilities.labels is None:
         raise DataError(
-            f"{looks[0].name} uses labels, which needs a further assumption about {probabilities.name}",
+            f"{using_labels[0].name} uses labels, which needs a further assumption about {probabilities.name}",
             remedy=[
                 Remedy("with_labels", "included", " if the probabilities are P(group | inputs, label)"),
                 Remedy(
@@ -294,7 +294,7 @@ def problem_by_membership(
 ) -> Problem:
     """The record of the first rows, as ``problem_of`` makes it, for callers that accept group probabilities too.
 
-    Rows are those of their most probable groups first, and then of all groups that they may belong to.
+    Rows are checked in their most probable groups, and then repeated for each group of positive probability.
 
     >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex")
     >>> problem = problem_by_membership(Given(sensitive_features=sex))
@@ -303,22 +303,22 @@ def problem_by_membership(
     """
     if not isinstance(given.sensitive_features, GroupProbabilities):
         return problem_of(given, criterion=criterion, pos_label=pos_label, **options)
-    found = row_probabilities(given.sensitive_features)
-    by_label = found.labels is not None
-    problem = _in_likeliest_groups(
+    probabilities = row_probabilities(given.sensitive_features)
+    by_label = probabilities.labels is not None
+    problem = _in_most_probable_groups(
         given if by_label else replace(given, y=None),
-        found,
+        probabilities,
         criterion=criterion,
         pos_label=pos_label if by_label else None,
         **options,
     )
-    return _by_membership(problem, found, labels_unused=given.y is not None and not by_label)
+    return _by_membership(problem, probabilities, labels_unused=given.y is not None and not by_label)
 
 
 def problem_with_shares(given: Given, **options: Any) -> Problem:
     """The record of the first rows, as ``problem_of`` makes it, for training with probabilities of groups as well.
 
-    Each row is here once. The outcome counts for the risk, and within groups only if the probabilities may be used so.
+    Each row occurs once. The outcome is used for the risk, and within groups only if ``with_labels`` allows it.
 
     >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex")
     >>> problem = problem_with_shares(Given([0, 1], sex, sample_weight=[1, 2]))
@@ -328,62 +328,62 @@ def problem_with_shares(given: Given, **options: Any) -> Problem:
     """
     if not isinstance(given.sensitive_features, GroupProbabilities):
         return problem_of(given, **options)
-    found = row_probabilities(given.sensitive_features)
-    if found.inverse is not None:
+    probabilities = row_probabilities(given.sensitive_features)
+    if probabilities.inverse is not None:
         raise DataError("corrects audits only", argument="confusion", remedy=Remedy("confusion", leave_out=True))
-    problem = _in_likeliest_groups(given, found, **options)
-    problem = replace(problem, scheme=_of_probabilities(problem.scheme, found))
-    return _with_shares(problem, found) if options.get("compared", True) else problem
+    problem = _in_most_probable_groups(given, probabilities, **options)
+    problem = replace(problem, scheme=_probability_scheme(problem.scheme, probabilities))
+    return _with_shares(problem, probabilities) if options.get("compared", True) else problem
 
 
 def later_problem_with_shares(given: Given, scheme: Scheme) -> Problem:
     """The record of later rows, as ``later_problem`` makes it, with probabilities of groups as well."""
     if not isinstance(given.sensitive_features, GroupProbabilities):
         return later_problem(given, scheme)
-    found = row_probabilities(given.sensitive_features)
+    probabilities = row_probabilities(given.sensitive_features)
     attribute = scheme.attributes[0]
-    if attribute.name != found.name or set(attribute.groups) != set(found.groups):
+    if attribute.name != probabilities.name or set(attribute.groups) != set(probabilities.groups):
         raise DataError(
-            f"has {found.name} of {list(found.groups)}, and the rows of fit came with {attribute.name} of "
-            f"{list(attribute.groups)}",
+            f"has {probabilities.name} of {list(probabilities.groups)}, and the rows of fit came with "
+            f"{attribute.name} of {list(attribute.groups)}",
             argument=f"{given.prefix}sensitive_features",
         )
-    order = [found.groups.index(str(group)) for group in attribute.groups]
-    found = found._replace(groups=attribute.groups, values=found.values[:, order])
+    order = [probabilities.groups.index(str(group)) for group in attribute.groups]
+    probabilities = probabilities._replace(groups=attribute.groups, values=probabilities.values[:, order])
     names = np.array([*attribute.groups, None], dtype=object)
-    likeliest = np.nan_to_num(_likeliest(found.values), nan=UNKNOWN).astype(np.int64)
-    return _with_shares(later_problem(replace(given, sensitive_features=names[likeliest]), scheme), found)
+    most_probable = np.nan_to_num(_most_probable(probabilities.values), nan=UNKNOWN).astype(np.int64)
+    return _with_shares(later_problem(replace(given, sensitive_features=names[most_probable]), scheme), probabilities)
 
 
-def _with_shares(problem: Problem, found: RowProbabilities) -> Problem:
+def _with_shares(problem: Problem, probabilities: RowProbabilities) -> Problem:
     """The record with these probabilities of all rows that were given; those of 0 and 1 are groups."""
-    values = problem.of_kept(found.values)
+    values = problem.of_kept(probabilities.values)
     if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
         return problem
     if problem.scheme.contrast == "independence":
-        wrong = f"'independence' needs the group of each row, and {found.name} has probabilities"
+        wrong = f"'independence' needs the group of each row, and {probabilities.name} has probabilities"
         raise DataError(wrong, argument="contrast", remedy=Remedy("contrast", "pairs"))
-    return replace(problem, probabilities=found if problem.kept is None else found.take(problem.kept))
+    return replace(problem, probabilities=probabilities if problem.kept is None else probabilities.take(problem.kept))
 
 
-def _in_likeliest_groups(
-    given: Given, found: RowProbabilities, *, criterion: str | Criterion = "statistical_parity", **options: Any
+def _in_most_probable_groups(
+    given: Given, probabilities: RowProbabilities, *, criterion: str | Criterion = "statistical_parity", **options: Any
 ) -> Problem:
     """The record of rows as if each were in its most probable group."""
-    check_labels(found, [criterion_named(criterion)])
+    check_labels(probabilities, [criterion_named(criterion)])
     return problem_of(
-        replace(given, sensitive_features=_likeliest(found.values)),
+        replace(given, sensitive_features=_most_probable(probabilities.values)),
         criterion=criterion,
-        **options | {"groups": range(len(found.groups)), "continuous": False, "intersectional": False},
+        **options | {"groups": range(len(probabilities.groups)), "continuous": False, "intersectional": False},
     )
 
 
-def _of_probabilities(scheme: Scheme, found: RowProbabilities) -> Scheme:
-    """The scheme with the attribute and the groups that probabilities are of."""
-    return replace(scheme, attributes=(Attribute(found.name, found.groups),))
+def _probability_scheme(scheme: Scheme, probabilities: RowProbabilities) -> Scheme:
+    """The scheme with the attribute and the groups of the probabilities."""
+    return replace(scheme, attributes=(Attribute(probabilities.name, probabilities.groups),))
 
 
-def _likeliest(values: Floats) -> NDArray[Any]:
+def _most_probable(values: Floats) -> NDArray[Any]:
     """The place of the most probable group of each row, NaN where probabilities are missing."""
     missing, place = np.isnan(values[:, 0]), np.nan_to_num(values).argmax(1)
     return np.where(missing, np.nan, place) if missing.any() else place
@@ -396,40 +396,40 @@ def _by_membership(problem: Problem, probabilities: RowProbabilities, *, labels_
     row, code = np.nonzero(rows.values > 0)
     share = np.append(rows.values[row, code], np.ones(len(missing)))
     row, code = np.append(row, missing), np.append(code, np.full(len(missing), UNKNOWN))
-    found = problem.take(row)
+    entries = problem.take(row)
     return replace(
-        found,
-        scheme=_of_probabilities(problem.scheme, probabilities),
+        entries,
+        scheme=_probability_scheme(problem.scheme, probabilities),
         groups=code[:, None],
-        weight=share if found.weight is None else share * found.weight,
+        weight=share if entries.weight is None else share * entries.weight,
         kept=row if problem.kept is None else np.flatnonzero(problem.kept)[row],
         members=Memberships(row, share, rows, labels_unused),
     )
 
 
 def _groups(
-    given: Given, table: Mapping[str, Column], *, intersectional: bool, continuous: Continuous, counted: int | None
+    given: Given, table: Mapping[str, Column], *, intersectional: bool, continuous: Continuous, row_count: int | None
 ) -> Groups:
-    """The groups; left to us, which columns are numbers is decided here, where categories are names."""
+    """The groups. With "auto", numeric columns are selected here; categories of a data frame are names."""
     if not isinstance(continuous, str):
         return group_codes(table, intersectional=intersectional, continuous=continuous)
-    named = categories("sensitive_features", given.sensitive_features)
-    numbers = [name for name in numbers_among(table, continuous, rows=counted) if name not in named]
-    found = group_codes(table, intersectional=intersectional, continuous=numbers)
+    categorical = categories("sensitive_features", given.sensitive_features)
+    numbers = [name for name in numbers_among(table, continuous, rows=row_count) if name not in categorical]
+    groups = group_codes(table, intersectional=intersectional, continuous=numbers)
     if numbers:
         warnings.warn(numbers_warning(table, numbers), stacklevel=5)
-    return found
+    return groups
 
 
 def later_problem(given: Given, scheme: Scheme) -> Problem:
     """The record of later rows, whose values have the meaning of the first rows."""
-    rows = _rows_that_count(given)
+    rows = _rows_with_weight(given)
     labels, coded, strata, numbers = None, np.zeros((rows.length, 0), dtype=np.int64), None, None
     if rows.y is not None:
         labels, _ = _target(given.label, rows.y, "labels" if scheme.classes else "numbers", scheme.classes)
-    wanted = {"sensitive_features": bool(scheme.attributes), "control_features": scheme.strata is not None}
-    for name, needed in wanted.items():
-        if needed and getattr(given, name) is None:
+    required = {"sensitive_features": bool(scheme.attributes), "control_features": scheme.strata is not None}
+    for name, is_required in required.items():
+        if is_required and getattr(given, name) is None:
             raise DataError(
                 f"{given.prefix}{name} is missing, although the rows of fit came with it; pass one value per row"
             )
@@ -441,7 +441,7 @@ def later_problem(given: Given, scheme: Scheme) -> Problem:
 
 
 class _Rows(NamedTuple):
-    """The input as columns, without the rows that have no weight."""
+    """The input as columns, without rows of weight 0."""
 
     length: int
     weight: Floats | None
@@ -453,27 +453,27 @@ class _Rows(NamedTuple):
     clusters: Column | None
 
 
-def _rows_that_count(given: Given) -> _Rows:
-    """A DataError unless all tables have as many rows, and the same row labels."""
+def _rows_with_weight(given: Given) -> _Rows:
+    """The rows of positive weight; a DataError unless all tables have the same number and labels of rows."""
     prefix, weight = given.prefix, given.sample_weight
     tables = {"sensitive_features": given.sensitive_features, "control_features": given.control_features}
-    named = {f"{prefix}{name}": table for name, table in tables.items()}
-    named |= {f"{prefix}sample_weight": None if is_number(weight) else weight, "clusters": given.clusters}
-    length = same_rows(**{**given.rows, given.label: given.rows.get(given.label, given.y), **named})
-    found, kept = weights_of(f"{prefix}sample_weight", weight, length), None
+    arguments = {f"{prefix}{name}": table for name, table in tables.items()}
+    arguments |= {f"{prefix}sample_weight": None if is_number(weight) else weight, "clusters": given.clusters}
+    length = same_rows(**{**given.rows, given.label: given.rows.get(given.label, given.y), **arguments})
+    weights, kept = weights_of(f"{prefix}sample_weight", weight, length), None
     y = None if given.y is None else one_column(given.label, given.y)
     clusters = None if given.clusters is None else one_column("clusters", given.clusters)
     groups, controls = (None if table is None else columns(name, table) for name, table in tables.items())
-    if found is not None and not found.all():
-        kept = found > 0
-        found = found[kept]
-        length = len(found)
+    if weights is not None and not weights.all():
+        kept = weights > 0
+        weights = weights[kept]
+        length = len(weights)
         y, clusters = (None if column is None else column[kept] for column in (y, clusters))
         groups, controls = (
             None if table is None else {name: column[kept] for name, column in table.items()}
             for table in (groups, controls)
         )
-    return _Rows(length, found, kept, y, _outcome_name(given), groups, controls, clusters)
+    return _Rows(length, weights, kept, y, _outcome_name(given), groups, controls, clusters)
 
 
 def _outcome_name(given: Given) -> str:
@@ -517,61 +517,62 @@ def weights_of(name: str, sample_weight: Table | None, count: int) -> Floats | N
 
 
 def _target(
-    name: str, column: Column, kind: TargetKind, known: tuple[object, ...]
+    name: str, column: Column, kind: TargetKind, classes: tuple[object, ...]
 ) -> tuple[NDArray[Any], tuple[object, ...]]:
     """Codes and classes of labels; or numbers, and no classes."""
     missing = int(is_missing(column).sum())
     if missing:
         raise DataError(f"misses {missing} of {len(column)} values", argument=name, remedy="leave those samples out")
     if kind == "labels":
-        known = known or levels(name, column)
+        classes = classes or levels(name, column)
     elif kind == "either":
-        known = classes_in(name, levels(name, column))
-    if known:
-        return codes(name, column, known), known
+        classes = classes_in(name, levels(name, column))
+    if classes:
+        return codes(name, column, classes), classes
     numbers = array_of(name, column).astype(np.float64)
     if not np.isfinite(numbers).all():
         raise DataError(f"{name} contains infinite values; leave those samples out")
     return numbers, ()
 
 
-def classes_in(name: str, found: tuple[object, ...]) -> tuple[object, ...]:
+def classes_in(name: str, values: tuple[object, ...]) -> tuple[object, ...]:
     """The distinct values themselves where they are labels; none where they are measurements.
 
     >>> classes_in("y", (1, 2, 3)), classes_in("y", (0.5, 1.5, 2.5))
     ((1, 2, 3), ())
     """
-    numbers = [level for level in found if isinstance(level, Real | Decimal)]
-    if len(numbers) == len(found):
+    numbers = [level for level in values if isinstance(level, Real | Decimal)]
+    if len(numbers) == len(values):
         if not all(map(isfinite, numbers)):
             raise DataError(f"{name} contains infinite values; leave those samples out")
-        integers = len(found) <= MOST_CLASSES and all(float(number).is_integer() for number in numbers)
-        return found if len(found) <= 2 or integers else ()
-    other = next((level for level in found if not isinstance(level, str)), None)
-    if other is not None:
+        integers = len(values) <= MOST_CLASSES and all(float(number).is_integer() for number in numbers)
+        return values if len(values) <= 2 or integers else ()
+    item = next((level for level in values if not isinstance(level, str)), None)
+    if item is not None:
         raise DataError(
-            f"must be labels (text, integers) or a numeric target, got {type(other).__name__} values such as {other}",
+            f"must be labels (text, integers) or a numeric target, got {type(item).__name__} values such as {item}",
             argument=name,
             remedy="turn them into numbers or text",
         )
-    if len(found) > MOST_CLASSES:
+    if len(values) > MOST_CLASSES:
         raise DataError(
-            f"contains {len(found):,} labels, at most {MOST_CLASSES} can be compared",
+            f"contains {len(values):,} labels, at most {MOST_CLASSES} can be compared",
             argument=name,
             remedy=["merge labels", "make numbers of them", Remedy(name, leave_out=True)],
         )
-    return found
+    return values
 
 
-def _declared(groups: Declared, found: Sequence[Attribute]) -> tuple[Attribute, ...]:
-    names = [attribute.name for attribute in found if not attribute.is_number]
+def _declared_attributes(groups: Declared, attributes: Sequence[Attribute]) -> tuple[Attribute, ...]:
+    names = [attribute.name for attribute in attributes if not attribute.is_number]
     if not isinstance(groups, Mapping):
         if len(names) > 1:
             raise DataError(f"groups must map each of {names} to its groups, got a single list")
         groups = {names[0]: groups}
     if set(groups) != set(names):
         raise DataError(f"groups must name the attributes {names}, got {list(groups)}")
-    return tuple(one if one.is_number else Attribute(one.name, tuple(groups[one.name])) for one in found)
+    declared = {name: Attribute(name, tuple(groups[name])) for name in names}
+    return tuple(declared.get(attribute.name, attribute) for attribute in attributes)
 
 
 # Two labels whose words show which one is positive. Values are the negative label and the positive one.
@@ -589,7 +590,7 @@ _DECISION_PAIRS = (  # a note names the positive label
 
 
 def positive_by_name(classes: Sequence[object]) -> int | None:
-    """The place of the positive one of two labels, as far as their words show it; None where they do not.
+    """The place of the positive one of two labels if their words show it; else None.
 
     >>> positive_by_name(["No", "Yes"]), positive_by_name(["Approved", "Denied"]), positive_by_name(["blue", "red"])
     (1, 0, None)
@@ -602,7 +603,7 @@ def positive_by_name(classes: Sequence[object]) -> int | None:
 
 
 def is_evident_positive(classes: Sequence[object], positive: int) -> bool:
-    """Whether two labels show without a note which one is positive, such as no and yes; True unless there are two.
+    """Whether the words of two labels show which one is positive, such as no and yes; True unless there are two.
 
     >>> is_evident_positive(["No", "Yes"], 1), is_evident_positive(["approved", "denied"], 1)
     (True, False)
@@ -620,7 +621,7 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
     """Attributes whose groups are a one-to-one encoding of the label, which leaves nothing to compare but the outcome.
 
     Each group has one label and each label one group, which labels that are shuffled over the rows would have with a
-    probability below 1 in 10,000. ``rows`` are those that each row stands for; None: itself.
+    probability below 1 in 10,000. ``rows`` is the number of rows behind each row; None: one.
 
     >>> attributes_equal_to_label(problem_of(Given([1, 0] * 9, {"sex": ["f", "m"] * 9})))
     ['sex']
@@ -629,22 +630,22 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
     """
     if problem.probabilities is not None:  # a group that is likely is not the group
         return []
-    found, labels = [], problem.labels
+    names, labels = [], problem.labels
     for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
-        known = code >= 0
-        own, outcome = code[known], labels[known] if labels is not None else code[:0]
+        has_group = code >= 0
+        groups, outcome = code[has_group], labels[has_group] if labels is not None else code[:0]
         if not len(outcome) or len(np.unique(outcome[:1_000])) > len(attribute.groups):  # as of most numbers
             continue
         if outcome.dtype.kind == "f":
             outcome = np.unique(outcome, return_inverse=True)[1]
         size = int(outcome.max()) + 1
-        counts = np.bincount(own * size + outcome, None if rows is None else rows[known])
+        counts = np.bincount(groups * size + outcome, None if rows is None else rows[has_group])
         pairs = np.flatnonzero(counts)
         alike = 1 < len(pairs) == len(set(pairs // size)) == len(set(pairs % size))
         ways = lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts[pairs].tolist())
         if alike and lgamma(len(pairs) + 1) - ways < log(1e-4):
-            found.append(attribute.name)
-    return found
+            names.append(attribute.name)
+    return names
 
 
 def warn_of_labels(problem: Problem, rows: NDArray[Any] | None = None) -> None:

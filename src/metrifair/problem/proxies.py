@@ -1,7 +1,7 @@
 """Groups that are not in the data: the probability of each group in place of the group itself.
 
-A row counts for every group in proportion to its probability. So a problem has one entry for each row and group of
-positive probability, whose weight is the row's weight times that probability: code that accepts weights accepts these.
+A row counts for every group in proportion to its probability: a problem has one entry for each row and group of
+positive probability. Its weight is the row's weight times that probability, so that code for weights needs no change.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Labels: TypeAlias = Literal["included", "independent"]
 """Why figures by label are valid: probabilities use the label too, or the group is independent of score and label."""
 
 Assumption: TypeAlias = Literal["scores", "scores_and_labels", "labels_included", "observed"]
-"""What is assumed of groups by probability: given the inputs of the probabilities, the group is independent of the
-score, or of score and label, or of the score given the label too; or the observed group is, given the true one."""
+"""The assumption behind group probabilities: given their inputs, the group is independent of the score, of score and
+label, or of the score given the label; or the observed group is independent of the score given the true one."""
 
 _ASSUMPTIONS: dict[Labels | None, Assumption] = {
     None: "scores",
@@ -105,8 +105,8 @@ class GroupProbabilities:
             raise DataError(
                 "correct the same figures", argument=("known_groups", "confusion"), remedy="pass only one of them"
             )
-        given = table, attribute, source, known_groups, cells, confusion, with_labels
-        for name, value in zip(self.__dataclass_fields__, given, strict=True):
+        values = table, attribute, source, known_groups, cells, confusion, with_labels
+        for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
         names = list(map(str, table)) if isinstance(table, Mapping) or _column_names(table) else []
         if repeated := [name for name, count in Counter(names).items() if count > 1]:
@@ -131,12 +131,12 @@ class GroupProbabilities:
         GroupProbabilities
             Probabilities, known groups and cells of these rows.
         """
-        known, cells = (
+        known_groups, cells = (
             None if part is None else one_column(name, part)[rows]
             for name, part in (("known_groups", self.known_groups), ("cells", self.cells))
         )
         table = {name: column[rows] for name, column in columns("table", self.table).items()}
-        return replace(self, table=table, known_groups=known, cells=cells)
+        return replace(self, table=table, known_groups=known_groups, cells=cells)
 
     def __repr__(self) -> str:
         return f"GroupProbabilities(..., attribute={self.attribute!r})"
@@ -150,88 +150,88 @@ class GroupProbabilities:
 
 
 class RowProbabilities(NamedTuple):
-    """Checked probabilities of rows, with what else is known of their groups."""
+    """Validated group probabilities of rows, with known groups and cells."""
 
     name: str  # of the attribute, as findings call it
     groups: tuple[str, ...]
     values: Floats  # (n, groups), NaN where a row has none
     known: Integers | None  # (n,): codes of true groups, -1 where they are missing
     cells: Integers | None  # (n,): codes of the inputs
-    inverse: Floats | None  # of the confusion matrix: observed groups as rows times it weigh for the true ones
+    inverse: Floats | None  # of the confusion matrix: observed groups as rows, times it, are weights of the true groups
     labels: Labels | None
     source: str | None
 
     @property
     def assumption(self) -> Assumption:
-        """What figures weighted by them assume."""
+        """The assumption of figures that are weighted by them."""
         return _ASSUMPTIONS[self.labels] if self.inverse is None else "observed"
 
     def take(self, rows: Any) -> RowProbabilities:
-        """These of the rows."""
+        """Some of the rows."""
         known, cells = (None if part is None else part[rows] for part in (self.known, self.cells))
         return self._replace(values=self.values[rows], known=known, cells=cells)
 
 
 @dataclass(frozen=True, eq=False)
 class Memberships:
-    """Which row each entry of a problem is of, and the probability of its group there."""
+    """The row of each entry of a problem, and the probability of its group."""
 
     row: Integers  # (entries,)
     share: Floats  # (entries,); 1 where the group is missing
     rows: RowProbabilities
-    labels_unused: bool = False  # labels were given, but no assumption allows probabilities by label
+    labels_unused: bool = False  # labels were passed, but no assumption allows probabilities by label
 
     def take(self, entries: Any) -> Memberships:
-        """These of the entries, of the same rows."""
+        """Some of the entries, of the same rows."""
         return replace(self, row=self.row[entries], share=self.share[entries])
 
 
-def row_probabilities(given: GroupProbabilities) -> RowProbabilities:
+def row_probabilities(proxy: GroupProbabilities) -> RowProbabilities:
     """The probabilities of all rows, checked.
 
     >>> found = row_probabilities(GroupProbabilities({"a": [0.5, np.nan], "b": [0.5, np.nan]}, attribute="sex"))
     >>> found.name, found.groups, found.values[0]
     ('P(sex)', ('a', 'b'), array([0.5, 0.5]))
     """
-    return given._rows
+    return proxy._rows
 
 
-def _checked_rows(given: GroupProbabilities) -> RowProbabilities:
-    same_rows(table=given.table, known_groups=given.known_groups, cells=given.cells)
-    table = {str(group): array_of(str(group), column) for group, column in columns("table", given.table).items()}
+def _checked_rows(proxy: GroupProbabilities) -> RowProbabilities:
+    same_rows(table=proxy.table, known_groups=proxy.known_groups, cells=proxy.cells)
+    table = {str(group): array_of(str(group), column) for group, column in columns("table", proxy.table).items()}
     groups = tuple(table)
     if len(groups) < 2:
-        raise DataError(f"the probabilities of {given.attribute} need a column for each of two groups or more")
+        raise DataError(f"the probabilities of {proxy.attribute} need a column for each of two groups or more")
     values = np.stack(list(table.values()), -1).astype(np.float64)
     gaps = np.isnan(values)
-    known = ~gaps.all(1)
-    totals = values[known].sum(1)
-    wrong = ~((values[known] >= 0) & (values[known] <= 1)).all(1) | ~(np.abs(totals - 1) <= _ROUNDING)
+    present = ~gaps.all(1)
+    totals = values[present].sum(1)
+    wrong = ~((values[present] >= 0) & (values[present] <= 1)).all(1) | ~(np.abs(totals - 1) <= _ROUNDING)
     if wrong.any():
-        place = int(np.flatnonzero(known)[wrong.argmax()])
+        place = int(np.flatnonzero(present)[wrong.argmax()])
         raise DataError(
-            f"the probabilities of {given.attribute} must lie in [0, 1] with a sum of 1 in each row, or be missing in "
+            f"the probabilities of {proxy.attribute} must lie in [0, 1] with a sum of 1 in each row, or be missing in "
             "the whole row",
             received=dict(zip(groups, values[place].tolist(), strict=True)),
             remedy=f"divide each row by its sum if values are rounded or percentages ({wrong.sum():,} rows)",
         )
-    values[known] /= totals[:, None]
+    values[present] /= totals[:, None]
     inverse = None
-    if given.confusion is not None:
-        if not np.isin(values[known], (0.0, 1.0)).all():
+    if proxy.confusion is not None:
+        if not np.isin(values[present], (0.0, 1.0)).all():
             raise DataError(
                 "needs a table of observed groups (0 and 1), and this table has other values", argument="confusion"
             )
-        inverse = _inverse(given.confusion, len(groups))
+        inverse = _inverse(proxy.confusion, len(groups))
     return RowProbabilities(
-        f"P({given.attribute})",
+        f"P({proxy.attribute})",
         groups,
         values,
-        None if given.known_groups is None else _known_codes(given.known_groups, groups),
-        None if given.cells is None else distinct(one_column("cells", given.cells))[1],
+        None if proxy.known_groups is None else _true_groups(proxy.known_groups, groups),
+        None if proxy.cells is None else distinct(one_column("cells", proxy.cells))[1],
         inverse,
-        given.with_labels,
-        given.source,
+        proxy.with_labels,
+        proxy.source,
     )
 
 
@@ -244,20 +244,20 @@ def group_columns(sensitive_features: Table | GroupProbabilities) -> dict[str, C
     """
     if not isinstance(sensitive_features, GroupProbabilities):
         return columns("sensitive_features", sensitive_features)
-    name, known = sensitive_features.attribute, sensitive_features.known_groups
+    name, known_groups = sensitive_features.attribute, sensitive_features.known_groups
     shares = columns("table", sensitive_features.table)
-    found = {f"P({name}={group})": array_of(group, share) for group, share in shares.items()}
-    return found if known is None else found | {name: one_column("known_groups", known)}
+    by_name = {f"P({name}={group})": array_of(group, share) for group, share in shares.items()}
+    return by_name if known_groups is None else by_name | {name: one_column("known_groups", known_groups)}
 
 
-def probability_columns(given: GroupProbabilities) -> dict[str, str]:
-    """The columns of a file or table with the probability of each group; a DataError if values are given.
+def probability_columns(proxy: GroupProbabilities) -> dict[str, str]:
+    """The columns of a file or table with the probability of each group; a DataError if they are values.
 
     >>> probability_columns(GroupProbabilities(["p_white", "p_black"], attribute="race"))
     {'p_white': 'p_white', 'p_black': 'p_black'}
     """
-    names = _column_names(given.table)
-    if not names or not all(isinstance(name, str) for name in _further(given).values()):
+    names = _column_names(proxy.table)
+    if not names or not all(isinstance(name, str) for name in _further_columns(proxy).values()):
         raise DataError(
             "must name columns of the file or table",
             argument="group",
@@ -267,7 +267,7 @@ def probability_columns(given: GroupProbabilities) -> dict[str, str]:
 
 
 def _column_names(table: Any) -> dict[str, str] | None:
-    """The columns that a list or dict of names stands for, by group; None if the table contains values."""
+    """The columns that a list or dict names, by group; None if the table contains values."""
     named = isinstance(table, Mapping | list | tuple)
     if not named or not all(
         isinstance(name, str) for name in (table.values() if isinstance(table, Mapping) else table)
@@ -276,26 +276,26 @@ def _column_names(table: Any) -> dict[str, str] | None:
     return {str(group): table[group] if isinstance(table, Mapping) else group for group in table}
 
 
-def proxy_columns(given: GroupProbabilities) -> tuple[str, ...]:
+def proxy_columns(proxy: GroupProbabilities) -> tuple[str, ...]:
     """The columns of a file or table with probabilities, known groups and cells."""
-    return *probability_columns(given).values(), *_further(given).values()
+    return *probability_columns(proxy).values(), *_further_columns(proxy).values()
 
 
-def _further(given: GroupProbabilities) -> dict[str, Any]:
-    named = {"known_groups": given.known_groups, "cells": given.cells}
-    return {role: column for role, column in named.items() if column is not None}
+def _further_columns(proxy: GroupProbabilities) -> dict[str, Any]:
+    roles = {"known_groups": proxy.known_groups, "cells": proxy.cells}
+    return {role: column for role, column in roles.items() if column is not None}
 
 
 def with_values(
-    given: GroupProbabilities, numbers: Callable[[str], Floats], values: Callable[[str], Column]
+    proxy: GroupProbabilities, numbers: Callable[[str], Floats], values: Callable[[str], Column]
 ) -> GroupProbabilities:
     """The same with the values of its columns: ``numbers`` and ``values`` read a column by name."""
-    table = {group: numbers(name) for group, name in probability_columns(given).items()}
-    further: dict[str, Any] = {role: values(name) for role, name in _further(given).items()}
-    return replace(given, table=table, **further)
+    table = {group: numbers(name) for group, name in probability_columns(proxy).items()}
+    further: dict[str, Any] = {role: values(name) for role, name in _further_columns(proxy).items()}
+    return replace(proxy, table=table, **further)
 
 
-def _known_codes(known_groups: Table, groups: Sequence[str]) -> Integers:
+def _true_groups(known_groups: Table, groups: Sequence[str]) -> Integers:
     """The place of each row's true group, -1 where it is missing."""
     values, inverse = distinct(one_column("known_groups", known_groups))
     places = [UNKNOWN if is_missing_value(value) else place_among(value, groups) for value in values]

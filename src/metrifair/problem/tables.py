@@ -40,9 +40,9 @@ def columns(name: str, table: Table) -> dict[str, Column]:
     >>> columns("group", np.array([[1, 7], [2, 8]]))
     {'group 0': array([1, 2]), 'group 1': array([7, 8])}
     """
-    found = _columns(name, table)
+    parts = _columns(name, table)
     # Times in nanoseconds have no counterpart in Python: NumPy would list them as integers.
-    return {key: one.astype("datetime64[us]") if one.dtype.kind == "M" else one for key, one in found.items()}
+    return {key: part.astype("datetime64[us]") if part.dtype.kind == "M" else part for key, part in parts.items()}
 
 
 def _columns(name: str, table: Table) -> dict[str, Column]:
@@ -63,7 +63,7 @@ def _columns(name: str, table: Table) -> dict[str, Column]:
 
 
 def _in_memory(values: Any) -> Any:
-    """A tensor without its gradient, wherever it lies, such as NumPy takes it; anything else as it is."""
+    """A tensor in main memory without its gradient, as NumPy accepts it; anything else as it is."""
     return values.detach().cpu() if hasattr(values, "detach") and hasattr(values, "cpu") else values
 
 
@@ -75,12 +75,12 @@ def categories(name: str, table: Table | None) -> list[str]:
 
 def frame_names(name: str, table: Table) -> list[object] | None:
     """The names of the columns of a data frame; None for a series and for anything else."""
-    return list(native.columns) if hasattr(native := _wrapped(name, table), "columns") else None
+    return list(native.columns) if hasattr(native := _wrap(name, table), "columns") else None
 
 
 def _native_columns(name: str, table: Any) -> dict[str, nw.Series[Any]] | None:
     """The columns of a data frame or series by name; None for anything else."""
-    native = _wrapped(name, table)
+    native = _wrap(name, table)
     if native is None:
         return None
     if hasattr(native, "columns"):
@@ -88,7 +88,7 @@ def _native_columns(name: str, table: Any) -> dict[str, nw.Series[Any]] | None:
     return {str(native.name) if native.name not in (None, "") else name: native}
 
 
-def _wrapped(name: str, table: Any) -> Any:
+def _wrap(name: str, table: Any) -> Any:
     """A data frame or series of any library, as one of narwhals; None for anything else, unless it is sparse."""
     if _is_sparse(table):
         raise DataError(f"{name} is a sparse matrix, which is not taken here; pass {name}.toarray()")
@@ -121,10 +121,10 @@ def _is_sparse(table: Table) -> bool:
 
 def one_column(name: str, table: Table) -> Column:
     """The only column of a table."""
-    found = list(columns(name, table).values())
-    if len(found) != 1:
-        raise DataError(f"{name} must be one column, got {len(found)}")
-    return found[0]
+    values = list(columns(name, table).values())
+    if len(values) != 1:
+        raise DataError(f"{name} must be one column, got {len(values)}")
+    return values[0]
 
 
 def _values(series: nw.Series[Any]) -> Column:
@@ -144,8 +144,8 @@ def array_of(name: str, values: Any) -> Column:
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            what = "text" if isinstance(array.flat[0], str) else f"{array.dtype} values"
-            raise DataError(f"{name} must contain numbers, got {what} such as {_first(array)}") from None
+            kind = "text" if isinstance(array.flat[0], str) else f"{array.dtype} values"
+            raise DataError(f"{name} must contain numbers, got {kind} such as {_first(array)}") from None
     return array
 
 
@@ -157,11 +157,11 @@ def check_exact(name: str, array: Column) -> None:
     if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > EXACT:
         long = array[np.abs(array.astype(np.float64)) >= EXACT].tolist()
     elif any(issubclass(kind, int | np.integer) for kind in kinds) and array.dtype.kind == "O":
-        integers = [int(one) for one in array.flat if isinstance(one, int | np.integer)]
-        long = [one for one in integers if abs(one) > EXACT]
+        integers = [int(number) for number in array.flat if isinstance(number, int | np.integer)]
+        long = [number for number in integers if abs(number) > EXACT]
     else:
         return
-    rounded = next((one for one in long if one.bit_length() > _LONGEST or one != float(one)), None)
+    rounded = next((number for number in long if number.bit_length() > _LONGEST or number != float(number)), None)
     if rounded is not None:
         raise DataError(
             f"{name} contains integers that floating-point numbers do not distinguish, such as {rounded}; subtract a "
@@ -186,17 +186,17 @@ def is_missing(column: Column) -> Booleans:
 
 def not_numbers(X: Table) -> str:
     """The columns of a data frame that contain anything but numbers; "" if there are none."""
-    found = []
+    faults = []
     for name, values in columns("X", X).items():
         missing = is_missing(values)
         present = values[~missing] if missing.any() else values
         try:
             present.astype(np.float64)
         except (TypeError, ValueError):
-            found.append(f"{present[0]!r} in {name!r}")
+            faults.append(f"{present[0]!r} in {name!r}")
         else:
-            found += [f"missing values (NaN) in {name!r}"] if missing.any() else []
-    return ", ".join(found[:_LISTED]) + (f" and {len(found) - _LISTED} more columns" if len(found) > _LISTED else "")
+            faults += [f"missing values (NaN) in {name!r}"] if missing.any() else []
+    return ", ".join(faults[:_LISTED]) + (f" and {len(faults) - _LISTED} more columns" if len(faults) > _LISTED else "")
 
 
 def levels(name: str, column: Column) -> tuple[object, ...]:
@@ -209,16 +209,16 @@ def levels(name: str, column: Column) -> tuple[object, ...]:
         return tuple(distinct(column)[0])
     present = column[~is_missing(column)].tolist()
     try:
-        found = sorted(set(present))
+        ordered = sorted(set(present))
     except TypeError:
         kinds = sorted({type(value).__name__ for value in present})
         raise DataError(
             f"{name} mixes values that cannot be ordered ({', '.join(kinds)}); make them one type"
         ) from None
-    starts = [band_start(value) for value in found]
+    starts = [band_start(value) for value in ordered]
     if None not in starts:
-        found = [value for _, value in sorted(zip(starts, found, strict=True))]
-    return tuple(found)
+        ordered = [value for _, value in sorted(zip(starts, ordered, strict=True))]
+    return tuple(ordered)
 
 
 def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
@@ -233,9 +233,9 @@ def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
     present = np.array([place[value] for value in values], dtype=np.int64)[inverse]
     if not some:  # a million values are not copied for nothing
         return present
-    found = np.full(len(column), UNKNOWN, dtype=np.int64)
-    found[~missing] = present
-    return found
+    places = np.full(len(column), UNKNOWN, dtype=np.int64)
+    places[~missing] = present
+    return places
 
 
 def spelled_as(known: Sequence[object], column: Column) -> list[object]:
@@ -251,7 +251,7 @@ def spelled_as(known: Sequence[object], column: Column) -> list[object]:
 
 
 def distinct(column: Column) -> tuple[list[object], Integers]:
-    """The different values, and for each row which of them it has."""
+    """The distinct values, and the place of each row's value among them."""
     if column.dtype.kind == "O":
         place: dict[object, int] = {}
         inverse = np.array([place.setdefault(value, len(place)) for value in column.tolist()], dtype=np.int64)
@@ -266,21 +266,21 @@ def distinct(column: Column) -> tuple[list[object], Integers]:
     return values.tolist(), inverse
 
 
-def same_length(**named: Any) -> int:
+def same_length(**arguments: Any) -> int:
     """The one length of all arguments that are not None.
 
     >>> same_length(y=[1, 2], weight=None)
     2
     """
-    lengths = {name: len(values) for name, values in named.items() if values is not None}
+    lengths = {name: len(values) for name, values in arguments.items() if values is not None}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise DataError(f"arguments must have one length, got {listed}")
     return next(iter(lengths.values()))
 
 
-def same_rows(**named: Table | None) -> int:
-    """How many rows all tables that are not None have; a DataError unless all have one length.
+def same_rows(**arguments: Table | None) -> int:
+    """The number of rows of all tables that are not None; a DataError unless all have one length.
 
     If rows are labeled, by a pandas index, labels must agree too. Rows numbered from 0 upwards are taken by
     position, like those of an array, unless the other table has the same numbers in another order.
@@ -293,20 +293,20 @@ def same_rows(**named: Table | None) -> int:
     metrifair.errors.DataError: X and y have the same row labels in another order; pass y.reindex(X.index), or \
 y.to_numpy() if their rows belong together in this order
     """
-    given = {name: table for name, table in named.items() if table is not None}
-    rows = {name: range(count) for name, table in given.items() if (count := _rows(table)) is not None}
-    for name, table in given.items():
+    tables = {name: table for name, table in arguments.items() if table is not None}
+    rows = {name: range(count) for name, table in tables.items() if (count := _rows(table)) is not None}
+    for name, table in tables.items():
         if isinstance(table, list | tuple) and table and len(table) < max(map(len, rows.values())) == _rows(table[0]):
             raise DataError(f"{name} is a list of {len(table)} columns; pass a table, or a dict of columns by name")
     count = same_length(**rows) if rows else 0
-    labeled = [(name, index) for name, table in given.items() for index in _indexes(table)]
-    for (one, index), (other, its_index) in combinations(labeled, 2):
-        _check_labels(one, index, other, its_index)
+    labeled = [(name, index) for name, table in tables.items() for index in _indexes(table)]
+    for (first, index), (second, its_index) in combinations(labeled, 2):
+        _check_labels(first, index, second, its_index)
     return count
 
 
 def _rows(table: Any) -> int | None:
-    """How many rows there are; None if that is not known yet."""
+    """Number of rows; None if it is not known yet."""
     if isinstance(table, Mapping):
         return next((_rows(column) for column in table.values()), None)
     if hasattr(table, "shape"):  # sparse matrices have no length
@@ -330,13 +330,13 @@ def _check_labels(name: str, index: Any, other: str, its_index: Any) -> None:
     same = index.nlevels == its_index.nlevels and bool(index.isin(its_index).all() and its_index.isin(index).all())
     if not same and any(np.array_equal(labels, np.arange(len(labels))) for labels in (index, its_index)):
         return
-    found = (
+    problem = (
         f"the same row labels in another order; pass {other}.reindex({name}.index)"
         if same
         else "different row labels; take the same rows of both"
     )
     raise DataError(
-        f"{name} and {other} have {found}, or {other}.to_numpy() if their rows belong together in this order"
+        f"{name} and {other} have {problem}, or {other}.to_numpy() if their rows belong together in this order"
     )
 
 
@@ -366,14 +366,14 @@ def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, str] | None, b
     >>> frame({"x": [1, None]}, {"x": "Float64"}, "pandas")["x"].tolist()
     [1.0, nan]
     """
-    chosen: Backend = backend or ("polars" if find_spec("polars") else "pandas")
-    check_known("backend", chosen, get_args(Backend))
-    if chosen in (extras := {"polars": "cli", "pandas": "datasets"}):
-        require(chosen, extra=extras[chosen], purpose="to_frame")
+    library: Backend = backend or ("polars" if find_spec("polars") else "pandas")
+    check_known("backend", library, get_args(Backend))
+    if library in (extras := {"polars": "cli", "pandas": "datasets"}):
+        require(library, extra=extras[library], purpose="to_frame")
     import narwhals.stable.v2 as nw  # noqa: PLC0415 (as above)
 
     kinds = None if schema is None else {name: getattr(nw, kind) for name, kind in schema.items()}
-    return nw.from_dict(dict(data), schema=kinds, backend=chosen).to_native()
+    return nw.from_dict(dict(data), schema=kinds, backend=library).to_native()
 
 
 def frame_of(
@@ -381,15 +381,15 @@ def frame_of(
 ) -> Any:
     """A data frame with one row for each; columns have a type, and a function that computes the value of a row.
 
-    >>> frame_of([2, 3], {"square": ("Int64", lambda one: one * one)}, "pandas")["square"].tolist()
+    >>> frame_of([2, 3], {"square": ("Int64", lambda row: row * row)}, "pandas")["square"].tolist()
     [4, 9]
     """
-    data = {name: [value(one) for one in rows] for name, (_, value) in columns.items()}
+    data = {name: [value(row) for row in rows] for name, (_, value) in columns.items()}
     return frame(data, {name: kind for name, (kind, _) in columns.items()}, backend)
 
 
 def library_of(*tables: Table | None) -> Backend | None:
-    """Whose data frames or series these are: of the first that is one, and that tables can be made in.
+    """The library of the first data frame or series, if tables can be made with it; else None.
 
     >>> import pandas as pd
     >>> library_of([1, 2], pd.Series([1, 2])), library_of([1, 2])
@@ -401,5 +401,5 @@ def library_of(*tables: Table | None) -> Backend | None:
             native = _native("the table", part)
             if native is not None and not hasattr(native, "collect"):
                 name = native.implementation.value
-                return next((known for known in get_args(Backend) if known == name), None)
+                return next((library for library in get_args(Backend) if library == name), None)
     return None

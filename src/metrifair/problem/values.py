@@ -1,4 +1,4 @@
-"""How two values match, however a data frame, a file or a JSON document spells them, and names of numbers and bands."""
+"""Matching of values in any spelling of data frames, files and JSON documents, and names of numbers and bands."""
 
 from __future__ import annotations
 
@@ -64,22 +64,22 @@ def canonical_values(values: Sequence[object]) -> tuple[Value, ...]:
     >>> canonical_values([0, 1.0]), canonical_values(["true", "True", "3"])
     ((0, 1), ('true', 'True', 3))
     """
-    found = [canonical(value) for value in values]
-    times = Counter(found)
-    return tuple(one if times[one] == 1 else str(value) for one, value in zip(found, values, strict=True))
+    keys = [canonical(value) for value in values]
+    times = Counter(keys)
+    return tuple(key if times[key] == 1 else str(value) for key, value in zip(keys, values, strict=True))
 
 
-def place_among(value: object, known: Sequence[object]) -> int | None:
-    """The place of a value among distinct known ones: the equal one, else the only one with its canonical value.
+def place_among(value: object, candidates: Sequence[object]) -> int | None:
+    """The place of a value among distinct candidates: the equal one, else the only one with its canonical value.
 
     >>> place_among("1", (0, 1)), place_among(True, ("false", "true")), place_among("yes", (0, 1))
     (1, 1, None)
     >>> place_among("1.0", ("1", "1.0")), place_among(1, ("1", "1.0"))
     (1, None)
     """
-    if value in known:
-        return list(known).index(value)
-    matches = [place for place, one in enumerate(canonical_values(known)) if one == canonical(value)]
+    if value in candidates:
+        return list(candidates).index(value)
+    matches = [place for place, candidate in enumerate(canonical_values(candidates)) if candidate == canonical(value)]
     return matches[0] if matches else None
 
 

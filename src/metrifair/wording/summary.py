@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from metrifair.auditing.ranking import headline_finding, main_metric, most_certain_first, tables_asked, worst_ratio
+from metrifair.auditing.ranking import headline_finding, main_metric, most_certain_first, required_tables, worst_ratio
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS
@@ -56,7 +56,7 @@ def audit_summary(record: AuditRecord) -> list[str]:
 def rates_summary(record: AuditRecord) -> list[str]:
     """The answer of each table of rates."""
     constant = [f"{constant_text(note)}." for note in record.notes if note_topic(note) == "constant"]
-    answers = [rates_sentence(table, record.settings) for table in tables_asked(record)]
+    answers = [rates_sentence(table, record.settings) for table in required_tables(record)]
     return [*constant, *answers[:1], *assumptions(record), *answers[1:]]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from metrifair.auditing.ranking import tables_asked
+from metrifair.auditing.ranking import required_tables
 from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
@@ -180,7 +180,7 @@ def alternatives_table(view: FrontierView) -> Markup:
 
 def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) -> Markup:
     """All tables of rates as one section of the page; by a standard, only its tables."""
-    tables = tables_asked(record)
+    tables = required_tables(record)
     if not tables:
         return Markup("")
     standard, words, room, parts = STANDARDS[tables[0].standard], STANDARD_WORDS[tables[0].standard], _MOST_ROWS, []
