@@ -16,7 +16,7 @@ from realaudits import AUDITS, audited
 from metrifair import AuditOptions, audit
 from metrifair.auditing.records import Note
 from metrifair.figures.intervals import Interval
-from metrifair.report.audit.charts import step_of
+from metrifair.report.audit.charts import witness_step
 from metrifair.report.audit.page import audit_html
 from metrifair.report.html import write_html
 from metrifair.support.provenance import Provenance, SourceFile
@@ -96,7 +96,7 @@ def test_the_gap_stands_where_the_witness_drops(opened):
     worst = max((found for found in record.findings if found.metric == "kolmogorov"), key=lambda found: found.value)
     path = page.locator("#scored-cumulative .gap").get_attribute("d")
     middle = float(re.search(r"M([\d.]+) [\d.]+V", path).group(1))
-    assert on_axis(page, "#scored-cumulative", middle) == pytest.approx(step_of(worst.witness), abs=1e-3)
+    assert on_axis(page, "#scored-cumulative", middle) == pytest.approx(witness_step(worst.witness), abs=1e-3)
 
 
 def test_bars_and_ratio_stand_where_their_numbers_say(opened):

@@ -29,7 +29,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def download(raw: RawFile, folder: Path) -> bytes:
     """The file in a folder of its own, which no other folder has."""
-    return fetch._verified(fetch._downloaded(raw, folder), raw)
+    return fetch._read_verified(fetch._download(raw, folder), raw)
 
 
 def reason(caught: pytest.ExceptionInfo[DataError]) -> str:

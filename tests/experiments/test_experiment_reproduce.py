@@ -320,7 +320,7 @@ NO_CHILD = """
 import os, threading
 from functools import partial
 from metrifair.support import parallel
-assert parallel._done("", partial(pow, 2), 5, 3, parent={parent}) == (5, 8)
+assert parallel._run_task("", partial(pow, 2), 5, 3, parent={parent}) == (5, 8)
 print([thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()])
 """
 

@@ -22,10 +22,10 @@ from metrifair.report.audit.charts import (
     corners,
     decisions_json,
     distribution_json,
-    is_of,
+    is_about,
     pair_gap,
-    step_of,
     witness_json,
+    witness_step,
 )
 from metrifair.report.audit.page import audit_content, byte_size, columns
 from metrifair.report.charts import axis, grid_json, short
@@ -148,7 +148,7 @@ def test_the_gap_stands_where_the_witness_drops_and_is_the_finding():
         gap = content["distributions"][place["distribution"]]["gaps"][
             ",".join(str(groups.index(g)) for g in finding.groups)
         ]
-        assert gap["x"] == pytest.approx(step_of(finding.witness))
+        assert gap["x"] == pytest.approx(witness_step(finding.witness))
         assert gap["high"] - gap["low"] == pytest.approx(finding.value, abs=1e-5)
         assert gap["size"] == number_text(finding.value)
 
@@ -170,14 +170,14 @@ def test_a_gap_is_exact_where_the_curves_are_coarse():
     finding = replace(bare_finding(0), groups=("a", "b"), witness=step)
     gap = pair_gap(CURVES, finding)
     assert (gap.score, gap.low, gap.high) == (1.5, 0.25, 0.8)
-    assert is_of(finding, CURVES)
+    assert is_about(finding, CURVES)
 
 
 def test_curves_are_shown_for_findings_about_the_same_scores_only():
     elsewhere = WitnessCurve([1.0, 1.5, 2.0], [1.0, 1.0, 0.0], (0.95, 0.1))
     finding = replace(bare_finding(0), groups=("a", "b"), criterion="of my own")
-    assert is_of(finding, CURVES)
-    assert not is_of(replace(finding, witness=elsewhere), CURVES)
+    assert is_about(finding, CURVES)
+    assert not is_about(replace(finding, witness=elsewhere), CURVES)
     assert {name for name, criterion in CRITERIA.items() if criterion.score != "prediction"} == OTHER_SCORES
     record = demo_record({"sex": ("women", "men")}, sets=[("statistical_parity", "everyone", 0.0)])
     losses = [replace(found, criterion="risk_parity") for found in record.findings]

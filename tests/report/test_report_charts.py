@@ -8,7 +8,7 @@ from frontiers import curves_of
 
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
-from metrifair.report.charts import check_curve, thinned, widest_gap
+from metrifair.report.charts import check_curve, thin_curves, widest_gap
 
 
 def test_the_widest_gap_is_over_all_pairs_of_groups():
@@ -36,12 +36,12 @@ def test_shares_that_are_not_numbers_are_passed_over():
 
 def test_thinning_keeps_both_ends_and_the_widest_gap():
     curves = curves_of(0.3, ("a", "b", "c"), size=2000)
-    few = thinned(curves, 60)
+    few = thin_curves(curves, 60)
     assert 60 <= len(few.grid) <= 61
     assert (few.grid[0], few.grid[-1]) == (0, 1)
     assert widest_gap(few) == widest_gap(curves)
     assert few.density["b"][0] == curves.density["b"][0]
-    assert thinned(curves, 2000) is curves
+    assert thin_curves(curves, 2000) is curves
 
 
 @pytest.mark.parametrize("grid", [[0.0], [], [1.0, 0.0], [0.0, 0.0]])

@@ -64,11 +64,11 @@ class RawFile:
 
 
 _SOURCES = tomllib.loads(Path(__file__).with_name("sources.toml").read_text(encoding="utf-8"))
-DESCRIPTIONS: dict[str, str] = {name: own["description"] for name, own in _SOURCES.items()}
+DESCRIPTIONS: dict[str, str] = {name: source["description"] for name, source in _SOURCES.items()}
 FILES = {
     file["name"]: RawFile(**{**file, "member": tuple(file.get("member", ()))})
-    for own in _SOURCES.values()
-    for file in own.get("files", ())
+    for source in _SOURCES.values()
+    for file in source.get("files", ())
 }
 
 Read = Callable[[str], bytes]
@@ -102,26 +102,26 @@ def read(raw: RawFile, *, data_home: Folder | None = None) -> bytes:
     """
     if data_home is not None and not isinstance(data_home, str | os.PathLike):
         raise DataError(f"data_home must be the path of a folder, got {data_home!r}; leave it out to use the cache")
-    named = [Path(one).expanduser() for one in (data_home, os.environ.get("METRIFAIR_DATA")) if one]
-    for folder in named:
-        if (path := _present(raw, folder)) is not None:
-            return _verified(path, raw)
+    folders = [Path(name).expanduser() for name in (data_home, os.environ.get("METRIFAIR_DATA")) if name]
+    for folder in folders:
+        if (path := _find(raw, folder)) is not None:
+            return _read_verified(path, raw)
     cache = Path(_pooch().os_cache("metrifair"))
-    target = cache if data_home is None else named[0]
-    return _verified(_present(raw, cache) or _downloaded(raw, target), raw)
+    target = cache if data_home is None else folders[0]
+    return _read_verified(_find(raw, cache) or _download(raw, target), raw)
 
 
 def _pooch() -> Any:
     return require("pooch", extra="datasets", purpose="searching a raw file, or downloading it,")
 
 
-def _present(raw: RawFile, folder: Path) -> Path | None:
+def _find(raw: RawFile, folder: Path) -> Path | None:
     # Path.is_file raises in a folder that may not be entered, before Python 3.14
     paths = (folder / raw.name, folder / f"{raw.name}.gz")
     return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113
 
 
-def _verified(path: Path, raw: RawFile) -> bytes:
+def _read_verified(path: Path, raw: RawFile) -> bytes:
     """Content of the file at this path, if it is the published one."""
     remedy = f"replace it with the one from {raw.address}, or remove it to have it downloaded"
     try:
@@ -136,16 +136,16 @@ def _verified(path: Path, raw: RawFile) -> bytes:
         raise DataError(f"cannot read {path}: {reason_of(error)}; make it readable, or {remedy}") from error
     digest = hashlib.sha256(content).hexdigest()
     if digest != raw.sha256:
-        got = "more bytes" if cut else f"{len(content)} bytes with sha256 {digest}"
+        content_text = "more bytes" if cut else f"{len(content)} bytes with sha256 {digest}"
         raise DataError(
             f"{path} is not the published {raw.name}: expected {raw.size} bytes with sha256 {raw.sha256}, "
-            f"got {got}; {remedy}"
+            f"got {content_text}; {remedy}"
         )
     return content
 
 
-def _downloaded(raw: RawFile, folder: Path) -> Path:
-    """Where pooch saved the file from its published address, in one step and only if its sha256 was right."""
+def _download(raw: RawFile, folder: Path) -> Path:
+    """Download the file from its published address, in one step and only if its sha256 is right; return its path."""
     pooch, errors = _pooch(), require("requests.exceptions", extra="datasets", purpose="downloading a raw file")
     files = pooch.Pooch(
         folder, "", registry={raw.name: f"sha256:{raw.sha256}"}, urls={raw.name: raw.url}, retry_if_failed=ATTEMPTS - 1
@@ -185,14 +185,14 @@ def _receive(pooch: Any, raw: RawFile, url: str, path: str) -> None:
         )
         client(url, _Bounded(file, limit, progress), None)
         if raw.member:
-            content = _unpacked(raw, file)
+            content = _unpack(raw, file)
             file.seek(0)
             file.truncate()
             file.write(content)
 
 
 class _Bounded:
-    """A file that takes no more than so many bytes, and shows how many it has."""
+    """A file with a maximum size, which shows its progress."""
 
     def __init__(self, file: BinaryIO, limit: int, progress: Progress) -> None:
         self.file, self.limit, self.progress = file, limit, progress
@@ -207,7 +207,7 @@ class _Bounded:
         self.file.flush()
 
 
-def _unpacked(raw: RawFile, archive: BinaryIO) -> bytes:
+def _unpack(raw: RawFile, archive: BinaryIO) -> bytes:
     """The file out of an archive, perhaps nested, in any folder; never more than its size."""
     content = b""
     try:

@@ -82,11 +82,11 @@ def load_adult(
     features = table.drop(columns=[*_ADULT_NOT_FEATURES, "over_50K"] + ([] if include_protected else ["sex"]))
     levels = {name: sorted(table[name].unique()) for name in _CATEGORIES}  # "?" sorts before every letter
     levels["relationship"] = _RELATIONSHIPS
-    X = _coded(features, levels) if encoding == "codes" else _one_hot(features, levels)
+    X = _integer_codes(features, levels) if encoding == "codes" else _one_hot(features, levels)
     return _dataset("adult", X, table["over_50K"], group, ("women", "men"), prescribed=len(parts[0]))
 
 
-def _coded(features: pd.DataFrame, levels: dict[str, list[str]]) -> pd.DataFrame:
+def _integer_codes(features: pd.DataFrame, levels: dict[str, list[str]]) -> pd.DataFrame:
     """The place of each category among its column's levels."""
     places = {name: dict(zip(codes, range(len(codes)), strict=True)) for name, codes in levels.items()}
     return features.assign(**{name: features[name].map(codes) for name, codes in places.items()}).astype("float64")
@@ -244,11 +244,11 @@ def load_compas(
         io.BytesIO(read(f"compas-scores-two-years{'-violent' if violent else ''}.csv")), usecols=_COMPAS_COLUMNS
     )
     # the rows that ProPublica kept: arrest near the screening, recidivism known, no ordinary offense, a score
-    kept = table["days_b_screening_arrest"].between(-30, 30) & (table["is_recid"] != -1)
-    kept &= (table["c_charge_degree"] != "O") & table["score_text"].notna()
+    selected = table["days_b_screening_arrest"].between(-30, 30) & (table["is_recid"] != -1)
+    selected &= (table["c_charge_degree"] != "O") & table["score_text"].notna()
     if races == "pair":
-        kept &= table["race"].isin(["African-American", "Caucasian"])
-    table = table[kept].reset_index(drop=True)
+        selected &= table["race"].isin(["African-American", "Caucasian"])
+    table = table[selected].reset_index(drop=True)
     group = (table["race"] != "African-American").astype("int64").rename("race")
     priors = table["priors_count"].astype("float64")
     if standardize:

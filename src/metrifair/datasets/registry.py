@@ -119,8 +119,8 @@ def load(name: str, *, data_home: Folder | None = None, **options: str | bool) -
     check_known("the data set", name, _LOADERS)
     loader = _LOADERS[name]
     parameters = inspect.signature(loader).parameters.values()
-    known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     for option in options:
-        check_known(f"an option of the data set {name!r}", option, ["data_home", *known])
+        check_known(f"an option of the data set {name!r}", option, ["data_home", *names])
     require("pandas", extra="datasets", purpose=f"the data set {name!r}")
     return loader(lambda file: read(FILES[file], data_home=data_home), **options)

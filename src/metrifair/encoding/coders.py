@@ -30,7 +30,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column of numbers, or of dates as days since 1970: the median where one is missing, in standard units.
+    """A column of numbers, or of dates as days since 1970, standardized; the median replaces missing values.
 
     >>> Numbers("number", 2.0, 2.0, 1.0, flagged=True).encoded(np.array([3.0, np.nan]))
     array([[1., 0.],
@@ -40,7 +40,7 @@ class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["number", "date"]
     median: float
     center: float
-    spread: Annotated[float, msgspec.Meta(ge=0)]  # 0: every known value is the median
+    spread: Annotated[float, msgspec.Meta(ge=0)]  # 0: all values are equal
     flagged: bool  # whether an extra column marks missing values
 
     def names(self, column: str) -> list[str]:
@@ -50,8 +50,8 @@ class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def encoded(self, values: Column) -> Floats:
         """The columns, (n, their number)."""
         missing = np.isnan(values)
-        known = (np.where(missing, self.median, values) - self.center) / (self.spread or 1.0)
-        return np.stack([known] * (self.spread > 0) + [missing.astype(np.float64)] * self.flagged, axis=1)
+        filled = (np.where(missing, self.median, values) - self.center) / (self.spread or 1.0)
+        return np.stack([filled] * (self.spread > 0) + [missing.astype(np.float64)] * self.flagged, axis=1)
 
 
 class Levels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,18 +69,18 @@ class Levels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def names(self, column: str) -> list[str]:
         """Names of the columns that it becomes."""
-        known = [f"{column} = {level}" for level in self.levels]
-        return known + [f"{column} is other"] * self.pooled + [f"{column} is missing"] * self.flagged
+        names = [f"{column} = {level}" for level in self.levels]
+        return names + [f"{column} is other"] * self.pooled + [f"{column} is missing"] * self.flagged
 
     def encoded(self, values: Column) -> Floats:
         """The columns, (n, their number); a value that has no column is 0 in all."""
         place = {level: code for code, level in enumerate(self.levels)}
-        other = len(place) if self.pooled else -1
-        missing = len(place) + self.pooled if self.flagged else other
-        at = np.array([missing if value is None else place.get(value, other) for value in values], dtype=np.int64)
-        found = np.zeros((len(values), len(place) + self.pooled + self.flagged))
-        found[np.flatnonzero(at >= 0), at[at >= 0]] = 1.0
-        return found
+        rest = len(place) if self.pooled else -1
+        missing = len(place) + self.pooled if self.flagged else rest
+        at = np.array([missing if value is None else place.get(value, rest) for value in values], dtype=np.int64)
+        result = np.zeros((len(values), len(place) + self.pooled + self.flagged))
+        result[np.flatnonzero(at >= 0), at[at >= 0]] = 1.0
+        return result
 
 
 Coder: TypeAlias = Numbers | Levels
@@ -98,9 +98,9 @@ def column_names(coders: Iterable[tuple[str, Coder]]) -> list[str]:
     return list(names)
 
 
-def encoded(coders: Mapping[str, Coder], found: Mapping[str, Column]) -> Floats:
+def encoded(coders: Mapping[str, Coder], table: Mapping[str, Column]) -> Floats:
     """The columns of a table as numbers, (n, columns)."""
-    lacking = [name for name in coders if name not in found]
+    lacking = [name for name in coders if name not in table]
     if lacking:
         several, more = len(lacking) > 1, " ..." if len(lacking) > 10 else ""
         word, rest = (
@@ -109,20 +109,20 @@ def encoded(coders: Mapping[str, Coder], found: Mapping[str, Column]) -> Floats:
             else ("column", "which was there at fit; add it")
         )
         raise DataError(f"the table lacks the {word} {', '.join(map(repr, lacking[:10]))}{more}, {rest}")
-    return np.concatenate([_encoded(name, found[name], coder) for name, coder in coders.items()], axis=1)
+    return np.concatenate([_encode_column(name, table[name], coder) for name, coder in coders.items()], axis=1)
 
 
-def _encoded(name: str, column: Column, coder: Coder) -> Floats:
-    """The columns that one becomes; a value far beyond those seen at ``fit`` is an error."""
+def _encode_column(name: str, column: Column, coder: Coder) -> Floats:
+    """The encoding of one column; a value far beyond those at ``fit`` is an error."""
     values = as_kind(name, column, coder.kind)
     with np.errstate(over="ignore"):
-        found = coder.encoded(values)
-    strange = values[np.abs(found).max(1, initial=0.0) > LARGEST]
+        result = coder.encoded(values)
+    strange = values[np.abs(result).max(1, initial=0.0) > LARGEST]
     if len(strange):
         raise DataError(
             f"column {name!r} contains {strange[0]:g}, which is too far from the values at fit; leave the row out"
         )
-    return found
+    return result
 
 
 def named_columns(table: Table) -> dict[str, Column] | None:
@@ -131,22 +131,22 @@ def named_columns(table: Table) -> dict[str, Column] | None:
         return columns("X", table)
     if frame_names("X", table) is None:
         return None
-    named = columns("X", table)
+    by_name = columns("X", table)
     # A category is a name, even where the name is a number.
     for name in categories("X", table):
-        column = named[name]
+        column = by_name[name]
         levels = np.full(len(column), None, dtype=object)
         levels[~is_missing(column)] = [level_name(value) for value in column[~is_missing(column)].tolist()]
-        named[name] = levels
-    return named
+        by_name[name] = levels
+    return by_name
 
 
 def unnamed_columns(table: Table) -> dict[str, Column]:
     """Columns of an array or of a list of rows, named x0, x1 and so on."""
     from sklearn.utils.validation import check_array  # noqa: PLC0415 (tables with names need no scikit-learn)
 
-    whole = np.array(table, dtype=object) if isinstance(table, list) else table  # or numbers beside text become text
-    array = check_array(whole, dtype=None, ensure_all_finite=False, estimator="TableEncoder")
+    rows = np.array(table, dtype=object) if isinstance(table, list) else table  # or numbers beside text become text
+    array = check_array(rows, dtype=None, ensure_all_finite=False, estimator="TableEncoder")
     return {f"x{place}": array[:, place] for place in range(array.shape[1])}
 
 
@@ -189,12 +189,12 @@ def strays_in(values: Iterable[object]) -> Strays | None:
     (Strays(cells=3, known=3, example='95%'), Strays(cells=2, known=2, example='$1,200'))
     """
     counts = Counter(value.strip() for value in values if isinstance(value, str))
-    other = {value: count for value, count in counts.items() if not _NUMBER.fullmatch(value)}
-    cells, known = sum(other.values()), counts.total()
-    signed = sum(count for value, count in other.items() if _WITH_SIGN.fullmatch(value))
-    if not other or cells - signed > _FEW_STRAYS * known or any(map(_CODE.match, other)):
+    texts = {value: count for value, count in counts.items() if not _NUMBER.fullmatch(value)}
+    cells, total = sum(texts.values()), counts.total()
+    signed = sum(count for value, count in texts.items() if _WITH_SIGN.fullmatch(value))
+    if not texts or cells - signed > _FEW_STRAYS * total or any(map(_CODE.match, texts)):
         return None
-    return Strays(cells, known, next(iter(other)))
+    return Strays(cells, total, next(iter(texts)))
 
 
 def as_kind(name: str, column: Column, kind: Kind) -> Column:
@@ -250,12 +250,12 @@ def typed(name: str, column: Column) -> tuple[Kind | None, Column]:
 
 def _kind_of_objects(name: str, present: Column) -> Kind:
     types = {type(value) for value in present.tolist()}
-    kinds = {next((kind for known, kind in _OF_TYPE if issubclass(value_type, known)), None) for value_type in types}
-    called = ", ".join(sorted(value_type.__name__ for value_type in types))
+    kinds = {next((kind for base, kind in _OF_TYPE if issubclass(value_type, base)), None) for value_type in types}
+    type_names = ", ".join(sorted(value_type.__name__ for value_type in types))
     if None in kinds:
-        raise DataError(f"column {name!r} contains values of type {called}; use numbers, text, booleans or dates")
+        raise DataError(f"column {name!r} contains values of type {type_names}; use numbers, text, booleans or dates")
     if len(kinds) > 1:
-        raise DataError(f"column {name!r} mixes values of several types ({called}); make them one type")
+        raise DataError(f"column {name!r} mixes values of several types ({type_names}); make them one type")
     (kind,) = kinds
     return kind  # type: ignore[return-value]
 

@@ -56,12 +56,12 @@ def levels_coder(
     Levels(kind='text', levels=('a', 'b'), pooled=True, flagged=True)
     """
     counts = Counter(value for value in values if value is not None)
-    known = sum(counts.values())
-    kept = [level for level, count in counts.most_common(max_levels) if count >= min_frequency]
-    if not kept and len(counts) > 1:
-        many = "a different value in every row" if len(counts) == known else f"{len(counts):,} different values"
+    total = sum(counts.values())
+    frequent = [level for level, count in counts.most_common(max_levels) if count >= min_frequency]
+    if not frequent and len(counts) > 1:
+        many = "a different value in every row" if len(counts) == total else f"{len(counts):,} different values"
         return f"contains {many}, none of them {min_frequency} times"
-    coder = Levels(kind, tuple(sorted(kept)), pooled=len(kept) < len(counts), flagged=known < len(values))
+    coder = Levels(kind, tuple(sorted(frequent)), pooled=len(frequent) < len(counts), flagged=total < len(values))
     return coder if len(coder.names("")) > 1 else "contains one value only"
 
 
@@ -159,10 +159,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError(f"X must have at least 2 rows to learn from, got n_samples={rows}")
         self.coders_: dict[str, Coder] = {}
         self.dropped_: dict[str, str] = {}
-        named = categories("X", X)
+        categorical = categories("X", X)
         for name, column in columns.items():
             coder = self._coder(name, column)
-            if isinstance(coder, Levels) and name not in named and (strays := strays_in(column.tolist())) is not None:
+            is_text = isinstance(coder, Levels) and name not in categorical
+            if is_text and (strays := strays_in(column.tolist())) is not None:
                 warnings.warn(f"{strays.note(name)}, or make it a category to have names.", UserWarning, stacklevel=3)
             if isinstance(coder, str):
                 self.dropped_[name] = coder
@@ -204,8 +205,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "coders_")
         names = _check_feature_names_in(self, input_features)
-        called = dict(zip(self._names_in(), map(str, names), strict=True))
-        return np.array(column_names((called[name], coder) for name, coder in self.coders_.items()), dtype=object)
+        new_names = dict(zip(self._names_in(), map(str, names), strict=True))
+        return np.array(column_names((new_names[name], coder) for name, coder in self.coders_.items()), dtype=object)
 
     def _names_in(self) -> list[str]:
         return list(getattr(self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)]))

@@ -1,4 +1,4 @@
-"""What charts are drawn of: axes with round ticks, the groups' curves and their widest gap, as JSON of few digits;
+"""The content of charts: axes with round ticks, the groups' curves and their widest gap, as JSON of few digits;
 and charts that need no script, lines with bands and an interval on a scale, as SVG."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def axis(
 ) -> Axis:
     """An axis that covers all values with a small margin, and has about ``count`` round ticks.
 
-    ``from_zero`` starts it at 0; ``top`` bounds it where no value can lie beyond; ``least_span`` is its least width.
+    ``from_zero`` starts it at 0; ``top`` is the largest possible value; ``least_span`` is its minimum width.
 
     >>> axis([0.1, 0.31], from_zero=True).ticks
     ((0.0, '0.0'), (0.1, '0.1'), (0.2, '0.2'), (0.3, '0.3'))
@@ -132,28 +132,28 @@ def check_curve(curves: Curves, where: str) -> None:
                 )
 
 
-def thinned(curves: Curves, most: int) -> Curves:
-    """The curves on at most about ``most`` scores of their grid, evenly taken; both ends and the widest gap stay.
+def thin_curves(curves: Curves, most: int) -> Curves:
+    """The curves on at most about ``most`` evenly spaced scores of their grid; both ends and the widest gap remain.
 
-    >>> thinned(Curves([0, 1, 2, 3, 4], {"a": [5, 6, 7, 8, 9]}, {}), 3)
+    >>> thin_curves(Curves([0, 1, 2, 3, 4], {"a": [5, 6, 7, 8, 9]}, {}), 3)
     Curves(grid=[0, 2, 4], density={'a': [5, 7, 9]}, cumulative={})
     """
     count = len(curves.grid)
     if count <= most:
         return curves
-    kept = {round(step * (count - 1) / (most - 1)) for step in range(most)}
+    selected = {round(step * (count - 1) / (most - 1)) for step in range(most)}
     gap = widest_gap(curves)
     if gap is not None:
-        kept.add(list(curves.grid).index(gap.score))
-    places = sorted(kept)
+        selected.add(list(curves.grid).index(gap.score))
+    places = sorted(selected)
 
-    def taken(values: Sequence[float]) -> list[float]:
+    def at_places(values: Sequence[float]) -> list[float]:
         return [values[at] for at in places]
 
     return Curves(
-        taken(curves.grid),
-        {name: taken(values) for name, values in curves.density.items()},
-        {name: taken(values) for name, values in curves.cumulative.items()},
+        at_places(curves.grid),
+        {name: at_places(values) for name, values in curves.density.items()},
+        {name: at_places(values) for name, values in curves.cumulative.items()},
     )
 
 
@@ -167,9 +167,9 @@ def short(value: float | None, *, digits: int = 6) -> float | None:
     return rounded if math.isfinite(rounded) else None
 
 
-def axis_json(found: Axis) -> Json:
-    """An axis as the page draws it."""
-    return {"low": found.low, "high": found.high, "ticks": [[at, text] for at, text in found.ticks]}
+def axis_json(scale: Axis) -> Json:
+    """An axis as JSON for the page."""
+    return {"low": scale.low, "high": scale.high, "ticks": [[at, text] for at, text in scale.ticks]}
 
 
 def score_axis(scores: Iterable[float]) -> Axis:
@@ -197,7 +197,7 @@ def curves_json(curves: Curves, groups: Sequence[str]) -> dict[str, Any]:
 
 
 def grid_json(grid: Sequence[float]) -> list[float | None]:
-    """Scores with as many digits as it takes to distinguish them.
+    """Scores with enough digits to distinguish them.
 
     >>> grid_json([0.0, 1 / 3]), grid_json([1e9 + 0.25, 1e9 + 0.5])
     ([0.0, 0.333333], [1000000000.25, 1000000000.5])
@@ -258,9 +258,9 @@ def svg_chart(chart: LineChart) -> Markup:
     x, y = chart.x, chart.y
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
 
-    def at(one: float, other: float) -> tuple[str, str]:
-        across = _LEFT + (right - _LEFT) * (one - x.low) / (x.high - x.low)
-        down = bottom - (bottom - _TOP) * (other - y.low) / (y.high - y.low)
+    def at(x_value: float, y_value: float) -> tuple[str, str]:
+        across = _LEFT + (right - _LEFT) * (x_value - x.low) / (x.high - x.low)
+        down = bottom - (bottom - _TOP) * (y_value - y.low) / (y.high - y.low)
         return f"{across:.1f}", f"{down:.1f}"
 
     parts = []
@@ -319,8 +319,8 @@ def line_key(names: Sequence[str]) -> Markup:
 def interval_bar(value: float, interval: Interval | None, reach: float, verdict: str = "") -> Markup:
     """A value and its interval around 0, on a scale that ends at ``reach`` on either side."""
 
-    def at(one: float) -> str:
-        return f"{_BAR / 2 * (1 + max(-1.0, min(1.0, one / reach if reach else 0.0))) * 0.96 + 0.02 * _BAR:.1f}"
+    def at(number: float) -> str:
+        return f"{_BAR / 2 * (1 + max(-1.0, min(1.0, number / reach if reach else 0.0))) * 0.96 + 0.02 * _BAR:.1f}"
 
     middle = at(0.0)
     parts = [element("line", class_="axis", x1=middle, x2=middle, y1="0", y2="14")]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from metrifair.errors import DataError
 from metrifair.figures.utility import UTILITIES
-from metrifair.report.charts import Axis, axis, axis_json, check_curve, curves_json, score_axis, short, thinned
+from metrifair.report.charts import Axis, axis, axis_json, check_curve, curves_json, score_axis, short, thin_curves
 from metrifair.report.html import DRAWING, Json, Markup, Section, document, element, item_list, joined, resource
 from metrifair.support.checks import require
 from metrifair.support.files import write_file
@@ -141,7 +141,7 @@ def _headline(view: FrontierView, point: Point) -> Json:
 
 
 def _row(view: FrontierView, row: FrontierRow) -> Json:
-    reference = next((other for other in view.rows if other.usable), row)
+    reference = next((candidate for candidate in view.rows if candidate.usable), row)
     brief = ", ".join(f"{view.label(key)} {row.figures[key].text}" for key in view.keys[:3])
     brief += f"; {row.mark}" if row.mark else ""
     x, y = row.figures[view.gap_key], row.figures[view.key]
@@ -175,12 +175,12 @@ def _parts(view: FrontierView, row: FrontierRow) -> list[tuple[str, RowFigure]]:
 
 
 def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierRow) -> Json:
-    """One figure of a row beside that of the row it is compared with; better or worse, if its direction is known."""
-    figure, other = row.figures[key], reference.figures[key]
+    """One figure of a row beside that of the reference row; better or worse, if its direction is known."""
+    figure, base = row.figures[key], reference.figures[key]
     utility = view.utility if key == view.key else UTILITIES.get(key)
     less = key in ("unfairness", "decision_unfairness") or (utility is not None and not utility.larger_is_better)
     direction = -1 if less else 1 if utility is not None else 0
-    change = None if figure.value is None or other.value is None else figure.value - other.value
+    change = None if figure.value is None or base.value is None else figure.value - base.value
     gain = (change or 0.0) * direction
     seeds = f" over {len(row.points) - row.failed} seeds" if figure.bounds_text and figure.over_seeds else ""
     return {
@@ -280,8 +280,8 @@ def _distributions(view: FrontierView, most_numbers: int) -> Json:
     grids: dict[tuple[float, ...], int] = {}
     rows: list[Json] = []
     for curves in curves_by_row:
-        found = None if curves is None else curves_json(thinned(curves, most), view.group_names)
-        rows.append(found and {**found, "grid": grids.setdefault(tuple(found["grid"]), len(grids))})
+        drawn = None if curves is None else curves_json(thin_curves(curves, most), view.group_names)
+        rows.append(drawn and {**drawn, "grid": grids.setdefault(tuple(drawn["grid"]), len(grids))})
     several = any(len(row.points) > 1 for row in view.rows)
     return {
         "x": axis_json(score_axis(scores)),
@@ -361,18 +361,18 @@ def frontier_chart(view: FrontierView) -> LayerChart:
     x_axis, y_axis = frontier_axes(view)
     x = alt.X("x:Q", title=view.label(view.gap_key), scale=alt.Scale(domain=[x_axis.low, x_axis.high], nice=False))
     y = alt.Y("y:Q", title=view.label(view.key), scale=alt.Scale(domain=[y_axis.low, y_axis.high], nice=False))
-    none = None if view.change is None or view.change.reference == view.choice else view.change.reference
+    unpenalized = None if view.change is None or view.change.reference == view.choice else view.change.reference
     points_by_kind: dict[str, list[Point | None]] = {
-        "Model": [one for one in view.usable if not view.mark(one) and one not in (none, view.choice)],
-        "No better than a constant": [one for one in view.usable if view.mark(one)],
+        "Model": [point for point in view.usable if not view.mark(point) and point not in (unpenalized, view.choice)],
+        "No better than a constant": [point for point in view.usable if view.mark(point)],
         "Constant predictor": [view.baseline],
-        "Without the penalty": [none],
+        "Without the penalty": [unpenalized],
         "Chosen model": [view.choice],
     }
-    known = {name: [point for point in points if point is not None] for name, points in points_by_kind.items()}
-    named = [name for name in _LOOKS if known.get(name, name == _FRONT)]
+    drawn = {name: [point for point in points if point is not None] for name, points in points_by_kind.items()}
+    kinds = [name for name in _LOOKS if drawn.get(name, name == _FRONT)]
     looks = {
-        channel: alt.Scale(domain=named, range=[_LOOKS[name][place] for name in named])
+        channel: alt.Scale(domain=kinds, range=[_LOOKS[name][place] for name in kinds])
         for place, channel in enumerate(("color", "shape"))
     }
     legend = alt.Legend(title=None, orient="bottom", symbolStrokeWidth=2, symbolSize=110, columns=3)
@@ -384,11 +384,11 @@ def frontier_chart(view: FrontierView) -> LayerChart:
     layers += [
         _interval_rules(alt, view, point, _LOOKS[name][0])
         for name in ("Without the penalty", "Chosen model")
-        for point in known[name]
+        for point in drawn[name]
         if point.intervals
     ]
-    for name in named:
-        if points := known.get(name):
+    for name in kinds:
+        if points := drawn.get(name):
             size, filled = _LOOKS[name][2:]
             mark = {"type": "point", "filled": filled, "size": size, "strokeWidth": 2, "opacity": 0.8}
             layers.append(_dots(alt, view, points, name).properties(mark=mark).encode(x, y, color, shape))
@@ -397,7 +397,7 @@ def frontier_chart(view: FrontierView) -> LayerChart:
 
 
 _FRONT = "Pareto front"
-# Color, shape, size and whether it is filled, of everything that a chart of points shows.
+# Color, shape, size and fill of each kind of point in a chart.
 _LOOKS: dict[str, tuple[str, str, int, bool]] = {
     "Model": ("#555", "circle", 60, True),
     "No better than a constant": ("#999", "circle", 50, False),

@@ -1,4 +1,4 @@
-"""Pages: HTML made of values, what all pages share, and how one is written. Nothing is loaded from elsewhere."""
+"""Pages: HTML from values, the common parts of all pages, and writing. Nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def joined(*parts: str) -> Markup:
 
 
 def with_small(text: str, small: str) -> Markup:
-    """Text, and in small print what belongs to it, if anything does."""
+    """Text, with an optional remark in small print."""
     return joined(text, element("small", small)) if small else joined(text)
 
 
@@ -82,9 +82,9 @@ def fact_list(facts: Iterable[tuple[str, str]]) -> Markup:
 
 def summary_head(sentences: Sequence[str], *more: Markup) -> Markup:
     """The head of a page: a summary, whose first sentence leads, and the content below it."""
-    first, *others = sentences
+    first, *rest = sentences
     lead = element("p", first, id="audit-summary", class_="summary lead")
-    listed = [item_list(others, class_="sentences")] if others else []
+    listed = [item_list(rest, class_="sentences")] if rest else []
     return joined(lead, *listed, *more)
 
 
@@ -119,7 +119,7 @@ def document(
     words: Sequence[tuple[str, str]],
     provenance: Provenance | None = None,
 ) -> str:
-    """A page: a head, sections, a glossary, where it all comes from.
+    """A page: a head, sections, a glossary and the provenance.
 
     Text from the data is escaped in the markup, or in a JSON block from which a script reads it as text;
     the page's policy allows no script but its own, no other style and no request.
@@ -187,7 +187,7 @@ def resource(name: str) -> str:
 
 
 def _allowed(text: str) -> str:
-    """How a policy names one inline element: by the hash of its text."""
+    """The name of an inline element in a policy: the hash of its text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

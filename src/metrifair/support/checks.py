@@ -68,17 +68,17 @@ def _did_you_mean(value: object, known: Sequence[str]) -> str | None:
     return f"did you mean {near[0]!r}?" if near else None
 
 
-def check_names(given: Iterable[str], known: Collection[str], library: str, *, all_known: bool = True) -> None:
-    """Raise a DataError at a parameter that is none of a library's, which it would leave unused.
+def check_names(names: Iterable[str], known: Collection[str], library: str, *, all_known: bool = True) -> None:
+    """Raise a DataError at a name that is not a parameter of a library, which would ignore it.
 
-    If not all that it takes is known, only at a name that is one of them except for a letter or two.
+    If not all parameters are known, only at a name that differs from one of them by a letter or two.
 
     >>> check_names(["learning_rat"], ["learning_rate", "max_depth"], "LightGBM")
     Traceback (most recent call last):
     metrifair.errors.DataError: 'learning_rat' is not a parameter of LightGBM; did you mean 'learning_rate'?
     >>> check_names(["another"], ["learning_rate", "max_depth"], "XGBoost", all_known=False)
     """
-    for name in given:
+    for name in names:
         if name not in known and (all_known or difflib.get_close_matches(name, known, n=1, cutoff=0.85)):
             remedy = _did_you_mean(name, sorted(known))
             raise DataError(f"{name!r} is not a parameter of {library}", remedy=remedy)
@@ -97,8 +97,8 @@ def check_switches(**switches: object) -> None:
             raise DataError("must be True or False", argument=name, received=value)
 
 
-def names_of(argument: str, given: object) -> tuple[str, ...]:
-    """The given names: one, or several in any collection, such as an array; or a DataError.
+def names_of(argument: str, value: object) -> tuple[str, ...]:
+    """One name, or several in any collection, such as an array, as a tuple; or a DataError.
 
     >>> names_of("group", "sex"), names_of("group", ["sex", "race"])
     (('sex',), ('sex', 'race'))
@@ -106,9 +106,9 @@ def names_of(argument: str, given: object) -> tuple[str, ...]:
     Traceback (most recent call last):
     metrifair.errors.DataError: group must be a name, or a sequence of names, got 5
     """
-    names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    names = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     if not all(isinstance(name, str) for name in names):
-        raise DataError("must be a name, or a sequence of names", argument=argument, received=given)
+        raise DataError("must be a name, or a sequence of names", argument=argument, received=value)
     return tuple(map(str, names))  # NumPy's text is text
 
 
@@ -138,7 +138,7 @@ def is_number(value: object) -> bool:
 
 
 def is_integer(value: object, *, least: int = 1) -> bool:
-    """True for an integer from there upwards."""
+    """True for an integer of at least ``least``."""
     if isinstance(value, bool):
         return False
     return isinstance(value, Integral) and int(value) >= least
@@ -163,7 +163,7 @@ def check_number(name: str, value: object, *, low: float = -inf, high: float = i
 
 
 def share_hint(value: object) -> str | None:
-    """How a percentage is written as a share; None if the value is not one.
+    """The hint that writes a percentage as a share; None if the value is not one.
 
     >>> share_hint(95), share_hint("2.5"), share_hint(1.5), share_hint("many")
     ('95 percent is 0.95', '2.5 percent is 0.025', None, None)
@@ -187,7 +187,7 @@ def check_integer(name: str, value: object, *, least: int) -> None:
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed that an integer is, or one drawn from a NumPy generator or from nowhere."""
+    """The seed of a random state: the integer, or a seed drawn from a NumPy generator or from the system."""
     most = 2**31 - 1
     if random_state is None:
         return secrets.randbelow(most)
@@ -207,7 +207,7 @@ def last_step(model: Any) -> Any:
 
 
 def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
-    """The groups as an argument of a method that has one for them, itself or in the last step of a pipeline.
+    """The groups as an argument, if a method accepts them, itself or in the last step of a pipeline.
 
     >>> def fit(X, y, *, sensitive_features): ...
     >>> groups_if_asked(fit, ["f", "m"]), groups_if_asked(str.lower, ["f", "m"])
@@ -217,7 +217,7 @@ def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
 
 
 def argument_if_asked(method: Callable[..., Any], name: str, value: Any) -> dict[str, Any]:
-    """A value as the argument of this name, if a method has one, itself or in the last step of a pipeline."""
+    """A value as the argument of this name, if a method accepts it, itself or in the last step of a pipeline."""
     model: Any = getattr(method, "__self__", None)
     prefix = ""
     while hasattr(model, "named_steps"):

@@ -27,7 +27,7 @@ except ImportError:  # Windows
     fcntl = None
 
 FORMULA = r"^[=+\-@\t\r]"
-"""How a cell of a table begins that a spreadsheet would run."""
+"""The beginning of a cell that a spreadsheet would run as a formula."""
 
 _ABANDONED = 86_400.0  # seconds after which a draft counts as abandoned, if there are no locks
 
@@ -55,7 +55,7 @@ def replace_file(target: Path, data: bytes) -> None:
                 shutil.copymode(target, draft)
             if fcntl is None:
                 file.close()  # Windows renames no file that is open
-            draft.replace(target)  # while the lock is held: until then another writer would take it for abandoned
+            draft.replace(target)  # before the lock is released: otherwise another writer could remove it as abandoned
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()
@@ -68,27 +68,27 @@ def replace_file(target: Path, data: bytes) -> None:
 
 
 def _new_draft(folder: Path, prefix: str) -> tuple[BinaryIO, Path]:
-    """A draft of our own, locked, so that it differs from one whose writer was killed."""
+    """A new draft, locked, so that it differs from one whose writer was killed."""
     while True:
         # In the same folder: renaming is then atomic. Not tempfile: its files are for the owner alone.
         draft = folder / f"{prefix}{secrets.token_hex(8)}.tmp"
         file = draft.open("xb")
-        if _locked(file) and os.fstat(file.fileno()).st_nlink:
+        if _lock(file) and os.fstat(file.fileno()).st_nlink:
             return file, draft
-        file.close()  # another writer took it for abandoned between these two lines, and removes it
+        file.close()  # between these two lines, another writer removed it as abandoned
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove drafts of the same file whose writers are gone: the system gives up the lock of a process that ends."""
+    """Remove drafts of the same file whose writers have ended: the system releases the lock of a process that ends."""
     for draft in folder.glob(f"{prefix}*.tmp"):
         with contextlib.suppress(OSError), draft.open("r+b") as file:
             old = time.time() - os.fstat(file.fileno()).st_mtime > _ABANDONED
-            if _locked(file) if fcntl else old:
+            if _lock(file) if fcntl else old:
                 draft.unlink()
 
 
-def _locked(file: BinaryIO) -> bool:
-    """Whether we have the lock of this file now; always if there are no locks."""
+def _lock(file: BinaryIO) -> bool:
+    """Lock the file; return whether that succeeded, which it always does without locks."""
     if fcntl is None:
         return True
     try:
@@ -131,7 +131,7 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> Path:
             raise DataError(
                 f"cannot write {target}: the folder {target.parent} does not exist; create it, or name another path"
             ) from error
-        # Some folders are there and take no file, such as /proc; the error is then "no such file".
+        # Some folders exist and accept no file, such as /proc; the error is then "no such file".
         why = "this folder takes no files" if isinstance(error, FileNotFoundError) else reason_of(error)
         raise DataError(f"cannot write {target}: {why}; name a path that can be written") from error
     return target
@@ -157,7 +157,7 @@ def csv_bytes(columns: Mapping[str, Sequence[object]]) -> bytes:
 
 
 def write_json(content: Mapping[str, object], path: str | os.PathLike[str] | None = None) -> str:
-    """The content as strict JSON text, without NaN; written as well if a path is given."""
+    """The content as strict JSON text, without NaN; also written to ``path``."""
     text = json.dumps(content, allow_nan=False, indent=1)
     if path is not None:
         write_file(path, text.encode())

@@ -32,7 +32,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by the stub beside its file."""
     load, names, public = lazy_loader.attach_stub(package, file)
 
-    def found(name: str) -> Any:
+    def load_or_name_extra(name: str) -> Any:
         try:
             return load(name)
         except ModuleNotFoundError as error:
@@ -42,4 +42,4 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
                 raise
             raise missing from error
 
-    return found, names, public
+    return load_or_name_extra, names, public

@@ -34,12 +34,12 @@ def spread(
     threads: int | None = None,
     **options: object,
 ) -> Iterator[Result]:
-    """``work(item)`` of every item, in order or as they are finished, wherever joblib is set up to work.
+    """``work(item)`` of every item, in order or as they are finished, on the backend of joblib.
 
     That is ``n_jobs`` processes of this machine (None: as joblib is set up; 1: this one, and nothing is done before its
     result is requested), each on so many ``threads``, unless another backend is active (Dask, Ray), which then decides
-    how many. ``work``, with all that it holds, travels once to each process. A process that is lost costs what it was
-    at. ``options`` are joblib's.
+    how many. ``work``, with all its data, is sent once to each process. A lost process loses only its current task.
+    ``options`` are joblib's.
 
     >>> list(spread(lambda power: 2**power, range(4), 1))
     [1, 2, 4, 8]
@@ -69,15 +69,15 @@ def _results(
     pool: Callable[[], Any], work: Callable[[Any], Any], left: dict[int, Any], workers: int, backend: Any
 ) -> Iterator[Any]:
     """All results; ``workers`` is 0 if they are threads of this process."""
-    shared, parent, lost = (_sent(work, backend) if workers else ("", work)), os.getpid(), 0
+    shared, parent, lost = (_packed(work, backend) if workers else ("", work)), os.getpid(), 0
     while left:
-        fresh = pool()  # one whose processes were lost would mix up what they left
+        fresh = pool()  # a pool that lost processes would mix up their results
         with nullcontext() if fresh.return_generator else fresh:  # one pool for all portions
             try:
                 while left:
                     portion = dict(islice(left.items(), None if fresh.return_generator else max(1, workers)))
                     for place, result in fresh(
-                        joblib.delayed(_done)(*shared, *task, parent) for task in portion.items()
+                        joblib.delayed(_run_task)(*shared, *task, parent) for task in portion.items()
                     ):
                         del left[place]
                         lost = 0
@@ -88,7 +88,7 @@ def _results(
                     raise
 
 
-def _sent(work: Callable[[Any], Any], backend: Any) -> tuple[str, Any]:
+def _packed(work: Callable[[Any], Any], backend: Any) -> tuple[str, Any]:
     """The work under a name, in a form that travels once, however many tasks there are."""
     packed = pickle.dumps(joblib.wrap_non_picklable_objects(work))
     name, content = hashlib.sha256(packed).hexdigest(), np.frombuffer(packed, dtype=np.uint8)
@@ -100,16 +100,16 @@ def _sent(work: Callable[[Any], Any], backend: Any) -> tuple[str, Any]:
     return name, content  # joblib maps it into the memory of its processes
 
 
-def _done(name: str, shared: Any, place: int, item: Any, parent: int) -> tuple[int, Any]:
+def _run_task(name: str, shared: Any, place: int, item: Any, parent: int) -> tuple[int, Any]:
     if os.getppid() == parent:  # a worker of another kind, on another machine perhaps, has no parent here
         _end_with(parent)
-    return place, (_unpacked(name, shared) if name else shared)(item)
+    return place, (_unpack(name, shared) if name else shared)(item)
 
 
 _unpacked_here: dict[str, Any] = {}
 
 
-def _unpacked(name: str, content: Any) -> Any:
+def _unpack(name: str, content: Any) -> Any:
     """The work, unpacked once in each process, which keeps the last one only."""
     work = _unpacked_here.get(name)
     if work is None:

@@ -72,7 +72,7 @@ class ScoreOrigin:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What an auditor writes on top of a table, and must be able to repeat it."""
+    """The origin of a result, with which an auditor can repeat it."""
 
     title: str = ""
     about: Mapping[str, str] = field(default_factory=dict)  # the user's statements about the data
@@ -90,11 +90,11 @@ class Provenance:
 
     def described(self, title: str | None, about: Mapping[str, str] | None) -> Provenance:
         """The same with a title and metadata; None leaves either as it is."""
-        given = said_of(title, about)
+        metadata = _checked_metadata(title, about)
         return replace(
             self,
-            title=self.title if title is None else given["title"],
-            about=self.about if about is None else given["about"],
+            title=self.title if title is None else metadata["title"],
+            about=self.about if about is None else metadata["about"],
         )
 
     @property
@@ -103,10 +103,10 @@ class Provenance:
         return f"{self.files[0].name} sha256 {self.files[0].sha256[:16]}" if self.files else ""
 
 
-def said_of(title: str | None, about: Mapping[str, str] | None) -> dict[str, Any]:
+def _checked_metadata(title: str | None, about: Mapping[str, str] | None) -> dict[str, Any]:
     """The user's title and statements about the data, as fields of a Provenance; a DataError unless it is text.
 
-    >>> said_of("Hiring", {"date of the data": "2026-09"})
+    >>> _checked_metadata("Hiring", {"date of the data": "2026-09"})
     {'title': 'Hiring', 'about': {'date of the data': '2026-09'}}
     """
     if title is not None and not isinstance(title, str):
@@ -133,7 +133,7 @@ def origin_path(path: str | os.PathLike[str]) -> Path:
 
 
 def write_score_origin(path: str | os.PathLike[str], **facts: Any) -> None:
-    """Write beside a file of predictions which model computed them; ``facts`` are fields of ``ScoreOrigin``."""
+    """Write the origin of a file of predictions beside it; ``facts`` are fields of ``ScoreOrigin``."""
     (file,) = source_files([path])
     origin = ScoreOrigin(file=file.sha256, **facts)
     write_file(origin_path(path), msgspec.json.format(msgspec.json.encode(origin)) + b"\n")
@@ -165,18 +165,18 @@ def files_of(origins: Iterable[Provenance]) -> list[SourceFile]:
 
 
 def names_of_files(paths: Iterable[str | os.PathLike[str]], taken: Iterable[str] = ()) -> list[str]:
-    """What audits in files are called: without folders and endings, and numbered where that is ``taken``.
+    """Names of audits in files: without folders and endings, and numbered if the name is ``taken``.
 
     >>> names_of_files(["may/all.json", "june/all.json", "july.state"])
     ['all', 'all 2', 'july']
     """
     stems = [Path(path).stem for path in paths]
-    names, kept = [], {*taken}
+    names, used = [], {*taken}
     for stem in stems:
         numbered = (f"{stem} {number}" for number in count(2))
-        name = stem if stem not in kept else next(free for free in numbered if free not in kept and free not in stems)
+        name = stem if stem not in used else next(free for free in numbered if free not in used and free not in stems)
         names.append(name)
-        kept.add(name)
+        used.add(name)
     return names
 
 
@@ -191,7 +191,7 @@ def made_now() -> dict[str, Any]:
 
 
 def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
-    """A call as one would type it, without rows and folders; arguments that are left at their defaults are left out.
+    """A call as one would type it, without rows and folders; arguments at their defaults are omitted.
 
     >>> def audit_file(path, *, score, group=None, weights=(), sample_weight=None): ...
     >>> call_text(audit_file, dict(path="my/scores.csv", score="p", group=["a"], weights=(), sample_weight=[1, 2]))
@@ -225,8 +225,8 @@ def _plain(name: str, value: object) -> str:
     if isinstance(value, _PLAIN) or hasattr(value, "get_params"):
         text = " ".join(repr(value).split())
     elif is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "name"):  # a record of options
-        options = ((one.name, getattr(value, one.name), one.default) for one in fields(value) if one.init)
-        listed = [f"{one}={_plain(one, own)}" for one, own, default in options if not _is_default(own, default)]
+        options = ((part.name, getattr(value, part.name), part.default) for part in fields(value) if part.init)
+        listed = [f"{key}={_plain(key, item)}" for key, item, default in options if not _is_default(item, default)]
         text = f"{type(value).__name__}({', '.join(listed)})"
     else:
         text = repr(getattr(value, "name", f"<{type(value).__name__}>"))

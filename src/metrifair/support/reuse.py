@@ -1,4 +1,4 @@
-"""Results that several models of one search need: computed once, and kept until the search ends."""
+"""Results that several models of one search need: computed once, and stored until the search ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reusing_results() -> Iterator[None]:
 def reused(compute: Callable[[], Result], owner: object, *inputs: Any) -> Result:
     """The result of a computation; within ``reusing_results``, that of an earlier one of this owner with equal inputs.
 
-    The owner (by identity) and the inputs (by their content) are all that the result depends on. Nobody may change it.
+    The result depends on the owner (by identity) and the inputs (by their content) only. Callers must not change it.
 
     >>> with reusing_results():
     ...     first, second = (reused(lambda: [1.0, 2.0], "ranks", [5, 7]) for _ in range(2))
@@ -35,14 +35,14 @@ def reused(compute: Callable[[], Result], owner: object, *inputs: Any) -> Result
     >>> first is second, other
     (True, [2.0, 1.0])
     """
-    known = _results.get()
-    if known is None:
+    results = _results.get()
+    if results is None:
         return compute()
     try:
         key = id(owner), str(joblib.hash(inputs))
     except Exception:  # content that cannot be identified, such as a local function: it is computed each time
         return compute()
-    if key not in known:
-        known[key] = owner, compute()  # the owner is kept, so that no other object gets its identity
-    result: Result = known[key][1]
+    if key not in results:
+        results[key] = owner, compute()  # the owner is kept, so that no other object gets its identity
+    result: Result = results[key][1]
     return result

@@ -15,10 +15,10 @@ _ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \w+)*)(?: : .*)?(?:\n(?: +.*)?$)*", re.MU
 
 
 def as_in(*sources: Callable[..., Any]) -> Callable[[T], T]:
-    """A decorator: what a docstring says to be ``as in`` other functions or classes is said there in full.
+    """A decorator that completes a docstring with parameters documented in other functions or classes.
 
-    In the docstring, ``names : as in NAME`` stands for what the parameters or attributes section of the first of
-    ``sources`` that knows them says of each of the names. A function that takes them as ``**options`` shows them in its
+    In the docstring, ``names : as in NAME`` is replaced by the entries of these names in the parameters or attributes
+    section of the first of ``sources`` that has them. A function that accepts them as ``**options`` shows them in its
     signature.
 
     >>> def audit(rows, *, threshold=0.5):
@@ -55,11 +55,11 @@ def as_in(*sources: Callable[..., Any]) -> Callable[[T], T]:
     def completed(target: Any) -> Any:
         if target.__doc__ is None:  # python -OO
             return target
-        words = {name: text for one in reversed(sources) for name, text in _entries(one).items()}
+        entries = {name: text for source in reversed(sources) for name, text in _entries(source).items()}
 
         def in_full(line: re.Match[str]) -> str:
-            texts = "\n".join(dict.fromkeys(words[name] for name in line[2].split(", ")))
-            return "\n".join(line[1] + one if one else one for one in texts.split("\n"))
+            texts = "\n".join(dict.fromkeys(entries[name] for name in line[2].split(", ")))
+            return "\n".join(line[1] + text if text else text for text in texts.split("\n"))
 
         target.__doc__ = _LINE.sub(in_full, target.__doc__)
         if not inspect.isclass(target):
@@ -70,14 +70,14 @@ def as_in(*sources: Callable[..., Any]) -> Callable[[T], T]:
 
 
 def _entries(source: Callable[..., Any]) -> dict[str, str]:
-    """What the docstring of a function or class says of each of its parameters and attributes."""
+    """The entries of the parameters and attributes in the docstring of a function or class, by name."""
     sections = _SECTION.findall(inspect.getdoc(source) or "")
-    entries = (one for section in sections for one in _ENTRY.finditer(section))
-    return {name: one[0].rstrip() for one in entries for name in one[1].split(", ")}
+    entries = (entry for section in sections for entry in _ENTRY.finditer(section))
+    return {name: entry[0].rstrip() for entry in entries for name in entry[1].split(", ")}
 
 
 def _signature(function: Callable[..., Any], sources: tuple[Callable[..., Any], ...]) -> inspect.Signature:
-    """That of the function, with all that its docstring names in place of ``**options``."""
+    """The signature of the function, with the documented parameters in place of ``**options``."""
     signature = inspect.signature(function)
     options = [
         parameter
@@ -91,10 +91,11 @@ def _signature(function: Callable[..., Any], sources: tuple[Callable[..., Any], 
         for source in reversed(sources)
         for name, parameter in inspect.signature(source).parameters.items()
     }
-    named = [name for name in _entries(function) if name not in signature.parameters]
-    keywords = [documented[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in named]
+    missing = [name for name in _entries(function) if name not in signature.parameters]
+    keywords = [documented[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in missing]
     order = {name: place for place, name in enumerate(_entries(function))}
-    ours = [parameter for parameter in signature.parameters.values() if parameter not in options]
-    first = [one for one in ours if one.kind is not one.KEYWORD_ONLY]
-    rest = sorted([*(one for one in ours if one not in first), *keywords], key=lambda one: order[one.name])
+    parameters = [parameter for parameter in signature.parameters.values() if parameter not in options]
+    first = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+    rest = [*(parameter for parameter in parameters if parameter not in first), *keywords]
+    rest.sort(key=lambda parameter: order[parameter.name])
     return signature.replace(parameters=[*first, *rest])

@@ -2,7 +2,7 @@
 
 The beta distribution is taken as that of a log-odds: its density there is analytic and log-concave, so that a
 substitution with doubly exponential decay integrates either tail to rounding with a few dozen nodes, and Newton's
-method on the logarithm of the tail converges from any start. No gamma function is needed, nor any care of large counts.
+method on the logarithm of the tail converges from any start. It needs no gamma function, and works for large counts.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def beta_quantile(a: ArrayLike, b: ArrayLike, p: float) -> Floats:
     array([0.6668, 0.1701])
     """
     first, second = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64))
-    found: Floats = first / (first + second * np.exp(-_log_odds(first, second, p)))
-    return found
+    quantiles: Floats = first / (first + second * np.exp(-_log_odds(first, second, p)))
+    return quantiles
 
 
 def _log_odds(a: Floats, b: Floats, p: float, start: Floats | None = None) -> Floats:
@@ -103,28 +103,28 @@ def _log_odds(a: Floats, b: Floats, p: float, start: Floats | None = None) -> Fl
     deviation = 1 / np.sqrt(a / (a + b) * b)
     mode = np.zeros_like(deviation)
     total = np.log(_tail(a, b, mode)[1] + _tail(b, a, mode)[1])
-    found = normal_quantile(p) * deviation if start is None else start
+    quantile = normal_quantile(p) * deviation if start is None else start
     for _ in range(_MOST_STEPS):
-        height, area = _tail(a, b, found)
+        height, area = _tail(a, b, quantile)
         step = (height + np.log(area) - total - np.log(p)) * area
-        found = found - step
+        quantile = quantile - step
         if (np.abs(step) <= 1e-8 * deviation).all():  # the next one would be its square
             break
-    return found
+    return quantile
 
 
 def _tail(a: Floats, b: Floats, end: Floats) -> tuple[Floats, Floats]:
     """The logarithm of the density at ``end``, where it is 0 at the mode, and the area left of it over that density."""
-    mean, other = a / (a + b), b / (a + b)
+    mean, complement = a / (a + b), b / (a + b)
 
     def log_density(place: Floats) -> Floats:
         # Written about the mode: logarithms of large counts would cancel.
-        return -a[..., None] * np.log1p(other[..., None] * np.expm1(-place)) - b[..., None] * np.log1p(
+        return -a[..., None] * np.log1p(complement[..., None] * np.expm1(-place)) - b[..., None] * np.log1p(
             mean[..., None] * np.expm1(place)
         )
 
-    slope = a * other * -np.expm1(end) / (1 + mean * np.expm1(end))
-    scale = 1 / (np.maximum(slope, 0.0) + np.sqrt(a * other))
+    slope = a * complement * -np.expm1(end) / (1 + mean * np.expm1(end))
+    scale = 1 / (np.maximum(slope, 0.0) + np.sqrt(a * complement))
     height = log_density(end[..., None])
     inner = log_density(np.maximum(end[..., None] - scale[..., None] * _NODES, -_FARTHEST))
     return height[..., 0], scale * (np.exp(inner - height) @ _NODE_WEIGHTS)

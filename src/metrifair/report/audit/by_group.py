@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from metrifair.auditing.records import (
-    AlongNumber,
-    AuditRecord,
-    ByGroup,
-    Finding,
-    Measure,
-    MeasuresByGroup,
-)
+from metrifair.auditing.records import AlongNumber, AuditRecord, ByGroup, Finding, Measure, MeasuresByGroup
 from metrifair.figures.intervals import FEWEST
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
@@ -34,57 +27,57 @@ def by_group_section(tables: Sequence[ByGroup]) -> Markup:
     more = len(tables) - _MOST_TABLES
     elsewhere = f"{more} more tables are in the JSON. " if more > 0 else ""
     hint = element("p", f"{elsewhere}Small figures are confidence intervals of single figures.", class_="hint")
-    tables_html = (_table(table, drawn=number < _MOST_DRAWN) for number, table in enumerate(tables[:_MOST_TABLES]))
+    tables_html = (_table(table, curves=number < _MOST_DRAWN) for number, table in enumerate(tables[:_MOST_TABLES]))
     return card("by-group", "By group", hint, *tables_html)
 
 
-def _table(found: ByGroup, *, drawn: bool) -> Markup:
+def _table(by_group: ByGroup, *, curves: bool) -> Markup:
     figures = {
-        key: name for key, name in FIGURES.items() if any(getattr(group, key) is not None for group in found.groups)
+        key: name for key, name in FIGURES.items() if any(getattr(group, key) is not None for group in by_group.groups)
     }
     rows = [
         table_row(group.group, [f"{group.size:,}", *(_cell(getattr(group, key)) for key in figures)])
-        for group in found.groups
+        for group in by_group.groups
     ]
-    gaps = (_cell(found.gaps.get(key)) for key in figures)
+    gaps = (_cell(by_group.gaps.get(key)) for key in figures)
     rows.append(table_row("Largest difference", ["", *gaps], class_="total"))
-    where = f"{found.attribute}, {found.within}"
+    where = f"{by_group.attribute}, {by_group.within}"
     head = table_head(["Group", "Rows", *figures.values()])
     table = element("table", head, element("tbody", *rows), class_="figures")
     region = table_region(table, "scroll inside", aria_label=f"By group: {where}")
-    return joined(element("h3", where), region, *([_curves(found)] if drawn else []))
+    return joined(element("h3", where), region, *([_curves(by_group)] if curves else []))
 
 
-def _cell(found: Measure | None) -> Markup:
-    interval = None if found is None else found.interval
-    return with_small(measure_text(found), "" if interval is None else interval_text(interval))
+def _cell(measure: Measure | None) -> Markup:
+    interval = None if measure is None else measure.interval
+    return with_small(measure_text(measure), "" if interval is None else interval_text(interval))
 
 
-def _curves(found: ByGroup) -> Markup:
-    charts = [chart for chart in (roc_chart(found), reliability_chart(found)) if chart.lines]
-    shown = [replace(chart, lines=[line for line in chart.lines if line.color < _MOST_LINES]) for chart in charts]
-    if not shown:
+def _curves(by_group: ByGroup) -> Markup:
+    charts = [chart for chart in (roc_chart(by_group), reliability_chart(by_group)) if chart.lines]
+    drawn = [replace(chart, lines=[line for line in chart.lines if line.color < _MOST_LINES]) for chart in charts]
+    if not drawn:
         return Markup("")
-    key = line_key([group.group for group in found.groups[:_MOST_LINES]])
-    return joined(element("div", *map(svg_chart, shown), class_="pair"), key)
+    key = line_key([group.group for group in by_group.groups[:_MOST_LINES]])
+    return joined(element("div", *map(svg_chart, drawn), class_="pair"), key)
 
 
-def roc_chart(found: ByGroup) -> LineChart:
+def roc_chart(by_group: ByGroup) -> LineChart:
     """The ROC curve of each group."""
-    lines = [Line(group.group, at, group.roc) for at, group in enumerate(found.groups) if group.roc]
-    title = f"ROC curve of {found.attribute}, {found.within}"
+    lines = [Line(group.group, at, group.roc) for at, group in enumerate(by_group.groups) if group.roc]
+    title = f"ROC curve of {by_group.attribute}, {by_group.within}"
     return LineChart(title, _UNIT, _UNIT, lines, "False positive rate", "True positive rate", diagonal=True)
 
 
-def reliability_chart(found: ByGroup) -> LineChart:
-    """The reliability curve of each group, with intervals; bins with few rows show nothing but noise."""
+def reliability_chart(by_group: ByGroup) -> LineChart:
+    """The reliability curve of each group, with intervals; bins with few rows are omitted as noise."""
     lines = []
-    for at, group in enumerate(found.groups):
-        bins = [each for each in group.reliability if each.size >= FEWEST]
-        band = [(each.score, each.interval.low, each.interval.high) for each in bins if each.interval is not None]
+    for at, group in enumerate(by_group.groups):
+        bins = [bin_ for bin_ in group.reliability if bin_.size >= FEWEST]
+        band = [(bin_.score, bin_.interval.low, bin_.interval.high) for bin_ in bins if bin_.interval is not None]
         if bins:
-            lines.append(Line(group.group, at, [(each.score, each.rate) for each in bins], band, dots=True))
-    title = f"Reliability of {found.attribute}, {found.within}"
+            lines.append(Line(group.group, at, [(bin_.score, bin_.rate) for bin_ in bins], band, dots=True))
+    title = f"Reliability of {by_group.attribute}, {by_group.within}"
     return LineChart(title, _UNIT, _UNIT, lines, "Mean score", "Share with the outcome, by mean score", diagonal=True)
 
 
@@ -135,43 +128,43 @@ def along_section(record: AuditRecord) -> Markup:
     return card("along", "Along a numeric attribute", *parts)
 
 
-def _along(one: AlongNumber, finding: Finding | None) -> list[Markup]:
+def _along(number: AlongNumber, finding: Finding | None) -> list[Markup]:
     """Heading, sentence, charts, and the same as a table."""
-    where = f"{one.attribute}, {one.within}"
-    x = axis([*one.at, *([] if one.cut is None else [one.cut])])
-    scores = [value for values in one.quantiles.values() for value in values]
+    where = f"{number.attribute}, {number.within}"
+    x = axis([*number.at, *([] if number.cut is None else [number.cut])])
+    scores = [value for values in number.quantiles.values() for value in values]
     probabilities = min(scores) >= 0 and max(scores) <= 1
     y = axis(scores, from_zero=probabilities, top=1.0) if probabilities else axis(scores)
     bands = [
-        Line(name, 0, [], list(zip(one.at, one.quantiles[low], one.quantiles[high], strict=True)))
+        Line(name, 0, [], list(zip(number.at, number.quantiles[low], number.quantiles[high], strict=True)))
         for name, (low, high) in (("middle 80%", _OUTER), ("middle 50%", _INNER))
     ]
-    median = Line("median", 0, list(zip(one.at, one.quantiles[_MIDDLE], strict=True)))
-    charts = [LineChart(where, x, y, [*bands, median], one.attribute, "Scores", marked=one.cut)]
-    if one.selection_rates:
-        shares = axis([*one.selection_rates, 0.0], from_zero=True, top=1.0)
+    median = Line("median", 0, list(zip(number.at, number.quantiles[_MIDDLE], strict=True)))
+    charts = [LineChart(where, x, y, [*bands, median], number.attribute, "Scores", marked=number.cut)]
+    if number.selection_rates:
+        shares = axis([*number.selection_rates, 0.0], from_zero=True, top=1.0)
         shares = Axis(shares.low, shares.high, tuple((at, f"{at:.0%}") for at, _ in shares.ticks))
-        rates = Line("selected", 0, list(zip(one.at, one.selection_rates, strict=True)), dots=True)
-        charts.append(LineChart(where, x, shares, [rates], one.attribute, "Selection rate", marked=one.cut))
-    cut = "" if one.cut is None else " The dashed line is the cut of the largest gap."
-    hint = f"{len(one.bands)} bands of {one.attribute} of about equal size. {_ALONG_KEY}{cut}"
+        rates = Line("selected", 0, list(zip(number.at, number.selection_rates, strict=True)), dots=True)
+        charts.append(LineChart(where, x, shares, [rates], number.attribute, "Selection rate", marked=number.cut))
+    cut = "" if number.cut is None else " The dashed line is the cut of the largest gap."
+    hint = f"{len(number.bands)} bands of {number.attribute} of about equal size. {_ALONG_KEY}{cut}"
     sentence = "" if finding is None else finding_sentence(finding)
     return [
         element("h3", where),
         element("p", f"{sentence} {hint}".strip(), class_="hint"),
         element("div", *map(svg_chart, charts), class_="pair"),
-        element("details", element("summary", "The figures"), _along_table(one)),
+        element("details", element("summary", "The figures"), _along_table(number)),
     ]
 
 
-def _along_table(one: AlongNumber) -> Markup:
-    shares = list(one.quantiles)
-    head = [one.attribute, "Rows", *(f"{share} quantile" for share in shares)]
-    head += ["Selection rate"] if one.selection_rates else []
+def _along_table(number: AlongNumber) -> Markup:
+    shares = list(number.quantiles)
+    head = [number.attribute, "Rows", *(f"{share} quantile" for share in shares)]
+    head += ["Selection rate"] if number.selection_rates else []
     rows = []
-    for place, name in enumerate(one.bands):
-        cells = [f"{one.sizes[place]:,}", *(number_text(one.quantiles[share][place]) for share in shares)]
-        cells += [percent_text(one.selection_rates[place])] if one.selection_rates else []
+    for place, name in enumerate(number.bands):
+        cells = [f"{number.sizes[place]:,}", *(number_text(number.quantiles[share][place]) for share in shares)]
+        cells += [percent_text(number.selection_rates[place])] if number.selection_rates else []
         rows.append(table_row(name, cells))
     table = element("table", table_head(head), element("tbody", *rows))
-    return table_region(table, aria_label=f"Along {one.attribute}")
+    return table_region(table, aria_label=f"Along {number.attribute}")

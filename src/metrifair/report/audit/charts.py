@@ -9,14 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from metrifair.auditing.ranking import main_metric, most_certain_first
-from metrifair.auditing.records import (
-    AuditRecord,
-    AuditSettings,
-    Decisions,
-    Distribution,
-    Finding,
-    WitnessCurve,
-)
+from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions, Distribution, Finding, WitnessCurve
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.curves import Curves
 from metrifair.figures.selection_rates import STANDARDS, GroupRates
@@ -34,7 +27,7 @@ from metrifair.report.charts import (
     grid_json,
     score_axis,
     short,
-    thinned,
+    thin_curves,
     widest_gap,
 )
 from metrifair.report.html import Json
@@ -50,10 +43,10 @@ _ROUNDING = 1e-3  # of shares that were drawn or binned
 
 _MOST_RATED = 40
 _SHARES: dict[str, Callable[[GroupRates], float | None]] = {
-    "Selection rate": lambda one: one.selection_rate,
-    "Accuracy": lambda one: one.accuracy,
-    "True positive rate": lambda one: one.true_positive_rate,
-    "False positive rate": lambda one: one.false_positive_rate,
+    "Selection rate": lambda rate: rate.selection_rate,
+    "Accuracy": lambda rate: rate.accuracy,
+    "True positive rate": lambda rate: rate.true_positive_rate,
+    "False positive rate": lambda rate: rate.false_positive_rate,
 }
 
 OTHER_SCORES = frozenset({"risk_parity"})
@@ -62,42 +55,42 @@ OTHER_SCORES = frozenset({"risk_parity"})
 GroupNumber = Callable[[str, str], int]  # attribute, group -> its place among the colors
 
 
-def distribution_json(found: Distribution, findings: Sequence[Finding], number: GroupNumber) -> Json:
-    """How the groups of one set are scored; None if the scores are too far apart to draw.
+def distribution_json(distribution: Distribution, findings: Sequence[Finding], number: GroupNumber) -> Json:
+    """The score distributions of the groups of one set; None if the scores are too far apart to draw.
 
     ``findings`` are those of the set, the worst first: of very many groups, those that they name are drawn.
     """
-    check_curve(found.curves, f"of {found.attribute!r} within {found.within!r}")
-    grid = found.curves.grid
+    check_curve(distribution.curves, f"of {distribution.attribute!r} within {distribution.within!r}")
+    grid = distribution.curves.grid
     if not _drawable(grid):
         return None
-    members = _members(found, findings)
+    members = _members(distribution, findings)
     gaps = {
-        f"{number(found.attribute, finding.groups[0])},{number(found.attribute, finding.groups[1])}": gap
+        f"{number(distribution.attribute, finding.groups[0])},{number(distribution.attribute, finding.groups[1])}": gap
         for finding in findings
         if is_largest_gap(finding.metric) and set(finding.groups) <= set(members)
-        if (gap := pair_gap(found.curves, finding)) is not None
+        if (gap := pair_gap(distribution.curves, finding)) is not None
     }
     return {
-        **curves_json(thinned(_only(found.curves, members), _MOST_SCORES), members),
+        **curves_json(thin_curves(_only(distribution.curves, members), _MOST_SCORES), members),
         "x": axis_json(score_axis([grid[0], grid[-1]])),
-        "members": [number(found.attribute, name) for name in members],
-        "left_out": len(found.curves.cumulative) - len(members),
+        "members": [number(distribution.attribute, name) for name in members],
+        "left_out": len(distribution.curves.cumulative) - len(members),
         "gaps": {pair: gap_json(gap) for pair, gap in gaps.items()},
     }
 
 
 def _drawable(grid: Sequence[float]) -> bool:
-    """Whether there is an axis for these scores: numbers end somewhere."""
+    """Whether an axis for these scores fits into floating-point numbers."""
     return len(grid) > 1 and math.isfinite(2 * (grid[-1] - grid[0])) and math.isfinite(2 * max(map(abs, grid)))
 
 
-def _members(found: Distribution, findings: Iterable[Finding]) -> list[str]:
+def _members(distribution: Distribution, findings: Iterable[Finding]) -> list[str]:
     """The groups that are drawn, in their own order."""
-    groups = list(found.curves.cumulative)
-    named = dict.fromkeys(name for finding in findings for name in finding.groups if name in groups)
-    chosen = set(list(dict.fromkeys([*named, *groups]))[:_MAX_GROUPS])
-    return [name for name in groups if name in chosen]
+    groups = list(distribution.curves.cumulative)
+    compared = dict.fromkeys(name for finding in findings for name in finding.groups if name in groups)
+    selected = set(list(dict.fromkeys([*compared, *groups]))[:_MAX_GROUPS])
+    return [name for name in groups if name in selected]
 
 
 def _only(curves: Curves, members: Sequence[str]) -> Curves:
@@ -109,7 +102,7 @@ def _only(curves: Curves, members: Sequence[str]) -> Curves:
 
 
 def pair_gap(curves: Curves, finding: Finding) -> Gap | None:
-    """Where the two groups of a Kolmogorov finding are furthest apart: where its witness drops, else by the curves.
+    """The largest gap between the two groups of a Kolmogorov finding: where its witness drops, else by the curves.
 
     A group's expectation of a step is its share below the step, which is exact, while curves are drawn on a grid.
 
@@ -119,7 +112,7 @@ def pair_gap(curves: Curves, finding: Finding) -> Gap | None:
     """
     if not set(finding.groups) <= set(curves.cumulative):
         return None
-    drop = None if finding.witness is None else step_of(finding.witness)
+    drop = None if finding.witness is None else witness_step(finding.witness)
     if finding.witness is None or drop is None:
         return widest_gap(_only(curves, finding.groups))
     shares = dict(zip(finding.groups, finding.witness.expected, strict=True))
@@ -127,8 +120,8 @@ def pair_gap(curves: Curves, finding: Finding) -> Gap | None:
     return Gap(drop, lower, upper, shares[lower], shares[upper])
 
 
-def is_of(finding: Finding, curves: Curves) -> bool:
-    """Whether a finding can be about the scores that are drawn: criteria may compare losses, or other scores.
+def is_about(finding: Finding, curves: Curves) -> bool:
+    """Whether a finding can be about the drawn scores: criteria may compare losses, or other scores.
 
     The share below a score lies between those below the scores of the grid on either side.
     """
@@ -147,10 +140,10 @@ def is_of(finding: Finding, curves: Curves) -> bool:
     return True
 
 
-def step_of(witness: WitnessCurve) -> float | None:
+def witness_step(witness: WitnessCurve) -> float | None:
     """The last score before a step utility drops; None if it does not.
 
-    >>> step_of(WitnessCurve([0.1, 0.2, 0.3], [1.0, 1.0, 0.0], (0.5, 0.2)))
+    >>> witness_step(WitnessCurve([0.1, 0.2, 0.3], [1.0, 1.0, 0.0], (0.5, 0.2)))
     0.2
     """
     before = [score for score, utility in zip(witness.grid, witness.utility, strict=True) if utility > 0.5]
@@ -186,58 +179,58 @@ def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
     [0, 2, 3, 4]
     """
     size = max(values) - min(values)
-    kept = [0]
+    places = [0]
     for at in range(1, len(grid) - 1):
         share = (grid[at] - grid[at - 1]) / (grid[at + 1] - grid[at - 1])
         on_the_line = values[at - 1] + share * (values[at + 1] - values[at - 1])
         if abs(on_the_line - values[at]) > 1e-9 * size:
-            kept.append(at)
-    kept.append(len(grid) - 1)
-    every = math.ceil(len(kept) / _MOST_SCORES)
-    return [*kept[:-1:every], kept[-1]]
+            places.append(at)
+    places.append(len(grid) - 1)
+    every = math.ceil(len(places) / _MOST_SCORES)
+    return [*places[:-1:every], places[-1]]
 
 
-def decisions_json(found: Decisions, settings: AuditSettings, number: GroupNumber) -> Json:
+def decisions_json(table: Decisions, settings: AuditSettings, number: GroupNumber) -> Json:
     """One table of rates with its gaps; of very many groups those with the lowest and highest selection rates.
 
     ``number`` gives the place of a group, by attribute and name, among the colors.
     """
-    rates = found.rates
+    rates = table.rates
     if len(rates) > _MOST_RATED:
-        ordered = sorted(rates, key=lambda one: one.selection_rate)
+        ordered = sorted(rates, key=lambda rate: rate.selection_rate)
         rates = [*ordered[: _MOST_RATED // 2], *ordered[-_MOST_RATED // 2 :]]
-    interval = found.selection_ratio_interval if found.selection_ratio is not None else None
-    shares = {name: share for name, share in _SHARES.items() if any(share(rate) is not None for rate in found.rates)}
+    interval = table.selection_ratio_interval if table.selection_ratio is not None else None
+    shares = {name: share for name, share in _SHARES.items() if any(share(rate) is not None for rate in table.rates)}
     return {
-        "attribute": found.attribute,
-        "within": found.within,
-        "selected": table_selected_text(found),
+        "attribute": table.attribute,
+        "within": table.within,
+        "selected": table_selected_text(table),
         "columns": ["Group", "Rows", *shares],
         "rates": [
             {
-                "group": number(found.attribute, one.group),
-                "rows": f"{one.size:,}",
-                "selected": shown_number(one.selection_rate),
-                "cells": [percent_text(share(one)) for share in shares.values()],
+                "group": number(table.attribute, rate.group),
+                "rows": f"{rate.size:,}",
+                "selected": shown_number(rate.selection_rate),
+                "cells": [percent_text(share(rate)) for share in shares.values()],
             }
-            for one in rates
+            for rate in rates
         ],
-        "left_out": len(found.rates) - len(rates),
+        "left_out": len(table.rates) - len(rates),
         "gaps": [
             [name, points_text(gap)]
             for name, gap in (
-                ("Selection rates", found.selection_difference),
-                ("True positive rates", found.true_positive_difference),
-                ("False positive rates", found.false_positive_difference),
-                ("Accuracies", found.accuracy_difference),
+                ("Selection rates", table.selection_difference),
+                ("True positive rates", table.true_positive_difference),
+                ("False positive rates", table.false_positive_difference),
+                ("Accuracies", table.accuracy_difference),
             )
-            if gap is not None and sum(not rate.few for rate in found.rates) > 1
+            if gap is not None and sum(not rate.few for rate in table.rates) > 1
         ],
         "ratio": {
-            "value": shown_number(found.selection_ratio) if STANDARDS[found.standard].four_fifths else None,
+            "value": shown_number(table.selection_ratio) if STANDARDS[table.standard].four_fifths else None,
             "low": None if interval is None else shown_number(interval.low),
             "high": None if interval is None else shown_number(interval.high),
-            "text": ratio_text(found, settings),
+            "text": ratio_text(table, settings),
         },
     }
 
@@ -266,8 +259,8 @@ def audit_chart(record: AuditRecord, kind: AuditChartKind) -> Any:
     curves = [table for table in record.by_group if any(getattr(group, kind) for group in table.groups)]
     if not curves:
         missing = "curves by group" if kind == "roc" else "reliability curves"
-        needed = "two labels and one score" if kind == "roc" else "two labels and probabilities"
-        raise DataError(f"this audit has no {missing} to draw, which need {needed}", remedy=Remedy("y_true"))
+        requirement = "two labels and one score" if kind == "roc" else "two labels and probabilities"
+        raise DataError(f"this audit has no {missing} to draw, which need {requirement}", remedy=Remedy("y_true"))
     return _line_chart(alt, roc_chart(curves[0]) if kind == "roc" else reliability_chart(curves[0]))
 
 
@@ -302,25 +295,25 @@ def _findings(alt: Any, record: AuditRecord) -> Any:
 
 def _distributions(alt: Any, record: AuditRecord) -> Any:
     """The distributions that the most certain finding is about, or else the first there are."""
-    distributions = {(one.attribute, one.within): one for one in record.distributions}
+    distributions = {(part.attribute, part.within): part for part in record.distributions}
     if not distributions:
         raise DataError("this audit has no distributions to draw; an attribute needs 2 to 30 groups with rows")
     first = next(
         (
             place
-            for one in most_certain_first(record.findings)
-            if (place := (one.attribute, one.within)) in distributions
+            for finding in most_certain_first(record.findings)
+            if (place := (finding.attribute, finding.within)) in distributions
         ),
         next(iter(distributions)),
     )
     part = distributions[first]
     grid, where = part.curves.grid, f"{part.attribute}, {part.within}"
-    named = {"Density": part.curves.density, "Share of the group below each score": part.curves.cumulative}
+    curves_by_title = {"Density": part.curves.density, "Share of the group below each score": part.curves.cumulative}
     places = {name: at for at, name in enumerate(part.curves.cumulative)}
     x, y = score_axis([grid[0], grid[-1]]), axis([0.0, 1.0])
     charts = [
         _line_chart(alt, LineChart(where, x, y, lines, "Score", title))
-        for title, curves in named.items()
+        for title, curves in curves_by_title.items()
         if (lines := [Line(name, places[name], list(zip(grid, curve, strict=True))) for name, curve in curves.items()])
     ]
     if len(charts) == 1:  # small groups have no density

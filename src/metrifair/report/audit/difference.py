@@ -15,7 +15,7 @@ from metrifair.report.charts import (
     line_key,
     score_axis,
     svg_chart,
-    thinned,
+    thin_curves,
 )
 from metrifair.report.html import (
     Markup,
@@ -85,7 +85,7 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
     series: dict[int, list[Look]] = {}
     for look in record.series:
         series.setdefault(look.baseline, []).append(look)
-    ordered = sorted(series.values(), key=lambda looks: min(_p_value(one) for one in looks))
+    ordered = sorted(series.values(), key=lambda looks: min(map(_p_value, looks)))
     hint = "Bands are simultaneous over all looks."
     if len(ordered) > _MOST_CHARTS:
         hint = f"The {_MOST_CHARTS} of {len(ordered)} distances with the smallest p-values. {hint}"
@@ -97,8 +97,8 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         class_="card",
     )
     figures = ("Look", "Value", "Interval", "Since the baseline", "p-value", "Level", "Alarm")
-    rows = [_look_row(one) for looks in ordered for one in looks]
-    origins = [origin_list(one, name) for name, one in zip(record.looks, record.provenance, strict=False)]
+    rows = [_look_row(look) for looks in ordered for look in looks]
+    origins = [origin_list(origin, name) for name, origin in zip(record.looks, record.provenance, strict=False)]
     sources = element("section", element("h2", "Where the looks come from"), *origins, class_="card") if origins else ""
     return _page(
         summary_head(series_sentences(record), fact_list(facts)),
@@ -142,45 +142,45 @@ def _differences(record: DifferenceRecord, name: str) -> Markup:
     """The differences of one audit from the baseline, the most significant first."""
     order = list(VERDICTS)
     differences = sorted(
-        (one for one in record.differences if one.model == name),
+        (difference for difference in record.differences if difference.model == name),
         key=lambda difference: (order.index(difference.verdict), _p_value(difference)),
     )
     reach: dict[str, float] = {}
-    for one in differences:
-        bounds = one.joint_interval
-        ends = (one.difference,) if bounds is None else (one.difference, bounds.low, bounds.high)
-        reach[one.metric] = max(reach.get(one.metric, 0.0), *map(abs, ends))
+    for difference in differences:
+        bounds = difference.joint_interval
+        ends = (difference.difference,) if bounds is None else (difference.difference, bounds.low, bounds.high)
+        reach[difference.metric] = max(reach.get(difference.metric, 0.0), *map(abs, ends))
     headings = ("Groups", "Among", "Figure", record.names[0], name, "Difference", "", "p-value", "Verdict")
-    rows = [_difference_row(one, reach[one.metric]) for one in differences]
+    rows = [_difference_row(difference, reach[difference.metric]) for difference in differences]
     return _table(f"{name} against {record.names[0]}", headings, rows)
 
 
-def _difference_row(one: Difference, reach: float) -> Markup:
-    ends = () if one.joint_interval is None else (one.joint_interval.low, one.joint_interval.high)
-    kind = one.verdict if one.verdict in ("better", "worse") else ""
+def _difference_row(difference: Difference, reach: float) -> Markup:
+    ends = () if difference.joint_interval is None else (difference.joint_interval.low, difference.joint_interval.high)
+    kind = difference.verdict if difference.verdict in ("better", "worse") else ""
     cells = (
-        number_text(one.before),
-        number_text(one.after),
-        joined(figure_text(one.difference, signed=True), element("small", " to ".join(map(number_text, ends)))),
-        interval_bar(one.difference, one.joint_interval, reach, kind),
-        joined(p_text(one.p_value), element("small", f"{p_text(one.p_adjusted)} adjusted")),
-        element("span", VERDICTS[one.verdict], class_=f"change {kind}"),
+        number_text(difference.before),
+        number_text(difference.after),
+        joined(figure_text(difference.difference, signed=True), element("small", " to ".join(map(number_text, ends)))),
+        interval_bar(difference.difference, difference.joint_interval, reach, kind),
+        joined(p_text(difference.p_value), element("small", f"{p_text(difference.p_adjusted)} adjusted")),
+        element("span", VERDICTS[difference.verdict], class_=f"change {kind}"),
     )
-    return _row(one, cells)
+    return _row(difference, cells)
 
 
-def _look_row(one: Look) -> Markup:
-    kind = one.alarm if one.alarm in ("better", "worse") else ""
+def _look_row(look: Look) -> Markup:
+    kind = look.alarm if look.alarm in ("better", "worse") else ""
     cells = (
-        one.look,
-        number_text(one.value),
-        interval_text(one.interval),
-        figure_text(one.difference, signed=True),
-        p_text(one.p_value),
-        number_text(one.level),
+        look.look,
+        number_text(look.value),
+        interval_text(look.interval),
+        figure_text(look.difference, signed=True),
+        p_text(look.p_value),
+        number_text(look.level),
         element("span", kind or MISSING, class_=f"change {kind}"),
     )
-    return _row(one, cells)
+    return _row(look, cells)
 
 
 def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
@@ -189,7 +189,7 @@ def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
         {(part.attribute, part.within): part for part in record.distributions if len(part.curves.grid) > 1}
         for record in audits.values()
     ]
-    shared = [key for key in pictures[0] if all(key in others for others in pictures)][:_MOST_DRAWN]
+    shared = [key for key in pictures[0] if all(key in picture for picture in pictures)][:_MOST_DRAWN]
     cards = [
         element(
             "section",
@@ -207,7 +207,7 @@ def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
 
 def _drawing(distribution: Distribution) -> Markup:
     check_curve(distribution.curves, f"of {distribution.attribute!r} within {distribution.within!r}")
-    curves = thinned(distribution.curves, 120)
+    curves = thin_curves(distribution.curves, 120)
     names = list(curves.cumulative)[:_MAX_GROUPS]
     lines = [
         Line(name, at, list(zip(curves.grid, curves.cumulative[name], strict=True))) for at, name in enumerate(names)

@@ -39,8 +39,8 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
         )
         yield markdown_table(("Group", "Rows", *(FIGURES[key] for key in figures)), rows)
     for table in record.decisions[:MOST_TABLES]:
-        named = markdown_text(f"{table.attribute}, {table.within}")
-        yield f"**Decisions at {number_text(table.threshold)}: {named}**"
+        place_name = markdown_text(f"{table.attribute}, {table.within}")
+        yield f"**Decisions at {number_text(table.threshold)}: {place_name}**"
         rates = []
         for rate in table.rates:
             selected = percent_text(rate.selection_rate) + _bounds(rate.interval, percent_text)
@@ -74,8 +74,8 @@ def origin_markdown(provenance: Provenance) -> Iterable[str]:
         yield from ("**Where this comes from**", markdown_table(("", ""), lines))
 
 
-def _measure(found: Measure | None) -> str:
-    return measure_text(found) + _bounds(None if found is None else found.interval)
+def _measure(measure: Measure | None) -> str:
+    return measure_text(measure) + _bounds(None if measure is None else measure.interval)
 
 
 def _bounds(interval: Interval | None, show: Callable[[float], str] = number_text) -> str:

@@ -12,7 +12,7 @@ from metrifair.auditing.ranking import most_certain_first, shown_findings
 from metrifair.auditing.records import AuditRecord, Finding, MeasuresByGroup
 from metrifair.metrics.registry import METRICS
 from metrifair.report.audit.by_group import along_section, by_group_section, group_metrics_section
-from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
+from metrifair.report.audit.charts import decisions_json, distribution_json, is_about, witness_json
 from metrifair.report.audit.proxies import proxy_section
 from metrifair.report.audit.rates import rates_head, rates_section
 from metrifair.report.charts import axis, axis_json
@@ -67,7 +67,7 @@ COLUMNS = {
 }
 
 _MOST_BYTES = 1_470_000  # a page promises at most 1.5 MB; what its script needs beside the findings is small
-_STATIC = 0.22  # most of the room that the table takes which stands without the script: of all but its own rows
+_STATIC = 0.22  # the largest share of the room for the table that is shown without the script
 _FEW_ROWS = 25  # the length of a page of the table, once the script runs
 _OPEN_NOTES = 3
 _MOST_NOTES = 60
@@ -82,7 +82,7 @@ def audit_html(
     crosswalks: Sequence[Crosswalk] = (),
     most_bytes: int = _MOST_BYTES,
 ) -> str:
-    """The report on an audit: a page that needs nothing but a browser; crosswalks to public schemes stand at its end.
+    """The report on an audit: a page that needs nothing but a browser; crosswalks to public schemes are at its end.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def audit_html(
     """
     findings = shown_findings(record.findings)
     top, sections = _static_parts(record, frontier, group_metrics)
-    added = [] if frontier is None else [_frontier_part(frontier)]
+    frontier_parts = [] if frontier is None else [_frontier_part(frontier)]
     schemes = [_crosswalk_card(table, number) for number, table in enumerate(crosswalks)]
     words = (
         dict(audit_glossary(record))
@@ -103,7 +103,7 @@ def audit_html(
     count = len(findings)
 
     def page(content: Json, table: Markup, listed: int) -> str:
-        which = (
+        listed_text = (
             "all findings" if listed == count else f"the first {listed:,} of {count:,} findings (Audit.to_json has all)"
         )
         body = Markup(Template(resource("audit.html")).substitute(sections, table=table))
@@ -111,11 +111,11 @@ def audit_html(
             title=title,
             about="audit of scores",
             head=top,
-            unscripted=f"The table below lists {which}. Allow JavaScript for this file to see the charts, and to "
+            unscripted=f"The table below lists {listed_text}. Allow JavaScript for this file to see the charts, and to "
             "search and sort.",
             sections=[
                 Section(joined(body, *schemes), "audit-data", content, ("audit.js", "auditviews.js", "findings.js")),
-                *added,
+                *frontier_parts,
             ],
             words=list(words.items()),
             provenance=record.provenance,
@@ -123,7 +123,7 @@ def audit_html(
 
     room = most_bytes - len(page(None, Markup(""), 0).encode(errors="replace"))
     table, listed = _table(most_certain_first(findings), record.settings.min_group_size, room=int(_STATIC * room))
-    content = audit_content(record, room=room, taken=len(table.encode(errors="replace")))
+    content = audit_content(record, room=room, used=len(table.encode(errors="replace")))
     return page(content, table, listed)
 
 
@@ -137,7 +137,7 @@ def _static_parts(
         "along": along_section(record),
         "bygroup": joined(by_group_section(record.by_group), group_metrics_section(group_metrics)),
     }
-    topics = [_remark(*found) for found in notes_by_topic(record.notes)]
+    topics = [_remark(*topic) for topic in notes_by_topic(record.notes)]
     remarks = [element("div", *topics, class_="remarks")] if topics else []
     if not record.settings.standard:
         return summary_head(audit_summary(record), fact_list(overview(record)), *remarks), sections
@@ -155,51 +155,51 @@ def _frontier_part(frontier: FrontierView) -> Section:
 
 
 def _crosswalk_card(table: Crosswalk, number: int) -> Markup:
-    """Which figures answer which item of a scheme, and what that rests on."""
+    """The figures that answer each item of a scheme, and their sources."""
     rows = [table_row(item["item"], (item["figure"], item["place"])) for item in table.items]
     head = table_head(["Item", "Figures", "Place in this folder"])
-    whole = element("table", head, element("tbody", *rows), class_="texts")
+    body = element("table", head, element("tbody", *rows), class_="texts")
     name = f"crosswalk-{number}"
-    listed = table_region(whole, aria_labelledby=f"{name}-title")
+    listed = table_region(body, aria_labelledby=f"{name}-title")
     return card(name, f"Crosswalk: {table.title}", item_list(table.sources, class_="sentences hint"), listed)
 
 
 def _remark(topic: str, heading: str, texts: Sequence[str]) -> Markup:
-    """Notes of one kind; a few stand open, the others unfold, the script of the page not needed."""
-    shown, more = texts[:_OPEN_NOTES], texts[_OPEN_NOTES:_MOST_NOTES]
-    hidden = len(texts) - len(shown) - len(more)
+    """Notes of one kind; a few are shown, the others unfold without the script of the page."""
+    first, more = texts[:_OPEN_NOTES], texts[_OPEN_NOTES:_MOST_NOTES]
+    hidden = len(texts) - len(first) - len(more)
     rest = list(more)
     if hidden:
         rest.append(f"{hidden:,} more of this kind are not listed here.")
-    folded = [element("details", element("summary", f"{len(texts) - len(shown):,} more"), item_list(rest))]
-    parts = element("h2", heading), item_list(shown), *(folded if rest else [])
+    folded = [element("details", element("summary", f"{len(texts) - len(first):,} more"), item_list(rest))]
+    parts = element("h2", heading), item_list(first), *(folded if rest else [])
     return element("aside", *parts, class_=f"remark {topic}")
 
 
 def _table(findings: Sequence[Finding], min_group_size: int, *, room: int) -> tuple[Markup, int]:
-    """Findings as a table that the script takes over, and how many fit the room.
+    """Findings as a table that the script replaces, and the number of findings that fit the room.
 
     Many rows are in a noscript element, so that browsers with scripts do not lay them out in vain.
     """
-    shown = columns(findings)
-    head = table_head(name for _, name in shown)
+    headings = columns(findings)
+    head = table_head(name for _, name in headings)
     words = f"Too few rows: fewer than {min_group_size:,} in a group"
-    apart = element("tr", element("th", words, colspan=str(len(shown)), scope="colgroup"), class_="apart")
+    apart = element("tr", element("th", words, colspan=str(len(headings)), scope="colgroup"), class_="apart")
     rows: list[Markup] = []
     for at, finding in enumerate(findings):
         first = not finding.enough and (at == 0 or findings[at - 1].enough)
-        row = joined(*([apart] if first else []), _row(finding, [key for key, _ in shown]))
+        row = joined(*([apart] if first else []), _row(finding, [key for key, _ in headings]))
         room -= len(row.encode(errors="replace"))
         if room < 0:
             break
         rows.append(row)
     kind = "one-attribute" if len({finding.attribute for finding in findings}) == 1 else ""
     many = len(rows) > _FEW_ROWS
-    whole = (head, element("tbody", *rows))
+    parts = (head, element("tbody", *rows))
     if not many:
-        return element("table", *whole, id="findings", class_=kind), len(rows)
-    own = element("table", head, element("tbody"), id="findings", class_=kind, hidden="")  # until the script fills it
-    return joined(own, element("noscript", element("table", *whole, id="listed", class_=kind))), len(rows)
+        return element("table", *parts, id="findings", class_=kind), len(rows)
+    empty = element("table", head, element("tbody"), id="findings", class_=kind, hidden="")  # until the script fills it
+    return joined(empty, element("noscript", element("table", *parts, id="listed", class_=kind))), len(rows)
 
 
 def _row(finding: Finding, keys: Sequence[str]) -> Markup:
@@ -218,18 +218,18 @@ def _row(finding: Finding, keys: Sequence[str]) -> Markup:
         "p": joined(number_text(finding.p_value)),
         "samples": joined(f"{finding.sizes[0]:,} / {finding.sizes[1]:,}"),
     }
-    first, *others = keys
-    return table_row(texts[first], (texts[key] for key in others))
+    first, *rest = keys
+    return table_row(texts[first], (texts[key] for key in rest))
 
 
-def figures_of(finding: Finding) -> dict[str, float | None]:
+def finding_figures(finding: Finding) -> dict[str, float | None]:
     """The numbers of a finding by name; None where it has none."""
-    own, jointly, bracket = (
-        (None, None) if one is None else (one.low, one.high)
-        for one in (finding.interval, finding.joint_interval, finding.bracket)
+    alone, jointly, bracket = (
+        (None, None) if interval is None else (interval.low, interval.high)
+        for interval in (finding.interval, finding.joint_interval, finding.bracket)
     )
     proven = finding.certified, finding.certified_jointly, finding.paper_bound
-    values = finding.value, *own, *jointly, *proven, finding.p_value, finding.unbiased, *bracket
+    values = finding.value, *alone, *jointly, *proven, finding.p_value, finding.unbiased, *bracket
     return dict(zip(FIGURES, values, strict=True))
 
 
@@ -240,10 +240,10 @@ def columns(findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
     >>> [heading for _, heading in columns([finding])]
     ['Groups', 'Attribute', 'Among', 'Distance', 'Value', 'Rows']
     """
-    known = {key for finding in findings for key, figure in figures_of(finding).items() if figure is not None}
+    shown = {key for finding in findings for key, figure in finding_figures(finding).items() if figure is not None}
     if any(significance_text(finding) for finding in findings):
-        known.add("chance")
-    return tuple((key, heading) for key, heading in COLUMNS.items() if key in known or key not in (*FIGURES, "chance"))
+        shown.add("chance")
+    return tuple((key, heading) for key, heading in COLUMNS.items() if key in shown or key not in (*FIGURES, "chance"))
 
 
 @dataclass
@@ -258,30 +258,30 @@ class _Names:
     def group(self, attribute: str, name: str) -> int:
         return self.number(self.groups.setdefault(attribute, {}), name)
 
-    def number(self, known: dict[Any, int], name: str | tuple[str, str, str]) -> int:
+    def number(self, numbers: dict[Any, int], name: str | tuple[str, str, str]) -> int:
         """The number of a name among those that are known; a new name gets the next number."""
-        if name not in known:
-            known[name] = len(known)
+        if name not in numbers:
+            numbers[name] = len(numbers)
             self.size += byte_size(name) + 80  # around it: what a place is made of
-        return known[name]
+        return numbers[name]
 
 
-def place_of(finding: Finding) -> tuple[str, str, str]:
-    """Where a finding was made: attribute, criterion, set."""
+def finding_place(finding: Finding) -> tuple[str, str, str]:
+    """The place of a finding: attribute, criterion, set."""
     return finding.attribute, finding.criterion, finding.within
 
 
-def audit_content(record: AuditRecord, *, room: int = 1_200_000, taken: int = 0) -> dict[str, Json]:
-    """Everything that the script of the page draws and lists, in so many bytes: the worst findings where not all fit.
+def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) -> dict[str, Json]:
+    """Everything that the script of the page draws and lists, in so many bytes; the worst findings if not all fit.
 
-    The list of findings comes first: what is ``taken`` from the room is taken from the other kinds of content.
+    The list of findings has priority: bytes of the room that are already ``used`` reduce the other kinds of content.
 
     >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "energy", 0.3)
     >>> content = audit_content(AuditRecord(180, 0, (0, 1), 0.95, [finding]))
     >>> content["attributes"], content["total"]
     ([{'name': 'sex', 'groups': ['f', 'm']}], 1)
     """
-    names, left = _Names(), 1 - taken / ((1 - _SHARES["rows"]) * max(room, 1))
+    names, left = _Names(), 1 - used / ((1 - _SHARES["rows"]) * max(room, 1))
     rooms = {kind: int(share * room * (1 if kind == "rows" else left)) for kind, share in _SHARES.items()}
     for distribution in record.distributions[:20]:  # their order of the groups is the order of the colors
         for name in list(distribution.curves.cumulative)[:12]:
@@ -289,14 +289,14 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, taken: int = 0)
     findings = shown_findings(record.findings)
     ordered = most_certain_first(findings)
     rows = _rows(ordered, names, rooms["rows"])
-    kept = ordered[: len(rows)]
-    drawn = fitting(_distributions(record, kept, names), rooms["distributions"])
-    tables = (decisions_json(found, record.settings, names.group) for found in record.decisions)
-    decisions = fitting(tables, rooms["decisions"])
-    shown = {place: number for number, (places, _) in enumerate(drawn) for place in places}
-    at = {id(finding): number for number, finding in enumerate(kept)}
-    decided = {id(found): number for number, found in enumerate(record.decisions[: len(decisions)])}
-    witnesses = ((str(at), found) for at, one in enumerate(kept) if (found := witness_json(one)) is not None)
+    listed = ordered[: len(rows)]
+    drawn = fit_into(_distributions(record, listed, names), rooms["distributions"])
+    tables = (decisions_json(table, record.settings, names.group) for table in record.decisions)
+    decisions = fit_into(tables, rooms["decisions"])
+    distribution_at = {place: number for number, (places, _) in enumerate(drawn) for place in places}
+    row_at = {id(finding): number for number, finding in enumerate(listed)}
+    table_at = {id(table): number for number, table in enumerate(record.decisions[: len(decisions)])}
+    curves = ((str(number), witness_json(finding)) for number, finding in enumerate(listed))
     return {
         "confidence": confidence_text(record.confidence),
         "columns": [list(column) for column in columns(findings)],
@@ -306,41 +306,41 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, taken: int = 0)
         "judges": list(TESTS.values()),
         "rows": rows,
         "total": len(findings),
-        "texts": fitting((list(describe(finding)) for finding in kept), rooms["texts"]),
-        "witnesses": dict(fitting(witnesses, rooms["witnesses"])),
+        "texts": fit_into((list(describe(finding)) for finding in listed), rooms["texts"]),
+        "witnesses": dict(fit_into((pair for pair in curves if pair[1] is not None), rooms["witnesses"])),
         "metrics": [_metric(name, findings) for name in names.metrics],
-        "places": [_place(place, names, shown) for place in names.places],
-        "distributions": [found for _, found in drawn],
+        "places": [_place(place, names, distribution_at) for place in names.places],
+        "distributions": [distribution for _, distribution in drawn],
         "decisions": decisions,
         "highlights": [
             {
-                "heading": found.heading,
-                "figures": [list(figure) for figure in found.figures],
-                "sentence": found.sentence,
-                "where": found.where,
-                "row": at.get(id(found.about)),
-                "decisions": decided.get(id(found.about)),
+                "heading": highlight.heading,
+                "figures": [list(figure) for figure in highlight.figures],
+                "sentence": highlight.sentence,
+                "where": highlight.where,
+                "row": row_at.get(id(highlight.about)),
+                "decisions": table_at.get(id(highlight.about)),
             }
-            for found in highlights(record)
+            for highlight in highlights(record)
         ],
         # Last, since everything above may name a group.
         "attributes": [{"name": name, "groups": list(groups)} for name, groups in names.groups.items()],
     }
 
 
-def fitting(items: Iterable[Item], room: int) -> list[Item]:
+def fit_into(items: Iterable[Item], room: int) -> list[Item]:
     """The items from the front whose JSON fits the room.
 
-    >>> fitting(["abc", "de", "f"], 11)
+    >>> fit_into(["abc", "de", "f"], 11)
     ['abc', 'de']
     """
-    kept = []
+    first = []
     for item in items:
         room -= byte_size(item) + 1
         if room < 0:
             break
-        kept.append(item)
-    return kept
+        first.append(item)
+    return first
 
 
 def byte_size(content: Any) -> int:
@@ -357,9 +357,9 @@ def _rows(findings: Iterable[Finding], names: _Names, room: int) -> list[Json]:
     size = 0
     for finding in findings:
         left, right = (names.group(finding.attribute, name) for name in finding.groups)
-        place = names.number(names.places, place_of(finding))
+        place = names.number(names.places, finding_place(finding))
         row: list[Json] = [place, left, right, *finding.sizes, names.number(names.metrics, finding.metric)]
-        row += [shown_number(figure) for figure in figures_of(finding).values()]
+        row += [shown_number(figure) for figure in finding_figures(finding).values()]
         row += [SIGNIFICANCE.index(significance_text(finding)), list(TESTS).index(finding.tested_by)]
         size += byte_size(row) + 1
         if size + names.size > room:
@@ -371,18 +371,18 @@ def _rows(findings: Iterable[Finding], names: _Names, room: int) -> list[Json]:
 def _distributions(
     record: AuditRecord, findings: Sequence[Finding], names: _Names
 ) -> Iterable[tuple[list[tuple[str, str, str]], Json]]:
-    """Each with the places, attribute, criterion and set, whose scores it shows; those of the worst findings first."""
+    """Distributions with the places (attribute, criterion, set) that they show; those of the worst findings first."""
     ranks: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         ranks.setdefault((finding.attribute, finding.within), []).append(finding)
     order = {at: number for number, at in enumerate(ranks)}
-    for one in sorted(record.distributions, key=lambda one: order.get((one.attribute, one.within), len(order))):
-        inside = ranks.get((one.attribute, one.within), [])
-        others = {finding.criterion for finding in inside if not is_of(finding, one.curves)}
-        own = [finding for finding in inside if finding.criterion not in others]
-        found = distribution_json(one, own, names.group)
-        if found is not None:
-            yield list(dict.fromkeys(place_of(finding) for finding in own)), found
+    for part in sorted(record.distributions, key=lambda part: order.get((part.attribute, part.within), len(order))):
+        inside = ranks.get((part.attribute, part.within), [])
+        other_scores = {finding.criterion for finding in inside if not is_about(finding, part.curves)}
+        shown = [finding for finding in inside if finding.criterion not in other_scores]
+        drawn = distribution_json(part, shown, names.group)
+        if drawn is not None:
+            yield list(dict.fromkeys(finding_place(finding) for finding in shown)), drawn
 
 
 def _place(place: tuple[str, str, str], names: _Names, drawn: Mapping[tuple[str, str, str], int]) -> Json:
@@ -403,9 +403,9 @@ def _metric(name: str, findings: Sequence[Finding]) -> Json:
         number
         for finding in findings
         if finding.metric == name
-        for key, figure in figures_of(finding).items()
+        for key, figure in finding_figures(finding).items()
         if key in reaching and (number := shown_number(figure)) is not None
     ]
     most = METRICS[name].most if name in METRICS else math.inf
-    found = axis([0.0, *ends], from_zero=True, top=max(most, *ends), count=5, least_span=0.0)
-    return {"name": words.name, "short": words.short, "meaning": words.about, "axis": axis_json(found)}
+    scale = axis([0.0, *ends], from_zero=True, top=max(most, *ends), count=5, least_span=0.0)
+    return {"name": words.name, "short": words.short, "meaning": words.about, "axis": axis_json(scale)}

@@ -24,7 +24,7 @@ def proxy_section(record: AuditRecord) -> Markup:
         return Markup("")
     charts = (rates_chart(proxy), _KINDS), (reliability_chart(proxy), list(proxy.reliability)[:_MOST_DRAWN])
     drawn = [element("div", svg_chart(chart), line_key(names)) for chart, names in charts if chart.lines]
-    rows = [table_row(first, others) for first, *others in map(estimate_row, proxy.estimates)]
+    rows = [table_row(first, cells) for first, *cells in map(estimate_row, proxy.estimates)]
     table = element("table", table_head(HEADINGS), element("tbody", *rows), class_="figures")
     return card(
         "proxy",
@@ -62,7 +62,7 @@ def _segment(name: str, color: int, at: float, ends: Interval) -> Line:
 
 
 def reliability_chart(proxy: ProxyRecord) -> LineChart:
-    """How often rows of known group belong to a group, by its probability; no line for bins of few rows."""
+    """The share of rows with a known group that belong to each group, by its probability; without bins of few rows."""
     lines: Sequence[Line] = [
         Line(
             group,

@@ -131,12 +131,12 @@ def rates_table(
 def _deciles(table: Decisions) -> Markup:
     """The ratio beyond each decile of the score: a curve for each category, and the numbers."""
     rates = [rate for rate in table.rates if rate.decile_ratios and not rate.few][:_MOST_LINES]
-    known = [
+    points_by_rate = [
         [(10.0 * at, ratio) for at, ratio in enumerate(rate.decile_ratios, 1) if ratio is not None] for rate in rates
     ]
-    y = axis([1.0, *(ratio for points in known for _, ratio in points)], from_zero=True, count=5)
+    y = axis([1.0, *(ratio for points in points_by_rate for _, ratio in points)], from_zero=True, count=5)
     x = Axis(10, 90, tuple((10.0 * at, f"{10 * at}%") for at in range(1, 10)))
-    lines = [Line(rate.group, at, points) for at, (rate, points) in enumerate(zip(rates, known, strict=True))]
+    lines = [Line(rate.group, at, points) for at, (rate, points) in enumerate(zip(rates, points_by_rate, strict=True))]
     side = "below" if table.favorable == "low" else "above"
     title = f"Impact ratio if scores {side} each decile were selected"
     head = table_head(["Category", *(f"{10 * at}%" for at in range(1, 10))])
@@ -154,9 +154,9 @@ def _deciles(table: Decisions) -> Markup:
 
 def alternatives_table(view: FrontierView) -> Markup:
     """Less discriminatory alternatives: models of a frontier at least as accurate, within its interval, and fairer."""
-    base, others = view.alternatives
+    base, fairer = view.alternatives
     names = [view.label(key) for key in ("strength", view.key, view.gap_key)]
-    models = [base, *others]
+    models = [base, *fairer]
     texts = strength_texts([point.strength for point in models])
 
     def row(point: Point, text: str, word: str = "") -> Markup:
@@ -167,10 +167,10 @@ def alternatives_table(view: FrontierView) -> Markup:
         return table_row(with_small(f"{point.family} {text}".strip(), word), cells)
 
     sentence = (
-        f"{len(others):,} of {len(view.points):,} models {'is' if len(others) == 1 else 'are'} less unfair than the "
+        f"{len(fairer):,} of {len(view.points):,} models {'is' if len(fairer) == 1 else 'are'} less unfair than the "
         f"model with the best {names[1].lower()}, and within the interval of its {names[1].lower()}, on test rows."
     )
-    body = element("tbody", row(base, texts[0], "compared with"), *map(row, others, texts[1:]))
+    body = element("tbody", row(base, texts[0], "compared with"), *map(row, fairer, texts[1:]))
     return joined(
         element("h3", "Less discriminatory alternatives"),
         element("p", sentence, class_="said"),
