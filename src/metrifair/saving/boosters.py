@@ -1,4 +1,4 @@
-"""A fitted fair booster <-> its record and arrays; the class says which booster.
+"""A fitted fair booster <-> its record and arrays; the class names the booster.
 
 The trees are kept in the booster's own format, but always as written here, from numbers that were checked.
 """
@@ -62,7 +62,7 @@ def content_of(estimator: Any) -> Content:
     try:
         classes = None if record.classes is None else classes_of(record.classes)
         safe = safe_trees(text, record.features.count, classes, lightgbm=_is_lightgbm(kind))
-        _restored(kind, record, safe, classes)  # what could not be read again is not written
+        _restore(kind, record, safe, classes)  # what could not be read again is not written
     except ModelFileError as error:
         raise DataError(f"this {kind.__name__} cannot be saved: {error}") from error
     return Content(KIND, record.as_json(), {TREES: np.frombuffer(safe.encode(), dtype=np.uint8)})
@@ -73,10 +73,10 @@ def booster_of(kind: type, content: Content) -> Any:
     record = record_of(BoosterRecord, content.meta)
     classes = classes_of(record.classes) if hasattr(kind, "predict_proba") else None
     trees = safe_trees(trees_text(content), record.features.count, classes, lightgbm=_is_lightgbm(kind))
-    return _restored(kind, record, trees, classes)
+    return _restore(kind, record, trees, classes)
 
 
-def _restored(kind: type, record: BoosterRecord, trees: str, classes: NDArray[Any] | None) -> Any:
+def _restore(kind: type, record: BoosterRecord, trees: str, classes: NDArray[Any] | None) -> Any:
     """A booster of these trees, which are safe, that has predicted once."""
     # From the checks of a user's own arguments.
     with file_errors("the file does not describe a model", DataError, TypeError):
@@ -95,12 +95,12 @@ def _is_lightgbm(kind: type) -> bool:
     return any(base.__module__.startswith("lightgbm") for base in kind.__mro__)
 
 
-def _parameters(given: Mapping[str, Any], outputs: int) -> dict[str, Any]:
+def _parameters(stored: Mapping[str, Any], outputs: int) -> dict[str, Any]:
     """Parameters of a booster: allowed values, and none that affect anything outside the model.
 
     A number of threads above that of the processors here becomes that: a file from a larger machine, or a hostile one.
     """
-    parameters: dict[str, Any] = {name: value_of(name, json) for name, json in given.items()}
+    parameters: dict[str, Any] = {name: value_of(name, json) for name, json in stored.items()}
     for name, value in parameters.items():
         if not name.isidentifier() or len(name) > 60 or (_FOREIGN.fullmatch(name) and value is not None):
             raise ModelFileError(f"a booster from a file cannot have the parameter {reprlib.repr(name)}")

@@ -1,7 +1,7 @@
 """A fitted fair classifier or regressor <-> its record and arrays.
 
-Nothing in a file is taken on trust: a part that does not fit the others is a ModelFileError. Cells are compiled from
-the record, never stored; a learner's state is whole, so that a stream goes on bit by bit the same.
+Every part of a file is validated: one that does not fit the others is a ModelFileError. Cells are compiled from the
+record, never stored. A learner's state is complete, so that a stream continues bit by bit the same.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def content_of(estimator: BaseEstimator) -> Content:
     kind = type(estimator)
     check_own_class(kind)
     check_is_fitted(estimator, ["predictor_", "scheme_"])
-    content = _taken_apart(estimator)
+    content = _content(estimator)
     module = getattr(estimator.predictor_.model, "module", None)
     if module is None and isinstance(estimator.model, torch.nn.Module):
         module = estimator.model
@@ -89,7 +89,7 @@ def check_own_class(kind: type) -> None:
         )
 
 
-def _taken_apart(estimator: BaseEstimator) -> Content:
+def _content(estimator: BaseEstimator) -> Content:
     fitted, predictor = vars(estimator), estimator.predictor_
     tensors: dict[str, Tensor] = {f"parameters/{name}": value for name, value in predictor.parameters.items()}
     tensors |= {f"scaling/{name}": part for name, part in predictor.scaling._asdict().items()}
@@ -99,8 +99,8 @@ def _taken_apart(estimator: BaseEstimator) -> Content:
     elif isinstance(predictor.model, StackedModule):
         buffers = dict(predictor.model.module.named_buffers())
         tensors |= {f"buffers/{name}": value for name, value in buffers.items()}
-        called = type(predictor.model.module).__name__
-        model = ModuleRecord(module=called, names=list(predictor.parameters), buffers=list(buffers))
+        module_name = type(predictor.model.module).__name__
+        model = ModuleRecord(module=module_name, names=list(predictor.parameters), buffers=list(buffers))
     else:
         raise DataError(f"a model of type {type(predictor.model).__name__} cannot be saved")
     moments = fitted.get("moments_")
@@ -161,10 +161,10 @@ def requests_of(estimator: BaseEstimator) -> dict[str, dict[str, bool | str]]:
 
 @file_errors("the file does not describe a model", DataError)  # from the checks of a user's own arguments
 def estimator_of(kind: type[BaseEstimator], content: Content, module: torch.nn.Module | None = None) -> BaseEstimator:
-    """The estimator of this class that ``content_of`` took apart; parts that do not fit are a ModelFileError."""
+    """The estimator of this class in the content of a file; parts that do not fit are a ModelFileError."""
     record = record_of(EstimatorRecord, content.meta)
     module = copy.deepcopy(module)
-    estimator = _constructed(kind, record.parameters, module)
+    estimator = _construct(kind, record.parameters, module)
     if module is not None and estimator.model is not module and "module" not in record.model:
         raise ModelFileError("the model needs no module; leave module out")
     estimator.n_features_in_ = count = record.features.count
@@ -178,13 +178,13 @@ def estimator_of(kind: type[BaseEstimator], content: Content, module: torch.nn.M
     else:
         estimator.target_scaling_ = record.target_scaling
     estimator.scheme_ = scheme_of(record.scheme, classes)
-    own = Arrays({name: array for name, array in content.arrays.items() if not name.startswith("learner/")})
-    estimator.predictor_ = _predictor(record, own, outputs_of(classes), module)
+    arrays = Arrays({name: array for name, array in content.arrays.items() if not name.startswith("learner/")})
+    estimator.predictor_ = _predictor(record, arrays, outputs_of(classes), module)
     if record.iterations is not None:
         estimator.n_iter_ = record.iterations
-        estimator.moments_ = moments_of(own, count) if record.moments else None
+        estimator.moments_ = moments_of(arrays, count) if record.moments else None
         estimator.left_out_ = tuple(record.left_out)
-    own.check_all_taken()
+    arrays.check_all_taken()
     state = Arrays(under("learner/", content.arrays))
     if record.learner is not None:
         estimator.learner_ = learner_of(record.learner, state, estimator)
@@ -194,14 +194,14 @@ def estimator_of(kind: type[BaseEstimator], content: Content, module: torch.nn.M
     return estimator
 
 
-def _constructed(kind: type[BaseEstimator], given: Mapping[str, Any], module: torch.nn.Module | None) -> BaseEstimator:
+def _construct(kind: type[BaseEstimator], stored: Mapping[str, Any], module: torch.nn.Module | None) -> BaseEstimator:
     """An estimator with these parameters; those the file does not have keep their default."""
     defaults = kind().get_params(deep=False)
     values: dict[str, Any] = {}
-    for name, json in given.items():
+    for name, json in stored.items():
         check_known("a parameter", name, defaults)
         if isinstance(json, dict) and "module" in json:
-            values["model"] = _given(module, json["module"])
+            values["model"] = _require_module(module, json["module"])
         else:
             values[name] = value_of(name, json)
     estimator = kind(**values)
@@ -223,13 +223,13 @@ def _constructed(kind: type[BaseEstimator], given: Mapping[str, Any], module: to
     return estimator
 
 
-def _given(module: torch.nn.Module | None, name: object) -> torch.nn.Module:
+def _require_module(module: torch.nn.Module | None, name: object) -> torch.nn.Module:
     """The module that the caller must have passed."""
     if module is None:
-        called = name if isinstance(name, str) and name.isidentifier() and len(name) < 80 else "..."
+        title = name if isinstance(name, str) and name.isidentifier() and len(name) < 80 else "..."
         raise ModelFileError(
-            f"the model is your own module {called!r}, of which the file contains the weights, not the code; pass it, "
-            f"as in load(path, module={called}())"
+            f"the model is your own module {title!r}, of which the file contains the weights, not the code; pass it, "
+            f"as in load(path, module={title}())"
         )
     return module
 
@@ -243,12 +243,12 @@ def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: to
         weights = {name: torch.from_numpy(array) for name, array in network_arrays(record, arrays, outputs).items()}
     else:
         saved = record_of(ModuleRecord, record.model)
-        own = _given(module, saved.module)
-        parameters, buffers = dict(own.named_parameters()), dict(own.named_buffers())
-        for what, names, there in (("parameters", saved.names, parameters), ("buffers", saved.buffers, buffers)):
-            if sorted(names) != sorted(there):
+        user_module = _require_module(module, saved.module)
+        parameters, buffers = dict(user_module.named_parameters()), dict(user_module.named_buffers())
+        for kind, names, present in (("parameters", saved.names, parameters), ("buffers", saved.buffers, buffers)):
+            if sorted(names) != sorted(present):
                 raise ModelFileError(
-                    f"{type(own).__name__} has the {what} {reprlib.repr(sorted(there))}, the file has "
+                    f"{type(user_module).__name__} has the {kind} {reprlib.repr(sorted(present))}, the file has "
                     f"{reprlib.repr(sorted(names))}; pass a module like the one that was fitted"
                 )
         for name, buffer in buffers.items():
@@ -257,7 +257,7 @@ def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: to
         weights = {  # in the order of the learner's vector
             name: tensor_of(arrays, f"parameters/{name}", (1, 1, *parameters[name].shape)) for name in saved.names
         }
-        model = StackedModule(own, outputs)
+        model = StackedModule(user_module, outputs)
     return Predictor(model, weights, Scaling(mean, scale))
 
 
@@ -351,7 +351,7 @@ def learner_of(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner
         raise ModelFileError("the learner's scales are of attributes that are not compared")
     learner.scales = dict(record.scales)
     if record.waiting:
-        learner.waiting = _waiting(arrays, scheme, estimator.n_features_in_, task)
+        learner.waiting = _waiting_samples(arrays, scheme, estimator.n_features_in_, task)
     return learner
 
 
@@ -375,11 +375,11 @@ def moments_of(arrays: Arrays, features: int) -> Moments:
 
 
 def _generator(state: Tensor) -> torch.Generator:
-    """A generator in this state, whose positions PyTorch would believe even where they lie outside of its words."""
+    """A generator in this state. PyTorch would accept positions outside of its words, so they are checked here."""
     generator = torch.Generator()
-    raw, known = state.numpy(), generator.get_state()
-    if state.shape != known.shape:
-        raise ModelFileError(f"array 'generator' must have {len(known)} bytes, got {len(raw)}; upgrade PyTorch")
+    raw, current = state.numpy(), generator.get_state()
+    if state.shape != current.shape:
+        raise ModelFileError(f"array 'generator' must have {len(current)} bytes, got {len(raw)}; upgrade PyTorch")
     left, following = int(raw[8:12].view(np.int32)[0]), int(raw[16:24].view(np.uint64)[0])
     untouched = (left, following) == (1, 0)
     if not untouched and not (1 <= left <= _WORDS and left + following == _WORDS + 1):
@@ -390,7 +390,7 @@ def _generator(state: Tensor) -> torch.Generator:
         raise ModelFileError("array 'generator' is not the state of a random number generator") from error
 
 
-def _waiting(arrays: Arrays, scheme: Scheme, features: int, task: Task) -> Samples:
+def _waiting_samples(arrays: Arrays, scheme: Scheme, features: int, task: Task) -> Samples:
     cell = tensor_of(arrays, "waiting/cell", (None,), "int64")
     value, attributes = None, scheme.attributes
     if any(isinstance(comparison, Dependence) for comparison in scheme.comparisons):
@@ -408,9 +408,9 @@ def _waiting(arrays: Arrays, scheme: Scheme, features: int, task: Task) -> Sampl
         value,
     )
     cells = 1 if scheme.cells is None else scheme.cells.count
-    known = bool(((cell >= 0) & (cell < cells)).all())
+    valid = bool(((cell >= 0) & (cell < cells)).all())
     if scheme.classes:
-        known &= bool(((samples.y >= 0) & (samples.y < len(scheme.classes)) & (samples.y == samples.y.round())).all())
-    if not known or bool((samples.weight <= 0).any()):
+        valid &= bool(((samples.y >= 0) & (samples.y < len(scheme.classes)) & (samples.y == samples.y.round())).all())
+    if not valid or bool((samples.weight <= 0).any()):
         raise ModelFileError("the samples that wait for their batch have labels, cells or weights that do not exist")
     return samples

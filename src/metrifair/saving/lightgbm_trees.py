@@ -157,14 +157,14 @@ def _check_header(header: Mapping[str, str], features: int, classes: int) -> Non
     _check_objective(header.get("objective", ""), classes)
 
 
-def _block(lines: Iterator[str], known: Mapping[str, Any] | tuple[str, ...]) -> dict[str, str]:
-    """The lines name=value up to an empty one: each name is known, and occurs once."""
+def _block(lines: Iterator[str], allowed: Mapping[str, Any] | tuple[str, ...]) -> dict[str, str]:
+    """The lines name=value up to an empty one: each name is allowed, and occurs once."""
     lines_by_name: dict[str, str] = {}
     for line in lines:
         if not line:
             break
         name, sign, value = line.partition("=")
-        if not sign or name not in known or name in lines_by_name:
+        if not sign or name not in allowed or name in lines_by_name:
             raise ModelFileError(f"the model text of LightGBM has {reprlib.repr(line)} twice, or at a wrong place")
         lines_by_name[name] = value
     return lines_by_name
@@ -189,14 +189,14 @@ def _check_objective(objective: str, classes: int) -> None:
 
 def _tree(lines: Mapping[str, str], features: int) -> dict[str, Numbers]:
     """The numbers of one tree."""
-    leaves, splits = (int(_parsed(lines, name)[0]) for name in ("num_leaves", "num_cat"))
+    leaves, splits = (int(_parse_numbers(lines, name)[0]) for name in ("num_leaves", "num_cat"))
     counts = {"tree": 1, "leaf": leaves, "node": leaves - 1, "category": splits + 1}
-    needed = _NEEDED if leaves > 1 else ("leaf_value",)
+    required = _NEEDED if leaves > 1 else ("leaf_value",)
     tree: dict[str, Numbers] = {}
     for name, field in _FIELDS.items():
         # Of a tree without splits LightGBM writes some lines with nothing in them.
-        if name in needed or (lines.get(name) if leaves == 1 else name in lines):
-            tree[name] = _parsed(lines, name)
+        if name in required or (lines.get(name) if leaves == 1 else name in lines):
+            tree[name] = _parse_numbers(lines, name)
             if len(tree[name]) != counts.get(field.per, len(tree[name])):
                 raise ModelFileError(f"{name} of a tree must be {counts[field.per]} numbers, got {len(tree[name])}")
     if leaves > 1:
@@ -209,7 +209,7 @@ def _tree(lines: Mapping[str, str], features: int) -> dict[str, Numbers]:
     return tree
 
 
-def _parsed(lines: Mapping[str, str], name: str) -> Numbers:
+def _parse_numbers(lines: Mapping[str, str], name: str) -> Numbers:
     field = _FIELDS[name]
     if name not in lines:
         raise ModelFileError(f"a tree of LightGBM lacks {name}")
@@ -239,13 +239,13 @@ def _check_shape(tree: Mapping[str, Numbers], nodes: int) -> None:
 
 
 def _check_categories(tree: Mapping[str, Numbers], splits: int) -> None:
-    chosen = tree["decision_type"] & 1 == 1
-    if not splits and not chosen.any():
+    categorical = tree["decision_type"] & 1 == 1
+    if not splits and not categorical.any():
         if "cat_boundaries" in tree or "cat_threshold" in tree:
             raise ModelFileError("a tree lists categories that no split uses")
         return
     bounds, words = tree.get("cat_boundaries", np.zeros(0)), tree.get("cat_threshold", np.zeros(0))
-    places = tree["threshold"][chosen]
+    places = tree["threshold"][categorical]
     if len(bounds) != splits + 1 or bounds[0] != 0 or (np.diff(bounds) < 0).any() or bounds[-1] != len(words):
         raise ModelFileError("the categories of a tree are cut at places that do not exist")
     if not ((places >= 0) & (places < splits) & (places == np.floor(places))).all():
@@ -254,9 +254,9 @@ def _check_categories(tree: Mapping[str, Numbers], splits: int) -> None:
 
 def _categories(text: str | None, features: int) -> list[list[str | int | float | bool]] | None:
     try:
-        named = msgspec.json.decode(text or "null", type=list[list[str | int | float | bool]] | None)
+        columns = msgspec.json.decode(text or "null", type=list[list[str | int | float | bool]] | None)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise ModelFileError("the categories of pandas in a model of LightGBM cannot be read") from error
-    if named is not None and (len(named) > features or any(len(set(levels)) < len(levels) for levels in named)):
+    if columns is not None and (len(columns) > features or any(len(set(levels)) < len(levels) for levels in columns)):
         raise ModelFileError("the categories of pandas in a model of LightGBM are repeated, or too many")
-    return named
+    return columns

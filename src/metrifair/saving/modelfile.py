@@ -92,14 +92,14 @@ def fingerprint(content: Content) -> str:
 
 
 def from_bytes(data: bytes) -> Content:
-    """What ``to_bytes`` made bytes of; anything else is a ModelFileError."""
+    """The content of bytes that ``to_bytes`` made; anything else is a ModelFileError."""
     header = _header(data)
     at = data.find(_MARK, 8, 8 + len(header)) + len(_MARK)
     if at < len(_MARK):
         raise ModelFileError("this is not a model file of metrifair; pass a file written by .save(path)")
     if data[at : at + len(_BLANK)] != _digest(data, at):
         raise ModelFileError("the file is damaged: its content does not match its hash; save the model again")
-    entries = _parsed(header)
+    entries = _parse_json(header)
     kind, meta = _envelope(entries)
     return Content(kind, meta, _arrays(entries, memoryview(data)[8 + len(header) :]))
 
@@ -193,7 +193,7 @@ def _header(data: bytes) -> bytes:
 def _envelope(entries: Json) -> tuple[str, dict[str, Json]]:
     metadata = entries.get("__metadata__") if isinstance(entries, dict) else None
     text = metadata.get(_ENTRY) if isinstance(metadata, dict) else None
-    envelope = _parsed(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else None
+    envelope = _parse_json(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else None
     if not isinstance(envelope, dict):
         raise ModelFileError("the header of the file contains no description of a model; save the model again")
     _check_format(envelope)
@@ -215,7 +215,7 @@ def _check_format(envelope: dict[str, Json]) -> None:
         )
 
 
-def _parsed(text: bytes) -> Json:
+def _parse_json(text: bytes) -> Json:
     """JSON of bounded size, without repeated keys, and without numbers or text that other programs cannot read."""
     if sum(text.count(sign) for sign in (b",", b"[", b"{")) > MOST_VALUES:
         raise ModelFileError(f"the header contains more than {MOST_VALUES} values")
@@ -272,13 +272,13 @@ class _ArrayPlace(msgspec.Struct, forbid_unknown_fields=True):
 
 def _arrays(entries: Json, body: memoryview) -> dict[str, NDArray[Any]]:
     """The arrays of the file, which lie one after the other and fill it."""
-    named = (
+    places = (
         {name: entry for name, entry in entries.items() if name != "__metadata__"} if isinstance(entries, dict) else {}
     )
-    if len(named) > MOST_ARRAYS:
-        raise ModelFileError(f"the file contains {len(named)} arrays, more than the {MOST_ARRAYS} that are read")
+    if len(places) > MOST_ARRAYS:
+        raise ModelFileError(f"the file contains {len(places)} arrays, more than the {MOST_ARRAYS} that are read")
     try:
-        arrays = dict(_read_arrays(msgspec.convert(named, dict[str, _ArrayPlace]), body))
+        arrays = dict(_read_arrays(msgspec.convert(places, dict[str, _ArrayPlace]), body))
     except (msgspec.ValidationError, ValueError, OverflowError) as error:
         if isinstance(error, ModelFileError):
             raise

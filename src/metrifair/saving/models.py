@@ -75,28 +75,28 @@ def content_of(model: Any) -> Content:
 
 
 def model_of(content: Content, module: torch.nn.Module | None = None) -> Any:
-    """The model that ``content_of`` took apart, of the class that its record names.
+    """The model in the content of a file, of the class that its record names.
 
     >>> model_of(Content("estimator", {"kind": "Oracle"}, {}))
     Traceback (most recent call last):
     metrifair.errors.ModelFileError: it contains a model of the kind 'Oracle', which this version cannot read
     """
     if content.kind == PIPELINE:
-        return _pipeline_of(content, module)
+        return _pipeline(content, module)
     name = content.meta.get("kind")
     kind = class_named(name)
     if kind is None:
         raise ModelFileError(f"it contains a model of the kind {reprlib.repr(name)}, which this version cannot read")
     room = _room(kind)
     if room == "postprocessing":
-        return _postprocessor_of(kind, content, module)
+        return _postprocessor(kind, content, module)
     if room == "stacking":
-        return _stack_of(kind, content, module)
+        return _stack(kind, content, module)
     return boosters.booster_of(kind, content) if room == "boosting" else estimators.estimator_of(kind, content, module)
 
 
-def _wrapped(content: Content, module: torch.nn.Module | None) -> Any:
-    """The model within a post-processor, which is not one itself: no file is to be nested without end."""
+def _wrapped_model(content: Content, module: torch.nn.Module | None) -> Any:
+    """The model within a post-processor, which is not a post-processor itself: nesting is bounded."""
     wrapped = content
     if content.kind == PIPELINE:
         last = record_of(PipelineRecord, content.meta, "a pipeline").model
@@ -145,20 +145,20 @@ def _pipeline_content(pipeline: Pipeline) -> Content:
     return Content(PIPELINE, record.as_json(), inner.arrays)
 
 
-def _pipeline_of(content: Content, module: torch.nn.Module | None) -> Pipeline:
-    """The pipeline that ``content_of`` took apart."""
+def _pipeline(content: Content, module: torch.nn.Module | None) -> Pipeline:
+    """The pipeline in the content of a file."""
     record = record_of(PipelineRecord, content.meta, "a pipeline")
     if len(record.steps) != len(record.encoders) + 1:
         raise ModelFileError("the file does not describe a pipeline: its steps are not those that it names")
     if record.model.kind == PIPELINE:
         raise ModelFileError("the file does not describe a pipeline: it ends with another, not with a model")
-    encoders = ["passthrough" if one is None else encoder_of(one) for one in record.encoders]
+    encoders = ["passthrough" if step is None else encoder_of(step) for step in record.encoders]
     model = model_of(Content(record.model.kind, record.model.meta, content.arrays), module)
     fitted = [step for step in (*encoders, model) if not isinstance(step, str)]
     for encoder, after in pairwise(fitted):
-        made, taken = len(encoder.get_feature_names_out()), after.n_features_in_
-        if made != taken:
-            raise ModelFileError(f"the encoder makes {made} columns, and the next step takes {taken}")
+        produced, expected = len(encoder.get_feature_names_out()), after.n_features_in_
+        if produced != expected:
+            raise ModelFileError(f"the encoder makes {produced} columns, and the next step takes {expected}")
     steps = list(zip(record.steps, [*encoders, model], strict=True))
     pipeline = Pipeline(steps, verbose=record.verbose, transform_input=record.transform_input)
     with file_errors("the file does not describe a pipeline", ValueError, TypeError):
@@ -214,11 +214,11 @@ def _postprocessor_content(model: Any) -> Content:
         **shared_fields(model, besides=_WRAPPED),
         wraps=[name for name in _WRAPPED if getattr(model, name) is not None],
         scheme=scheme_record(model.crossed_.scheme),
-        inner={name: inner_record(own) for name, own in inner.items()},
+        inner={name: inner_record(content) for name, content in inner.items()},
     )
     arrays = prefixed("state/", {"seen": model.crossed_.seen.astype(np.float64), **model._state()})
-    for name, own in inner.items():
-        arrays |= prefixed(f"{name}/", own.arrays)
+    for name, content in inner.items():
+        arrays |= prefixed(f"{name}/", content.arrays)
     return Content(POSTPROCESSOR, record.as_json(), arrays)
 
 
@@ -237,23 +237,23 @@ def inner_record(content: Content) -> InnerRecord:
     return InnerRecord(kind=content.kind, meta=content.meta)  # type: ignore[arg-type]
 
 
-def _postprocessor_of(kind: type, content: Content, module: torch.nn.Module | None) -> Any:
-    """The post-processor that ``content_of`` took apart."""
+def _postprocessor(kind: type, content: Content, module: torch.nn.Module | None) -> Any:
+    """The post-processor in the content of a file."""
     record = record_of(PostprocessorRecord, content.meta)
     if set(record.inner) not in ({"base"}, {"base", "guess"}):
         raise ModelFileError("the file does not describe a model: a post-processor wraps a base, and at most a guess")
     if sum(len(under(f"{name}/", content.arrays)) for name in (*record.inner, "state")) < len(content.arrays):
         raise ModelFileError("the file contains arrays that belong to no part of the model")
     inner = {
-        name: _wrapped(Content(own.kind, own.meta, under(f"{name}/", content.arrays)), module)
-        for name, own in record.inner.items()
+        name: _wrapped_model(Content(part.kind, part.meta, under(f"{name}/", content.arrays)), module)
+        for name, part in record.inner.items()
     }
     # From the checks of a user's own arguments.
     with file_errors("the file does not describe a model", DataError, TypeError, ValueError, OverflowError):
-        return _put_together(_constructed(kind, record, inner), record, inner, Arrays(under("state/", content.arrays)))
+        return _assemble(_construct(kind, record, inner), record, inner, Arrays(under("state/", content.arrays)))
 
 
-def _put_together(model: Any, record: PostprocessorRecord, inner: Mapping[str, Any], state: Arrays) -> Any:
+def _assemble(model: Any, record: PostprocessorRecord, inner: Mapping[str, Any], state: Arrays) -> Any:
     base, classes = inner["base"], None
     model.n_features_in_ = record.features.count
     if record.features.names is not None:
@@ -277,8 +277,8 @@ def _put_together(model: Any, record: PostprocessorRecord, inner: Mapping[str, A
     return model
 
 
-def _constructed(kind: type, record: PostprocessorRecord, inner: Mapping[str, Any]) -> Any:
-    """With its parameters; an estimator that was given is one like the model that is wrapped, not fitted."""
+def _construct(kind: type, record: PostprocessorRecord, inner: Mapping[str, Any]) -> Any:
+    """A post-processor with its parameters; an estimator that was passed is an unfitted copy of the wrapped model."""
     names = {name for name in kind().get_params(deep=False) if name not in _WRAPPED}
     for name in record.parameters:
         check_known("a parameter", name, names)
@@ -317,58 +317,58 @@ def _stack_content(model: Any) -> Content:
         if blend is not None and blend.correction is not None:
             slope, bias = blend.correction
             arrays |= {f"state/{name}_slope": np.array([slope]), f"state/{name}_bias": bias}
-    for name, own in parts.items():
-        arrays |= prefixed(f"{name}/", own.arrays)
-    records = {name: inner_record(own) for name, own in parts.items()}
+    for name, part in parts.items():
+        arrays |= prefixed(f"{name}/", part.arrays)
+    records = {name: inner_record(part) for name, part in parts.items()}
     record = StackRecord(
         **shared_fields(model, besides=(*_STACKED, *last.get_params())),
         last=records.pop("last0"),
-        outcome=[own for name, own in records.items() if name.startswith("outcome")],
-        group=[own for name, own in records.items() if name.startswith("group")],
+        outcome=[part for name, part in records.items() if name.startswith("outcome")],
+        group=[part for name, part in records.items() if name.startswith("group")],
         given=[name for name in _STACKED if getattr(model, name) is not None],
     )
     return Content(STACK, record.as_json(), arrays)
 
 
-def _stack_of(kind: type, content: Content, module: torch.nn.Module | None) -> Any:
-    """The stack that ``content_of`` took apart."""
+def _stack(kind: type, content: Content, module: torch.nn.Module | None) -> Any:
+    """The stack in the content of a file."""
     record = record_of(StackRecord, content.meta)
     parts = {"last": [record.last], "outcome": record.outcome, "group": record.group}
-    taken = len(under("state/", content.arrays))
+    used = len(under("state/", content.arrays))
     inner: dict[str, list[Any]] = {name: [] for name in parts}
     for name, records in parts.items():
-        for place, own in enumerate(records):
-            known = class_named(own.meta.get("kind"))
-            plain = known is not None and _room(known) in ("estimators", "boosting")
-            if not plain or own.kind == PIPELINE:  # no file is to be nested without end
+        for place, part in enumerate(records):
+            part_class = class_named(part.meta.get("kind"))
+            plain = part_class is not None and _room(part_class) in ("estimators", "boosting")
+            if not plain or part.kind == PIPELINE:  # no file is to be nested without end
                 raise ModelFileError("a stack takes predictions of estimators and boosters only")
             arrays = under(f"{name}{place}/", content.arrays)
-            taken += len(arrays)
-            inner[name].append(model_of(Content(own.kind, own.meta, arrays), module if name == "last" else None))
-    if taken < len(content.arrays):
+            used += len(arrays)
+            inner[name].append(model_of(Content(part.kind, part.meta, arrays), module if name == "last" else None))
+    if used < len(content.arrays):
         raise ModelFileError("the file contains arrays that belong to no part of the model")
     # From the checks of a user's own arguments.
     with file_errors("the file does not describe a model", DataError, TypeError, ValueError, OverflowError):
-        return _stacked(kind, record, inner, Arrays(under("state/", content.arrays)))
+        return _assemble_stack(kind, record, inner, Arrays(under("state/", content.arrays)))
 
 
-def _stacked(kind: type, record: StackRecord, inner: Mapping[str, list[Any]], state: Arrays) -> Any:
+def _assemble_stack(kind: type, record: StackRecord, inner: Mapping[str, list[Any]], state: Arrays) -> Any:
     (last,) = inner["last"]
     models = {name: inner[name] for name in ("outcome", "group") if inner[name]}
     numeric = is_regressor(kind())
     if type(last) is not class_named("FairRegressor" if numeric else "FairClassifier"):
         raise ModelFileError(f"a {record.kind} does not end with a {type(last).__name__}")
-    if any(is_regressor(one) != (numeric and name == "outcome") for name, own in models.items() for one in own):
+    if any(is_regressor(part) != (numeric and name == "outcome") for name, parts in models.items() for part in parts):
         raise ModelFileError("the models of a stack do not predict the inputs of its last model")
     count = record.features.count
-    if any(one.n_features_in_ != count for own in models.values() for one in own):
+    if any(part.n_features_in_ != count for parts in models.values() for part in parts):
         raise ModelFileError("a model of the stack takes another number of features")
     values = {name: value_of(name, json) for name, json in record.parameters.items()}
     for name in values:
         check_known("a parameter", name, set(kind().get_params(deep=False)) - set(last.get_params()))
     model = kind(**last.get_params(deep=False), **values)
     for name in record.given:
-        setattr(model, name, [clone(one) for one in models.get(name.removesuffix("_models"), ())] or None)
+        setattr(model, name, [clone(part) for part in models.get(name.removesuffix("_models"), ())] or None)
     model._check_parameters()
     model.n_features_in_ = count
     if record.features.names is not None:

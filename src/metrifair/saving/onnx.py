@@ -36,17 +36,17 @@ class Graph:
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
 
-    def add(self, operator: str, *inputs: str | NDArray[Any] | float, made: str = "", **attributes: Any) -> str:
-        """Add a step, and return the name of its output; ``made`` names an output of the graph."""
-        names = [one if isinstance(one, str) else self._constant(np.asarray(one)) for one in inputs]
+    def add(self, operator: str, *inputs: str | NDArray[Any] | float, output: str = "", **attributes: Any) -> str:
+        """Add a step, and return the name of its output; ``output`` names an output of the graph."""
+        names = [part if isinstance(part, str) else self._constant(np.asarray(part)) for part in inputs]
         domain = "ai.onnx.ml" if operator in ("TreeEnsemble", "LabelEncoder") else ""
-        made = made or self._fresh(f"step {len(self._nodes)}")
+        output = output or self._fresh(f"step {len(self._nodes)}")
         tensors = {
             name: self._tensor(value, name) if isinstance(value, np.ndarray) else value
             for name, value in attributes.items()
         }
-        self._nodes.append(self.onnx.helper.make_node(operator, names, [made], domain=domain, **tensors))
-        return made
+        self._nodes.append(self.onnx.helper.make_node(operator, names, [output], domain=domain, **tensors))
+        return output
 
     def cast(self, name: str, kind: str) -> str:
         """The same values as another type."""
@@ -66,7 +66,7 @@ class Graph:
         """An output, named so, with a line below where a column has that name."""
         while name in self.inputs:
             name += "_"
-        self.add(operator, *inputs, made=name)
+        self.add(operator, *inputs, output=name)
         shape = ["rows"] if width is None else ["rows", width]
         self.outputs[name] = self.onnx.helper.make_tensor_value_info(name, self.number(kind), shape)
 
@@ -109,11 +109,11 @@ class Graph:
         return self.onnx.numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
 
 
-class _Decided(NamedTuple):
+class _Decision(NamedTuple):
     """Steps of a classifier: probabilities (rows, classes), and the place of the class that is decided for (rows,)."""
 
     probabilities: str
-    chosen: str
+    place: str
     rounding: float = 1e-12  # by which probabilities here may differ from those in Python, and more
 
 
@@ -131,24 +131,24 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
     if encoder is None:
         x = graph.input("X", "DOUBLE", int(estimator.n_features_in_))
     else:
-        coded = [part for name, coder in encoder.coders_.items() for part in _encoded(graph, name, coder)]
+        coded = [part for name, coder in encoder.coders_.items() for part in _encode(graph, name, coder)]
         x = graph.add("Concat", *coded, axis=1)
     classes: Any = getattr(estimator, "classes_", None)
-    scored = _scored(graph, x, estimator)
+    scored = _score(graph, x, estimator)
     if isinstance(scored, str):
         graph.output("prediction", "Reshape", scored, np.array([-1]), kind="DOUBLE")
     else:
-        chosen = scored.chosen
+        place = scored.place
         if getattr(model, "threshold", None) is not None:
             yes = model.positive
             score = graph.add("Gather", scored.probabilities, np.array(yes), axis=1)
             # A threshold is often a score itself, and who has that score is accepted.
             accepted = graph.add("GreaterOrEqual", score, np.float64(model.threshold) - scored.rounding)
-            chosen = graph.add("Where", accepted, np.array(yes), np.array(1 - yes))
+            place = graph.add("Where", accepted, np.array(yes), np.array(1 - yes))
         labels = np.asarray(classes.tolist())
         if labels.dtype.kind not in _TYPES or labels.tolist() != classes.tolist():
             raise DataError(f"classes such as {classes[-1]!r} cannot be written as ONNX; fit with integers or strings")
-        graph.output("label", "Gather", labels, chosen, kind=_TYPES[labels.dtype.kind])
+        graph.output("label", "Gather", labels, place, kind=_TYPES[labels.dtype.kind])
         graph.output("probabilities", "Identity", scored.probabilities, kind="DOUBLE", width=len(labels))
     names = getattr(estimator if encoder is None else encoder, "feature_names_in_", None)
     if not getattr(estimator, "_fitted_with_feature_names", True) and encoder is None:
@@ -164,13 +164,13 @@ def _is_exported(estimator: Any) -> bool:
     return hasattr(estimator, "predictor_") or hasattr(estimator, "left_out_")
 
 
-def _scored(graph: Graph, x: str, estimator: Any) -> str | _Decided:
+def _score(graph: Graph, x: str, estimator: Any) -> str | _Decision:
     """Numbers or decisions of a fitted estimator or booster."""
     classes = len(getattr(estimator, "classes_", ()))
-    return (_network if hasattr(estimator, "predictor_") else _boosted)(graph, x, estimator, classes)
+    return (_network if hasattr(estimator, "predictor_") else _booster_output)(graph, x, estimator, classes)
 
 
-def _encoded(graph: Graph, name: str, coder: Coder) -> list[str]:
+def _encode(graph: Graph, name: str, coder: Coder) -> list[str]:
     """The columns (rows, ...) that a column of a table becomes, as in ``coder.encoded``."""
     if not name:
         raise DataError("a column of the table has no name, which ONNX requires; name it, and fit again")
@@ -193,13 +193,13 @@ def _encoded(graph: Graph, name: str, coder: Coder) -> list[str]:
 def _levels(graph: Graph, name: str, coder: Levels) -> str:
     """A column for each level; a value that has none is 0 in all."""
     place = {level: code for code, level in enumerate(coder.levels)}
-    other = len(place) if coder.pooled else -1
-    missing = len(place) + coder.pooled if coder.flagged else other
+    rest = len(place) if coder.pooled else -1
+    missing = len(place) + coder.pooled if coder.flagged else rest
     if coder.kind == "boolean":
         x = graph.input(name, "DOUBLE", 1)
-        yes, no = (np.array(place.get(level, other)) for level in ("True", "False"))
-        known = graph.add("Where", graph.cast(x, "BOOL"), yes, no)
-        code = graph.add("Where", graph.add("IsNaN", x), np.array(missing), known)
+        yes, no = (np.array(place.get(level, rest)) for level in ("True", "False"))
+        present = graph.add("Where", graph.cast(x, "BOOL"), yes, no)
+        code = graph.add("Where", graph.add("IsNaN", x), np.array(missing), present)
     elif "" in place:
         raise DataError(
             f"column {name!r} has the empty text among its levels, which is a missing value in ONNX; replace "
@@ -208,16 +208,16 @@ def _levels(graph: Graph, name: str, coder: Levels) -> str:
     else:
         keys, values = [*place, ""], [*place.values(), missing]
         x = graph.input(name, "STRING", 1)
-        code = graph.add("LabelEncoder", x, keys_strings=keys, values_int64s=values, default_int64=other)
+        code = graph.add("LabelEncoder", x, keys_strings=keys, values_int64s=values, default_int64=rest)
     columns = np.arange(len(place) + coder.pooled + coder.flagged)[None]
     return graph.cast(graph.add("Equal", code, columns), "DOUBLE")
 
 
-def _network(graph: Graph, x: str, estimator: Any, classes: int) -> str | _Decided:
+def _network(graph: Graph, x: str, estimator: Any, classes: int) -> str | _Decision:
     """A linear model or a network with its scaling, as in ``predict`` and ``predict_proba``."""
     predictor: Predictor = estimator.predictor_
     if hasattr(predictor, "last"):
-        x, predictor = _stacked(graph, x, predictor), predictor.last
+        x, predictor = _stack_inputs(graph, x, predictor), predictor.last
     if not isinstance(predictor.model, Network):
         raise DataError(
             "the model is a module of your own, whose code metrifair cannot export; export it with "
@@ -232,20 +232,20 @@ def _network(graph: Graph, x: str, estimator: Any, classes: int) -> str | _Decid
         center, spread = map(float, estimator.target_scaling_)
         return graph.add("Add", graph.add("Mul", x, spread), center)
     if classes > 2:
-        return _Decided(graph.add("Softmax", x, axis=1), graph.add("ArgMax", x, axis=1, keepdims=0))
+        return _Decision(graph.add("Softmax", x, axis=1), graph.add("ArgMax", x, axis=1, keepdims=0))
     positive = graph.add("GreaterOrEqual" if estimator.scheme_.positive == 1 else "Greater", x, 0.0)
-    chosen = graph.add("Reshape", graph.cast(positive, "INT64"), np.array([-1]))
-    return _Decided(_of_two(graph, graph.add("Sigmoid", x)), chosen)
+    place = graph.add("Reshape", graph.cast(positive, "INT64"), np.array([-1]))
+    return _Decision(_both_classes(graph, graph.add("Sigmoid", x)), place)
 
 
-def _stacked(graph: Graph, x: str, predictor: Any) -> str:
+def _stack_inputs(graph: Graph, x: str, predictor: Any) -> str:
     """The inputs of a stack's last model: the blended predictions of the others, and the features if it uses them."""
-    parts = [_blended(graph, x, blend) for blend in (predictor.outcome, predictor.group) if blend is not None]
+    parts = [_blend(graph, x, blend) for blend in (predictor.outcome, predictor.group) if blend is not None]
     parts += [x] if predictor.passthrough else []
     return graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
 
 
-def _blended(graph: Graph, x: str, blend: Any) -> str:
+def _blend(graph: Graph, x: str, blend: Any) -> str:
     """The mean of numbers, or the calibrated log-odds of classes but the first, as ``Blend`` computes them."""
     count = 0 if blend.correction is None else len(blend.correction.bias)
     total = graph.add("Sum", *(_prediction(graph, x, model, count) for model in blend.models))
@@ -266,16 +266,16 @@ def _prediction(graph: Graph, x: str, model: Any, classes: int) -> str:
             f"the stack contains a {type(model).__name__}, which cannot be written as ONNX; use metrifair models, "
             "such as FairClassifier(0) and FairLGBMClassifier(0)"
         )
-    scored = _scored(graph, x, model)
+    scored = _score(graph, x, model)
     if isinstance(scored, str):
         return graph.add("Reshape", scored, np.array([-1, 1]))
-    known = np.asarray(model.classes_).astype(int)
-    if len(known) == classes:
+    labels = np.asarray(model.classes_).astype(int)
+    if len(labels) == classes:
         return scored.probabilities
-    return graph.add("MatMul", scored.probabilities, np.eye(classes)[known])
+    return graph.add("MatMul", scored.probabilities, np.eye(classes)[labels])
 
 
-def _boosted(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decided:
+def _booster_output(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decision:
     """The trees of a booster and the link of their sum, as in ``predict`` and ``predict_proba``."""
     forest = forest_of(booster, classes if classes > 2 else 1)
     x = _with_missing(graph, x, forest, int(booster.n_features_in_))
@@ -291,10 +291,10 @@ def _boosted(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decided
         output = graph.add("Mul", output, graph.add("Abs", output))
     if not classes:
         return output
-    probabilities = _of_two(graph, output) if classes == 2 else output
+    probabilities = _both_classes(graph, output) if classes == 2 else output
     compared = graph.cast(probabilities, "FLOAT") if forest.single else probabilities
-    chosen = graph.add("ArgMax", compared, axis=1, keepdims=0)
-    return _Decided(probabilities, chosen, rounding=1e-6) if forest.single else _Decided(probabilities, chosen)
+    place = graph.add("ArgMax", compared, axis=1, keepdims=0)
+    return _Decision(probabilities, place, rounding=1e-6) if forest.single else _Decision(probabilities, place)
 
 
 def _with_missing(graph: Graph, x: str, forest: Forest, features: int) -> str:
@@ -309,7 +309,7 @@ def _with_missing(graph: Graph, x: str, forest: Forest, features: int) -> str:
     return x
 
 
-def _of_two(graph: Graph, probability: str) -> str:
+def _both_classes(graph: Graph, probability: str) -> str:
     """Probabilities of both classes, of that of the last."""
     return graph.add("Concat", graph.add("Sub", 1.0, probability), probability, axis=1)
 
@@ -398,20 +398,20 @@ def forest_of(booster: Any, outputs: int) -> Forest:
     kind = type(booster).__name__
     try:
         if hasattr(booster, "booster_"):
-            return _of_lightgbm(booster, outputs)
-        return _of_xgboost(booster, outputs)
+            return _lightgbm_forest(booster, outputs)
+        return _xgboost_forest(booster, outputs)
     except ModelFileError as error:
         raise DataError(f"this {kind} cannot be written as ONNX: {error}") from error
 
 
-def _of_lightgbm(booster: Any, outputs: int) -> Forest:
+def _lightgbm_forest(booster: Any, outputs: int) -> Forest:
     text = booster.booster_.model_to_string(num_iteration=-1)
     parsed = lightgbm_trees(text, features=int(booster.n_features_in_), classes=outputs)
     best = int(booster.booster_.best_iteration)
-    kept = parsed.trees[: best * outputs] if best > 0 else parsed.trees
+    used = parsed.trees[: best * outputs] if best > 0 else parsed.trees
     trees, none = [], np.zeros(0, dtype=np.int64)
     kinds = np.zeros((booster.n_features_in_, 3), dtype=np.bool_)  # of missing values, by feature
-    for tree in kept:
+    for tree in used:
         feature, decision = (tree.get(name, none) for name in ("split_feature", "decision_type"))
         if (decision & 1).any():
             raise _categorical(booster, feature[decision & 1 == 1])
@@ -438,7 +438,7 @@ def _of_lightgbm(booster: Any, outputs: int) -> Forest:
     )
 
 
-def _of_xgboost(booster: Any, outputs: int) -> Forest:
+def _xgboost_forest(booster: Any, outputs: int) -> Forest:
     text = bytes(booster.get_booster().save_raw("json")).decode()
     learner = json.loads(xgboost_trees(text, features=int(booster.n_features_in_), classes=outputs))["learner"]
     gradient = learner["gradient_booster"]
@@ -446,7 +446,7 @@ def _of_xgboost(booster: Any, outputs: int) -> Forest:
     best, count = learner["attributes"].get("best_iteration"), len(forest["trees"])
     count = count if best is None else forest["iteration_indptr"][int(best) + 1]
     weights = gradient.get("weight_drop", np.ones(count))
-    trees = [_of_json(tree, weight, booster) for tree, weight in zip(forest["trees"][:count], weights, strict=False)]
+    trees = [_flat_tree(tree, weight, booster) for tree, weight in zip(forest["trees"][:count], weights, strict=False)]
     link = _link(_XGBOOST_LINKS, learner["objective"]["name"], booster)
     base = np.array(json.loads(f"[{learner['learner_model_param']['base_score'].strip('[]')}]"), dtype=np.float64)
     start = {"Sigmoid": lambda: np.log(base / (1 - base)), "Exp": lambda: np.log(base)}.get(link, lambda: base)()
@@ -460,26 +460,26 @@ def _of_xgboost(booster: Any, outputs: int) -> Forest:
     )
 
 
-def _of_json(tree: Mapping[str, Any], weight: float, booster: Any) -> _FlatTree:
+def _flat_tree(tree: Mapping[str, Any], weight: float, booster: Any) -> _FlatTree:
     left, right, feature = (np.array(tree[name]) for name in ("left_children", "right_children", "split_indices"))
     values = np.array(tree["split_conditions"]).astype(np.float32).astype(np.float64)
     inner = left >= 0
-    chosen = inner & (np.array(tree["split_type"]) == 1)
-    if chosen.any():
-        raise _categorical(booster, feature[chosen])
-    place = np.where(inner, np.cumsum(inner) - 1, -1 * np.cumsum(~inner))  # of each node among those of its kind
+    categorical = inner & (np.array(tree["split_type"]) == 1)
+    if categorical.any():
+        raise _categorical(booster, feature[categorical])
+    position = np.where(inner, np.cumsum(inner) - 1, -1 * np.cumsum(~inner))  # of each node among those of its kind
     default = np.array(tree["default_left"])[inner] == 1
     leaf = values[~inner] * np.float64(np.float32(weight))
-    return _FlatTree(feature[inner], values[inner], default, place[left[inner]], place[right[inner]], leaf)
+    return _FlatTree(feature[inner], values[inner], default, position[left[inner]], position[right[inner]], leaf)
 
 
-def _link(known: Mapping[str, Link], objective: str, booster: Any) -> Link:
-    if objective not in known:
+def _link(links: Mapping[str, Link], objective: str, booster: Any) -> Link:
+    if objective not in links:
         raise DataError(
             f"the objective {objective!r} of this {type(booster).__name__} cannot be written as ONNX; those that can "
-            f"are {', '.join(name for name in known if name)}"
+            f"are {', '.join(name for name in links if name)}"
         )
-    return known[objective]
+    return links[objective]
 
 
 def _categorical(booster: Any, features: NDArray[np.int64]) -> DataError:

@@ -43,14 +43,14 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defa
 R = TypeVar("R")
 
 
-def record_of(kind: type[R], json: object, what: str = "a model") -> R:
-    """The record in this JSON, or a ModelFileError at the place of the mismatch; ``what`` it describes.
+def record_of(kind: type[R], json: object, described: str = "a model") -> R:
+    """The record in this JSON, or a ModelFileError at the place of the mismatch; ``described`` is its subject.
 
     >>> record_of(Features, {"count": -1, "names": None})
     Traceback (most recent call last):
     metrifair.errors.ModelFileError: the file does not describe a model: Expected `int` >= 0 - at `$.count`
     """
-    with file_errors(f"the file does not describe {in_one_line(what)}", msgspec.ValidationError):
+    with file_errors(f"the file does not describe {in_one_line(described)}", msgspec.ValidationError):
         return msgspec.convert(json, kind)
 
 
@@ -146,7 +146,7 @@ class StrataRecord(Record):
 
 
 class SchemeRecord(Record):
-    """What cells are compiled from; they are never stored."""
+    """The source of cells, which are compiled from it and never stored."""
 
     criterion: Any
     attributes: list[AttributeRecord]
@@ -234,7 +234,7 @@ class InnerRecord(Record):
 class PostprocessorRecord(ModelRecord):
     """A post-processor, and the models that it wraps: its base, and the guess of the group where it needs none."""
 
-    wraps: list[Literal["estimator", "group_model"]]  # which of these were given, not left to their default
+    wraps: list[Literal["estimator", "group_model"]]  # those that were passed, not left at their default
     scheme: SchemeRecord
     inner: dict[str, InnerRecord]
 
@@ -324,8 +324,8 @@ def plain(name: str, value: object) -> Json:
         parts = {part: getattr(value, part) for part in CriterionRecord.__struct_fields__}
         return {"criterion": {part: plain(f"{name}.{part}", value_of_part) for part, value_of_part in parts.items()}}
     if callable(value):
-        called = getattr(value, "__qualname__", type(value).__name__)
-        raise DataError(f"{name} is a function ({called}); a model file contains no code; fit with a named one to save")
+        target = getattr(value, "__qualname__", type(value).__name__)
+        raise DataError(f"{name} is a function ({target}); a model file contains no code; fit with a named one to save")
     raise DataError(f"{name} contains a {type(value).__name__}, which no model file can; use numbers, text or booleans")
 
 

@@ -65,7 +65,7 @@ class TableScorer:
 
     @property
     def positive(self) -> int:
-        """Place of the class that counts as a yes: the one that was chosen at training, else the last."""
+        """The place of the positive class: the one that was chosen at training, else the last."""
         classes = () if self.classes is None else self.classes.tolist()
         return positive_of(classes, getattr(self.estimator, "pos_label", None))
 
@@ -85,8 +85,8 @@ class TableScorer:
         if self.threshold is None or self.classes is None:
             predicted: NDArray[Any] = self.estimator.predict(self.encoder.transform(table), **self._groups(table))
             return predicted
-        chosen = self.predict_proba(table)[:, self.positive] >= self.threshold
-        decided: NDArray[Any] = self.classes[np.where(chosen, self.positive, 1 - self.positive)]
+        is_positive = self.predict_proba(table)[:, self.positive] >= self.threshold
+        decided: NDArray[Any] = self.classes[np.where(is_positive, self.positive, 1 - self.positive)]
         return decided
 
     def predict_proba(self, table: Table) -> NDArray[np.float64]:
@@ -148,16 +148,16 @@ def table_scorer(content: Content) -> TableScorer | None:
         "estimator": _network,
         "booster": _trees,
     }
-    read = readers.get(inner.kind)
-    estimator = None if read is None or record.encoder.names is None else read(inner)
+    reader = readers.get(inner.kind)
+    estimator = None if reader is None or record.encoder.names is None else reader(inner)
     if estimator is None:
         return None
     encoder = FittedEncoder(coders_of(record.encoder))
-    made, taken = len(column_names(encoder.coders_.items())), estimator.n_features_in_
-    if made != taken:
-        raise ModelFileError(f"the encoder makes {made} columns, and the estimator takes {taken}")
-    named, files = (tuple(record.sensitive), tuple(record.ids)), tuple(record.training_files)
-    return TableScorer(encoder, estimator, record.target, *named, record.threshold, files)
+    produced, expected = len(column_names(encoder.coders_.items())), estimator.n_features_in_
+    if produced != expected:
+        raise ModelFileError(f"the encoder makes {produced} columns, and the estimator takes {expected}")
+    names, files = (tuple(record.sensitive), tuple(record.ids)), tuple(record.training_files)
+    return TableScorer(encoder, estimator, record.target, *names, record.threshold, files)
 
 
 def table_model_record(content: Content) -> TableModelRecord:
@@ -179,7 +179,7 @@ class FittedEncoder:
 
 
 def coders_of(record: EncoderRecord) -> dict[str, Coder]:
-    """How each column becomes numbers; a ModelFileError if the record does not describe it."""
+    """The encoding of each column; a ModelFileError if the record does not describe it."""
     # Before a list of so many names is made: the number comes from the file.
     if record.count != len(record.coders) + len(record.dropped):
         raise ModelFileError(f"the encoder has {record.count} columns, and describes others")
@@ -241,14 +241,14 @@ class FittedNetwork:
             return output * spread + center
         if output.ndim == 2:
             return np.asarray(self.classes_[output.argmax(1)])
-        chosen = output >= 0 if self.positive == 1 else output > 0
-        return np.asarray(self.classes_[chosen.astype(int)])
+        is_positive = output >= 0 if self.positive == 1 else output > 0
+        return np.asarray(self.classes_[is_positive.astype(int)])
 
 
 def _network(content: Content) -> FittedNetwork | None:
     record = record_of(EstimatorRecord, content.meta)
-    known = record.kind in ("FairClassifier", "FairRegressor")
-    if not known or record.learner is not None or "hidden" not in record.model:
+    is_supported = record.kind in ("FairClassifier", "FairRegressor")
+    if not is_supported or record.learner is not None or "hidden" not in record.model:
         return None
     classes = classes_of(record.classes) if record.kind == "FairClassifier" else None
     arrays, target = Arrays(content.arrays), record.target_scaling or (0.0, 1.0)
@@ -282,10 +282,10 @@ def network_arrays(record: EstimatorRecord, arrays: Arrays, outputs: int) -> dic
     with np.errstate(over="ignore", invalid="ignore"):
         for layer, (before, after) in enumerate(pairwise(widths)):
             shapes = {f"weight{layer}": (1, 1, after, before), f"bias{layer}": (1, 1, after, 1)}
-            own = {name: arrays.take(f"parameters/{name}", shape) for name, shape in shapes.items()}
-            weight, bias = (np.abs(part[0, 0]) for part in own.values())
+            layer_arrays = {name: arrays.take(f"parameters/{name}", shape) for name, shape in shapes.items()}
+            weight, bias = (np.abs(part[0, 0]) for part in layer_arrays.values())
             largest = weight @ largest + bias
-            by_name |= own
+            by_name |= layer_arrays
         center, spread = record.target_scaling or (0.0, 1.0)
         if not np.isfinite(largest * spread + abs(center)).all():
             raise ModelFileError("the parameters are so large that the model has no finite output")

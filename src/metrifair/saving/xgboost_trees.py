@@ -196,8 +196,8 @@ def _check_learner(learner: _Learner, rounds: int, features: int, classes: int) 
     if best is not None:
         _check(bool(re.fullmatch(r"[0-9]{1,9}", best)) and int(best) < rounds, "best_iteration")
         _check(bool(_REAL.fullmatch(score.removeprefix("-"))), "best_score")
-    kept = ("best_iteration", "best_score")
-    learner.attributes = {key: value for key, value in learner.attributes.items() if best is not None and key in kept}
+    fields = ("best_iteration", "best_score")
+    learner.attributes = {key: value for key, value in learner.attributes.items() if best is not None and key in fields}
 
 
 def _check_base_score(param: _ModelParam, objective: str, classes: int) -> None:
@@ -216,7 +216,7 @@ def _check_forest(forest: _Forest, features: int, classes: int) -> None:
     count, ends = len(forest.trees), forest.iteration_indptr
     _check(int(forest.gbtree_model_param.num_trees) == count, "num_trees")
     _check(int(forest.gbtree_model_param.num_parallel_tree) >= 1, "num_parallel_tree")
-    _check(len(forest.tree_info) == count and all(one < classes for one in forest.tree_info), "tree_info")
+    _check(len(forest.tree_info) == count and all(target < classes for target in forest.tree_info), "tree_info")
     _check(len(ends) > 0 and ends[0] == 0 and ends == sorted(ends) and ends[-1] == count, "iteration_indptr")
     for place, tree in enumerate(forest.trees):
         _check(tree.id == place, "the numbers of the trees")
@@ -258,20 +258,20 @@ def _check_tree(tree: _TreeRecord, features: int) -> None:
     _check(_finite(tree.base_weights) and _finite(tree.loss_changes) and _finite(tree.sum_hessian), "weights of nodes")
     parents = _parents(tree, nodes)
     left, columns = np.array(tree.left_children), np.array(tree.split_indices)
-    there, inner = np.array(parents) >= -1, left >= 0
-    _check(bool((columns[there] < features).all()), "a split's feature")
-    _check(_finite([tree.split_conditions[node] for node in np.flatnonzero(there & ~inner)]), "the value of a leaf")
+    reached, inner = np.array(parents) >= -1, left >= 0
+    _check(bool((columns[reached] < features).all()), "a split's feature")
+    _check(_finite([tree.split_conditions[node] for node in np.flatnonzero(reached & ~inner)]), "the value of a leaf")
     # A node that was pruned away is not reached, and is marked by an impossible feature.
-    gone = np.flatnonzero(~there)
+    gone = np.flatnonzero(~reached)
     _check(bool((columns[gone] == _NONE).all() and not inner[gone].any()), "a node that nothing leads to")
     _check(len(gone) == int(param.num_deleted), "num_deleted")
-    known = all(tree.parents[node] == parent for node, parent in enumerate(parents) if parent >= 0)
-    _check(known, "the parents of a tree")
+    agrees = all(tree.parents[node] == parent for node, parent in enumerate(parents) if parent >= 0)
+    _check(agrees, "the parents of a tree")
     tree.split_type = [int(kind) if split else 0 for kind, split in zip(tree.split_type, inner, strict=True)]
     tree.parents = [_NONE if parent == -1 else 0 if parent < -1 else parent for parent in parents]
     sizes, starts, words = tree.categories_sizes, tree.categories_segments, len(tree.categories)
-    chosen = np.flatnonzero((np.array(tree.split_type) == 1) & inner).tolist()
-    _check(tree.categories_nodes == chosen and len(starts) == len(sizes) == len(chosen), "the categories of a tree")
+    splits = np.flatnonzero((np.array(tree.split_type) == 1) & inner).tolist()
+    _check(tree.categories_nodes == splits and len(starts) == len(sizes) == len(splits), "the categories of a tree")
     ends = list(accumulate(sizes, initial=0))  # written one after the other
     _check(starts == ends[:-1] and ends[-1] == words and 0 not in sizes, "the categories of a tree")
 
@@ -300,6 +300,6 @@ def _finite(values: list[Any]) -> bool:
     return bool(np.isfinite(single).all())
 
 
-def _check(holds: bool, what: str) -> None:
-    if not holds:
-        raise ModelFileError(f"the JSON of XGBoost is inconsistent: {reprlib.repr(what)[1:-1]}")
+def _check(is_valid: bool, part: str) -> None:
+    if not is_valid:
+        raise ModelFileError(f"the JSON of XGBoost is inconsistent: {reprlib.repr(part)[1:-1]}")

@@ -149,7 +149,7 @@ def _changed(looks: Sequence[Look]) -> str:
     if not looks:
         return ""
     most = min(looks, key=lambda look: look.p_value or 0.0)
-    distances, at = len({one.baseline for one in looks}), len({one.look for one in looks})
+    distances, at = len({look.baseline for look in looks}), len({look.look for look in looks})
     counts = f"{count_text(distances, 'distance')}, at {count_text(at, 'look')}"
     return (
         f"{most.alarm.capitalize()} than the baseline: {counts}. Most significant is "

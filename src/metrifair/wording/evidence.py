@@ -1,4 +1,4 @@
-"""The words of an evidence folder: its README, and what a verification found."""
+"""The words of an evidence folder: its README, and the results of a verification."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _WORDS = {"agrees": "agrees", "differs": "DIFFERS", "unchecked": "not checked", 
 
 
 def check_text(check: Check) -> str:
-    """What one check found, as a line.
+    """The result of one check, as a line.
 
     >>> check_text(Check("recount", "agrees", {"rows": 120, "name": "scores.csv"}))
     'agrees: The 120 rows of scores.csv give the counts of counts.state.'
@@ -108,22 +108,22 @@ def verdict_text(checks: Sequence[Check]) -> str:
     >>> verdict_text([Check("print", "unchecked"), Check("provenance", "agrees")])
     'No check found a difference, but 1 of 2 checks could not be completed.'
     """
-    made = [check for check in checks if check.outcome != "withheld"]
-    differs, unchecked = (sum(check.outcome == one for check in made) for one in ("differs", "unchecked"))
+    completed = [check for check in checks if check.outcome != "withheld"]
+    differs, unchecked = (sum(check.outcome == outcome for check in completed) for outcome in ("differs", "unchecked"))
     if differs:
-        return f"{differs} of {len(made)} checks found a difference."
+        return f"{differs} of {len(completed)} checks found a difference."
     if unchecked:
-        return f"No check found a difference, but {unchecked} of {len(made)} checks could not be completed."
-    return f"The evidence agrees in all {len(made)} checks."
+        return f"No check found a difference, but {unchecked} of {len(completed)} checks could not be completed."
+    return f"The evidence agrees in all {len(completed)} checks."
 
 
 def plan_text(gap: float | None, rows: Sequence[int], power: float) -> str:
-    """How many rows detect which gap.
+    """The gap that so many rows detect.
 
     >>> plan_text(0.1, (412, 824), 0.8)
     'With 412 and 824 rows, a true gap of 10.0 points is detected with a probability of 80%.'
     """
-    groups = " and ".join(f"{one:,}" for one in rows)
+    groups = " and ".join(f"{size:,}" for size in rows)
     if gap is None:
         return f"{groups} rows are too few to detect any gap with a probability of {100 * power:g}%."
     return f"With {groups} rows, a true gap of {points_text(gap)} is detected with a probability of {100 * power:g}%."
@@ -175,17 +175,17 @@ def _absent(manifest: Manifest, single: tuple[int, int]) -> list[str]:
 
 def suppression_checks(manifest: Manifest) -> list[Check]:
     """The figures that nobody can recompute from what was released: of suppressed values, and of merged scores."""
-    found = [
+    checks = [
         Check("suppressed", "withheld", {"column": column, "values": listed(list(map(str, values)))})
         for column, values in manifest.suppressed.items()
     ]
     merged = {"min_cell": manifest.min_cell}
-    return [*found, Check("merged_scores", "withheld", merged)] if manifest.min_cell > 1 else found
+    return [*checks, Check("merged_scores", "withheld", merged)] if manifest.min_cell > 1 else checks
 
 
 def _crosswalk_part(name: str) -> tuple[str, list[str]]:
     table = crosswalk_named(name)
-    items = [f"{one['item']}: {one['figure']} ({one['place']})" for one in table.items]
+    items = [f"{item['item']}: {item['figure']} ({item['place']})" for item in table.items]
     return f"CROSSWALK: {table.title}", [*table.sources, *items]
 
 

@@ -90,10 +90,10 @@ def _cut_sentence(finding: Finding, at: float, shares: tuple[float, float]) -> s
     if shares[0] == shares[1]:
         return f"No cut of {finding.attribute} separates the scores: both sides have the same distribution."
     cut = score_text(finding.cut or 0.0)
-    (less, other), (more, lower) = sorted(zip(shares, (f"up to {cut}", f"above {cut}"), strict=True))
+    (less, higher), (more, lower) = sorted(zip(shares, (f"up to {cut}", f"above {cut}"), strict=True))
     return (
         f"Scores are lower for {finding.attribute} {lower}: {percent_text(more)} score at or below "
-        f"{score_text(at, finding.span)}, but {percent_text(less)} of those {other}."
+        f"{score_text(at, finding.span)}, but {percent_text(less)} of those {higher}."
     )
 
 
@@ -156,15 +156,15 @@ def significance_text(finding: Finding) -> str:
     return SIGNIFICANCE[0 if finding.significant is None else 1 + finding.significant]
 
 
-def measure_text(found: Measure | None) -> str:
-    """The value, or the proven bounds of one that rows were only counted for.
+def measure_text(measure: Measure | None) -> str:
+    """The value, or the proven bounds of a value of binned counts.
 
     >>> measure_text(Measure(0.75)), measure_text(None)
     ('0.750', '–')
     """
-    if found is None:
+    if measure is None:
         return MISSING
-    bracket = found.bracket
+    bracket = measure.bracket
     if bracket is None or number_text(bracket.low) == number_text(bracket.high):
-        return number_text(found.value)
+        return number_text(measure.value)
     return interval_text(bracket)

@@ -85,17 +85,17 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
     if not compared:
         return None
     headline = headline_finding(compared)
-    shown = headline or most_certain_first(compared)[0]
-    bounds, several = shown.joint_interval, sum(finding.enough for finding in compared) > 1
+    largest = headline or most_certain_first(compared)[0]
+    bounds, several = largest.joint_interval, sum(finding.enough for finding in compared) > 1
     kind = "joint interval" if several else "interval"
     interval = "" if bounds is None else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
-    left, right = group_texts(shown)
+    left, right = group_texts(largest)
     return AuditHighlight(
         "Largest gap above sampling noise" if headline else "No established gap",
-        ((f"{metric_words(metric).name}{interval}", number_text(shown.value)),),
-        finding_sentence(shown) or f"Between {left} and {right}.",
-        f"{shown.attribute}, {shown.within}",
-        shown,
+        ((f"{metric_words(metric).name}{interval}", number_text(largest.value)),),
+        finding_sentence(largest) or f"Between {left} and {right}.",
+        f"{largest.attribute}, {largest.within}",
+        largest,
     )
 
 
@@ -129,8 +129,8 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
         f"The selection rate is {percent_text(low.selection_rate)} for {quoted(low.group)} and "
         f"{percent_text(high.selection_rate)} for {quoted(high.group)}."
     )
-    chosen = table_selected_text(table)
-    where = f"{table.attribute}, {table.within}, {noun(chosen)}"
+    selected = table_selected_text(table)
+    where = f"{table.attribute}, {table.within}, {noun(selected)}"
     if not STANDARDS[table.standard].four_fifths:
         return AuditHighlight(
             "Smallest impact ratio", (("Impact ratio", number_text(worst.ratio)),), sentence, where, table

@@ -54,7 +54,7 @@ def note_text(note: Note, names: ArgumentNames = PYTHON) -> str:
 
 
 def note_topic(note: Note) -> Topic:
-    """The topic under whose heading the note stands."""
+    """The topic of the note, which names its heading."""
     return NOTES[note.kind].topic
 
 
@@ -96,8 +96,8 @@ def _same_decision(threshold: float, selected: bool) -> str:
 
 def _nearly_all_selected(**facts: Any) -> str:
     names = "threshold", "selected_by", "favorable", "favorable_decision"
-    chosen = selected_text(*(facts[name] for name in names))
-    return f"{chosen}, at least {percent_text(facts['share'])} of every group are selected"
+    selected = selected_text(*(facts[name] for name in names))
+    return f"{selected}, at least {percent_text(facts['share'])} of every group are selected"
 
 
 _CONSTANT: dict[str, Callable[..., str]] = {
@@ -234,8 +234,8 @@ def _undetectable_gaps(pairs: Sequence[tuple[str, str, str]], gap: float) -> str
 
 
 def _pairs(pairs: Sequence[tuple[str, str, str]]) -> str:
-    named = [(quoted(left), OTHERS if right == REST else quoted(right), within) for left, right, within in pairs]
-    return listed([f"{left} and {right} in {within}" for left, right, within in named])
+    names = [(quoted(left), OTHERS if right == REST else quoted(right), within) for left, right, within in pairs]
+    return listed([f"{left} and {right} in {within}" for left, right, within in names])
 
 
 # --- precision

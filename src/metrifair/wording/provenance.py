@@ -37,8 +37,8 @@ def score_origin_text(origin: ScoreOrigin) -> str:
     'held-out rows, scored by the model with fingerprint cd34'
     """
     files = ", ".join(f"{source.name} (sha256 {source.sha256[:16]})" for source in origin.sources[:_MOST_FILES])
-    named = f" of {files}" if origin.rows in ("held_out", "file") and files else f": {files}" if files else ""
-    return f"{_SCORED_ROWS[origin.rows]}{named}, scored by the model with fingerprint {origin.model[:16]}"
+    place = f" of {files}" if origin.rows in ("held_out", "file") and files else f": {files}" if files else ""
+    return f"{_SCORED_ROWS[origin.rows]}{place}, scored by the model with fingerprint {origin.model[:16]}"
 
 
 def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
@@ -53,13 +53,13 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
     excluded = [
         f"{count:,} excluded ({EXCLUDED_ROWS.get(why, why)})" for why, count in provenance.left_out.items() if count
     ]
-    read = [] if provenance.rows_read is None else [f"{provenance.rows_read:,} read"]
+    rows_read = [] if provenance.rows_read is None else [f"{provenance.rows_read:,} read"]
     columns = [f"{role}: {_listed(names)}" for role, names in provenance.columns.items() if names]
     lines = [
         *provenance.about.items(),
         ("Files" if len(files) > 1 else "File", "; ".join([*files[:_MOST_FILES], *more])),
         ("Read from", "" if files else provenance.source),
-        ("Rows", "; ".join([*read, *excluded])),
+        ("Rows", "; ".join([*rows_read, *excluded])),
         ("Columns", "; ".join(columns)),
         ("Scores", "" if provenance.score_origin is None else score_origin_text(provenance.score_origin)),
         ("Call", provenance.call),

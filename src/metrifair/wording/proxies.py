@@ -54,11 +54,11 @@ def checked_sentence(proxy: ProxyRecord) -> str:
     ratios = [estimate for estimate in proxy.estimates if estimate.figure == "selection_ratio"]
     if not ratios:
         return ""
-    worst = min(ratios, key=lambda one: one.weighted.value)
+    worst = min(ratios, key=lambda estimate: estimate.weighted.value)
     parts = []
     if worst.corrected is not None:
-        known = f"with {count_text(proxy.known, 'row')} of known group"
-        how = known if proxy.known else "for errors of observed groups"
+        by_rows = f"with {count_text(proxy.known, 'row')} of known group"
+        how = by_rows if proxy.known else "for errors of observed groups"
         interval = interval_text(worst.corrected.interval)
         parts.append(f"corrected {how}, %s is {number_text(worst.corrected.value)} ({interval})")
     if worst.bounds is not None:

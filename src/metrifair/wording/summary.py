@@ -67,7 +67,7 @@ def checks(record: AuditRecord) -> list[str]:
 
 
 def assumptions(record: AuditRecord) -> list[str]:
-    """What an audit by probabilities of groups assumes; nothing if groups are known."""
+    """The assumptions of an audit by group probabilities; none if groups are known."""
     return [] if record.proxy is None else [assumption_sentence(record.proxy)]
 
 
@@ -133,13 +133,13 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
     tested = [finding for finding in compared if finding.significant is not None]
     if not tested:
         number = sum(finding.p_value is not None for finding in compared)
-        needed = ceil(number / (1 - record.confidence) - _ROUNDING)
+        required = ceil(number / (1 - record.confidence) - _ROUNDING)
         few = f"{record.permutations:,} permutations are too few to test {number:,} gaps"
-        return [f"{few}; {needed:,} are needed."] if number else []
+        return [f"{few}; {required:,} are needed."] if number else []
     significant, number = sum(bool(finding.significant) for finding in tested), len(tested)
     if not significant:
         return []
-    how = " and ".join(_TESTS[test] for test in dict.fromkeys(one.tested_by for one in tested) if test)
+    how = " and ".join(_TESTS[test] for test in dict.fromkeys(finding.tested_by for finding in tested) if test)
     how = f" ({how})" if how else ""
     if number == 1:
         return [f"The gap is statistically significant{how}."]
@@ -156,5 +156,5 @@ def _decisions(decisions: Sequence[Decisions]) -> list[str]:
     where = "" if table.within == "everyone" else f" (within {table.within})"
     low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
     verdict = f", {four_fifths_text(table)}".removesuffix(", ")
-    chosen = table_selected_text(table)
-    return [f"{chosen}{where}, {low} and {high} are selected: impact ratio {worst.ratio:.2f}{verdict}."]
+    selected = table_selected_text(table)
+    return [f"{selected}{where}, {low} and {high} are selected: impact ratio {worst.ratio:.2f}{verdict}."]
