@@ -138,10 +138,10 @@ def audit(
         provenance = replace(record.provenance, columns={"score": [name] if name else [], "group": attributes})
         library = library_of(prediction, sensitive_features, y_true, control_features, sample_weight)
         audits[name] = Audit(replace(record, provenance=provenance), rows, library)
-    return one_or_compared(audits, several=isinstance(y_pred, Mapping))
+    return only_or_comparison(audits, several=isinstance(y_pred, Mapping))
 
 
-def one_or_compared(audits: Mapping[str, Audit], *, several: bool) -> Audit | AuditDifference:
+def only_or_comparison(audits: Mapping[str, Audit], *, several: bool) -> Audit | AuditDifference:
     """Return the only audit, or all of them compared with the first."""
     if not several:
         return next(iter(audits.values()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Required, TypeAlias, Unpack, overload
 
 import numpy as np
 
-from metrifair.api.audit import audit, one_or_compared
+from metrifair.api.audit import audit, only_or_comparison
 from metrifair.api.audit_result import Audit
 from metrifair.auditing.columns import SAMPLED_ROWS, Roles, check_favorable, check_models, not_models, roles_by_score
 from metrifair.auditing.connections import DatabaseTable
@@ -226,13 +226,24 @@ def audit_table(
     (4, 1, 0.5)
     """
     arguments = dict(locals())
-    from metrifair.auditing.tables import TableRows  # noqa: PLC0415 (files need no narwhals)
-
     request, seed = Request.of(arguments), seed_of(random_state)
     roles_by_name = roles_by_score(request, arguments)
     place = table if isinstance(table, DatabaseTable) else DatabaseTable("the table", table)
     files = [] if place.file is None else source_files([place.file])
-    named = place.name if place.file is None else place.name.replace(place.file, files[0].name)
+    source = place.name if place.file is None else place.name.replace(place.file, files[0].name)
+    sources = _table_sources(place, roles_by_name, request, group=group, missing=missing)
+    # The rows of one score are in its order, as no other audit's are.
+    context = {"ordered": len(sources) > 1, "library": library_of(place.table)}
+    facts = {"call": call_text(audit_table, arguments), "seed": seed, "files": files, "source": source}
+    return _audit_columns(sources, roles_by_name, request, **context, **facts)
+
+
+def _table_sources(
+    place: DatabaseTable, roles_by_name: Mapping[str, Roles], request: Request, *, group: object, missing: Any
+) -> dict[str, AuditSource]:
+    """The rows of a table by the name of their scores: in memory, or counted by the engine if there are many."""
+    from metrifair.auditing.tables import TableRows  # noqa: PLC0415 (files need no narwhals)
+
     max_groups, scores = groups_allowed(request.max_groups), tuple(roles_by_name)
     rows = {
         name: TableRows.of(
@@ -251,14 +262,11 @@ def audit_table(
     in_memory = first.all_rows() if first.rows <= request.in_memory_rows else None
     _check_in_memory(place.name, group, request, in_memory=in_memory is not None)
     _check_scores(first, in_memory, roles_by_name)
-    sources: dict[str, AuditSource] = {**rows}
-    if in_memory is not None:  # the engine made 0 and 1 of decisions
-        numeric = {name: roles._replace(favorable_decision=None) for name, roles in roles_by_name.items()}
-        sources = {name: ColumnSource(place.name, roles, in_memory, scores) for name, roles in numeric.items()}
-    # The rows of one score are in its order, as no other audit's are.
-    context = {"ordered": len(scores) > 1, "library": library_of(place.table)}
-    facts = {"call": call_text(audit_table, arguments), "seed": seed, "files": files, "source": named}
-    return _audit_columns(sources, roles_by_name, request, **context, **facts)
+    if in_memory is None:
+        return {**rows}
+    # The engine made 0 and 1 of decisions.
+    numeric = {name: roles._replace(favorable_decision=None) for name, roles in roles_by_name.items()}
+    return {name: ColumnSource(place.name, roles, in_memory, scores) for name, roles in numeric.items()}
 
 
 def _audit_columns(
@@ -276,7 +284,7 @@ def _audit_columns(
         facts["columns"] = roles_by_name[name].by_role
         facts["score_origin"] = score_origin if score_origin is not None and name in score_origin.columns else None
         audits[name] = Audit(*audit_source(source, request, generator, **facts), library)
-    return one_or_compared(audits, several=len(audits) > 1)
+    return only_or_comparison(audits, several=len(audits) > 1)
 
 
 def _check_scores(rows: TableRows, in_memory: pl.DataFrame | None, roles_by_name: Mapping[str, Roles]) -> None:

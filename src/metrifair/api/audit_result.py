@@ -50,8 +50,8 @@ def field_columns(kind: str, *names: str) -> FrameColumns:
 def interval_columns(name: str, field: str) -> FrameColumns:
     """The ends of a field that is an interval or None, as two columns."""
     return {
-        f"{name}_low": ("Float64", lambda one: getattr(getattr(one, field), "low", None)),
-        f"{name}_high": ("Float64", lambda one: getattr(getattr(one, field), "high", None)),
+        f"{name}_low": ("Float64", lambda row: getattr(getattr(row, field), "low", None)),
+        f"{name}_high": ("Float64", lambda row: getattr(getattr(row, field), "high", None)),
     }
 
 
@@ -111,7 +111,7 @@ class Viewable(Protocol):
         """The content of the page."""
 
 
-def _view_of(frontier: Viewable | FrontierView) -> FrontierView:
+def _view(frontier: Viewable | FrontierView) -> FrontierView:
     return frontier.view() if hasattr(frontier, "view") else frontier
 
 
@@ -436,8 +436,8 @@ compute them.
         content = {"kind": "metrifair audit", "version": JSON_VERSION, "summary": self.summary, **asdict(record)}
         content["notes"] = [{**asdict(note), "text": note_text(note)} for note in self.notes]
         if frontier is not None:
-            best, models = _view_of(frontier).alternatives
-            content["alternatives"] = {"best": asdict(best), "models": [asdict(one) for one in models]}
+            best, models = _view(frontier).alternatives
+            content["alternatives"] = {"best": asdict(best), "models": [asdict(model) for model in models]}
         return write_json(content, path)
 
     def to_html(
@@ -478,7 +478,7 @@ compute them.
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
 
-        view = None if frontier is None else _view_of(frontier)
+        view = None if frontier is None else _view(frontier)
         record = replace(self.record, provenance=self.provenance.described(title, about))
         title = record.provenance.title or "Fairness audit"
         if by_group is not None and not isinstance(by_group, GroupMetrics):
@@ -735,7 +735,7 @@ class RateTable(PrintedPage):
         if details:
             return self.audit.to_html(path, title=title, about=about, frontier=frontier)
         record = replace(self.audit.record, provenance=self.audit.provenance.described(title, about))
-        report.write_html(path, _rates_page(record, None if frontier is None else _view_of(frontier)))
+        report.write_html(path, _rates_page(record, None if frontier is None else _view(frontier)))
         return None
 
     def __repr__(self) -> str:

@@ -139,17 +139,17 @@ def verify(path: PathLike, *, data: PathLike | None = None, key: PathLike | None
 
 
 def _check_hashes(files: Files, manifest: Manifest) -> Iterator[Check]:
-    found, stated = hashes_of(files), manifest.files
+    hashes, stated = hashes_of(files), manifest.files
     problems = {
-        "missing_file": sorted(stated.keys() - found.keys()),
-        "unlisted_file": sorted(found.keys() - stated.keys()),
-        "changed_file": [name for name in found if name in stated and found[name] != stated[name]],
+        "missing_file": sorted(stated.keys() - hashes.keys()),
+        "unlisted_file": sorted(hashes.keys() - stated.keys()),
+        "changed_file": [name for name in hashes if name in stated and hashes[name] != stated[name]],
     }
     for kind, names in problems.items():
         for name in names:
             yield Check(kind, "differs", {"name": name})
-    if found == stated:
-        yield Check("files", "agrees", {"files": len(found)})
+    if hashes == stated:
+        yield Check("files", "agrees", {"files": len(hashes)})
 
 
 def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
@@ -164,7 +164,7 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
     except (KeyError, TypeError, ValueError) as error:  # DataError and msgspec's errors are ValueErrors
         yield Check("unusable", "differs", {"problem": str(error)})
         return
-    yield from _compared(published, json.loads(recomputed.to_json()), manifest)
+    yield from _check_values(published, json.loads(recomputed.to_json()), manifest)
     for name, content in derived.items():
         if name in files:
             yield _check_text(name, files[name], content, manifest)
@@ -176,20 +176,22 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
         yield _check_print(files[PRINT], derived[PAGE].decode(), manifest)
 
 
-def _compared(published: dict[str, Any], again: dict[str, Any], manifest: Manifest) -> Iterator[Check]:
+def _check_values(published: dict[str, Any], recomputed: dict[str, Any], manifest: Manifest) -> Iterator[Check]:
     """The values of audit.json against those of the manifest and the counts; of another version, the common fields."""
-    summary, same = (json.dumps(content.pop("summary", None), indent=1).encode() for content in (published, again))
+    summary, expected = (
+        json.dumps(content.pop("summary", None), indent=1).encode() for content in (published, recomputed)
+    )
     origin, stated = published.get("provenance"), json.loads(json.dumps(msgspec.to_builtins(manifest.provenance)))
-    if (theirs := _written_by(manifest)) != __version__:
+    if (version := _written_by(manifest)) != __version__:
         origin, stated, _ = in_common(origin, stated)
-        published, again, lacking = in_common(published, again)
+        published, recomputed, lacking = in_common(published, recomputed)
         if lacking:
-            yield Check("fields", "unchecked", {"places": lacking, "theirs": theirs, "ours": __version__})
+            yield Check("fields", "unchecked", {"places": lacking, "theirs": version, "ours": __version__})
     figures = {"figures": f"{count_figures(published):,}"}
-    for kind, pair, facts in (("provenance", (origin, stated), {}), ("figures", (published, again), figures)):
+    for kind, pair, facts in (("provenance", (origin, stated), {}), ("figures", (published, recomputed), figures)):
         places = sorted(different_values(*pair))
         yield Check(kind, "differs" if places else "agrees", {"places": places, **facts})
-    yield _check_text(f"the summary in {AUDIT}", summary, same, manifest)  # another version may use other words
+    yield _check_text(f"the summary in {AUDIT}", summary, expected, manifest)  # another version may use other words
 
 
 def _written_by(manifest: Manifest) -> str:
@@ -200,10 +202,10 @@ def _written_by(manifest: Manifest) -> str:
 def _check_text(name: str, published: bytes, derived: bytes, manifest: Manifest) -> Check:
     if published == derived:
         return Check("page", "agrees", {"name": name})
-    if (theirs := _written_by(manifest)) != __version__:
-        return Check("page", "unchecked", {"name": name, "theirs": theirs, "ours": __version__})
+    if (version := _written_by(manifest)) != __version__:
+        return Check("page", "unchecked", {"name": name, "theirs": version, "ours": __version__})
     lines = zip_longest(published.splitlines(), derived.splitlines(), fillvalue=b"")
-    at, text = next((at, one) for at, (one, other) in enumerate(lines, 1) if one != other)
+    at, text = next((at, line) for at, (line, derived_line) in enumerate(lines, 1) if line != derived_line)
     return Check("page", "differs", {"name": name, "line": at, "text": text[:80].decode(errors="replace")})
 
 
@@ -233,19 +235,19 @@ def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Ch
     """The sha256 of the data, and whether its rows give the counts."""
     inputs = {file.sha256 for file in manifest.provenance.files}
     for file in source_files(matching_files(os.fspath(data)) or [data]):
-        named = {"name": file.name, "sha256": file.sha256}
-        yield Check("data", "agrees" if file.sha256 in inputs else "differs", named)
+        about = {"name": file.name, "sha256": file.sha256}
+        yield Check("data", "agrees" if file.sha256 in inputs else "differs", about)
     published = read_parts(from_bytes(files[COUNTS]))
-    recounted, suppressed = released_counts(_recounted(manifest, data), manifest.min_cell, manifest.score_digits)
-    ours, theirs = _counts_by_cell(recounted), _counts_by_cell(published)
-    cells = sum(not _same_counts(ours.get(cell), theirs.get(cell)) for cell in ours.keys() | theirs.keys())
+    recounted, suppressed = released_counts(_recount(manifest, data), manifest.min_cell, manifest.score_digits)
+    new, old = _counts_by_cell(recounted), _counts_by_cell(published)
+    cells = sum(not _same_counts(new.get(cell), old.get(cell)) for cell in new.keys() | old.keys())
     same = not cells and recounted.left_out == published.left_out and suppressed == manifest.suppressed
     facts = {"name": Path(data).name, "rows": recounted.rows, "left_out": recounted.left_out, "cells": cells}
-    facts |= {"their_rows": published.rows, "their_left_out": published.left_out, "their_cells": len(theirs)}
+    facts |= {"their_rows": published.rows, "their_left_out": published.left_out, "their_cells": len(old)}
     yield Check("recount", "agrees" if same else "differs", facts)
 
 
-def _recounted(manifest: Manifest, data: PathLike) -> StateParts:
+def _recount(manifest: Manifest, data: PathLike) -> StateParts:
     """The counts of a file, by the columns and parameters of the manifest."""
     columns, parameters = manifest.provenance.columns, manifest.parameters
     if not columns.get("score"):
@@ -268,20 +270,20 @@ def _recounted(manifest: Manifest, data: PathLike) -> StateParts:
 
 def _counts_by_cell(state: StateParts) -> dict[tuple[object, ...], list[Floats]]:
     """The counts of each cell, by the canonical values of its groups, strata and label."""
-    counts, found = state.counts, dict[tuple[object, ...], list[Floats]]()
+    counts, by_cell = state.counts, dict[tuple[object, ...], list[Floats]]()
     if counts is None:
-        return found
+        return by_cell
     parts = counts.bin, counts.low, counts.high, counts.rows, counts.within, counts.weight, counts.moment
     for number, (cell, selected) in enumerate(zip(state.cells, state.selected, strict=True)):
         inside = counts.cell == number
         entries = [part[inside].astype(np.float64) for part in parts if len(part)]
-        found[tuple(map(canonical, cell))] = [np.array([selected]), *entries]
-    return found
+        by_cell[tuple(map(canonical, cell))] = [np.array([selected]), *entries]
+    return by_cell
 
 
-def _same_counts(ours: Sequence[Floats] | None, theirs: Sequence[Floats] | None) -> bool:
-    """Whether a cell has the same counts; sums of weights are rounded as rows were added up, in whichever order."""
-    if ours is None or theirs is None or len(ours) != len(theirs):
+def _same_counts(old: Sequence[Floats] | None, new: Sequence[Floats] | None) -> bool:
+    """Whether a cell has the same counts; sums of weights differ by rounding, since rows may be added in any order."""
+    if old is None or new is None or len(old) != len(new):
         return False
-    pairs = zip(ours, theirs, strict=True)
-    return all(len(one) == len(other) and np.allclose(one, other, rtol=TOLERANCE, atol=0) for one, other in pairs)
+    pairs = zip(old, new, strict=True)
+    return all(len(x) == len(y) and np.allclose(x, y, rtol=TOLERANCE, atol=0) for x, y in pairs)

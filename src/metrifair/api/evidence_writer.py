@@ -62,7 +62,7 @@ def write_evidence(
 ) -> Audit:
     """Write the counts of an audit, their audit, and all that is derived from both; return the audit of the counts.
 
-    ``counted_by`` are the parameters with which a file was counted, which an audit of counts does not know.
+    ``counted_by`` are the parameters with which a file was counted; an audit of counts does not contain them.
     """
     if audit.rows is None:
         raise DataError("this audit was copied or read from a file, without its rows; audit the rows again")
@@ -87,40 +87,40 @@ def write_evidence(
         score_digits=score_digits,
         suppressed=suppressed,
     )
-    counted = replace(audit, record=recomputed_record(parts, manifest), rows=None)
-    manifest = msgspec.structs.replace(manifest, provenance=counted.provenance)
-    files = {COUNTS: to_bytes(state_content(parts)), AUDIT: f"{counted.to_json()}\n".encode()}
-    published = replace(counted, record=record_in(files[AUDIT]))
+    recounted = replace(audit, record=recomputed_record(parts, manifest), rows=None)
+    manifest = msgspec.structs.replace(manifest, provenance=recounted.provenance)
+    files = {COUNTS: to_bytes(state_content(parts)), AUDIT: f"{recounted.to_json()}\n".encode()}
+    published = replace(recounted, record=record_in(files[AUDIT]))
     if pdf:
         with suppress(MissingBrowser):
-            files[PRINT] = printed_page(page_of(published, manifest))
+            files[PRINT] = printed_page(report_page(published, manifest))
     files |= derived_files(published, parts, manifest, printed=PRINT in files)
     files[MANIFEST] = manifest_bytes(msgspec.structs.replace(manifest, files=hashes_of(files)))
     if sign_with is not None:
         files[SIGNATURE] = sign(files[MANIFEST], sign_with)
     write_files(Path(path), files)
-    return counted
+    return recounted
 
 
 def released_counts(
     parts: StateParts, min_cell: int, score_digits: int | None
 ) -> tuple[StateParts, dict[str, list[Value]]]:
     """The counts that are released, and the groups and strata that were suppressed, by column."""
-    found, suppressed = without_small_cells(parts, min_cell)
-    found = with_merged_scores(found, min_cell)  # first: rounding can give selected and other rows the same score
-    return found if score_digits is None else with_rounded_scores(found, score_digits), suppressed
+    released, suppressed = without_small_cells(parts, min_cell)
+    released = with_merged_scores(released, min_cell)  # first: rounding can give selected and other rows one score
+    return released if score_digits is None else with_rounded_scores(released, score_digits), suppressed
 
 
 def _parameters(request: Request, parts: StateParts) -> dict[str, Any]:
     """All parameters of an audit as JSON values."""
-    given = {one.name: getattr(request, one.name) for one in fields(Request) if one.name != "in_memory_rows"}
-    given |= {"score_range": parts.score_range, "threshold": parts.threshold}
-    given["criteria"] = [criterion.name for criterion in request.named_criteria()]
-    given["pos_label"], given["favorable_decision"] = map(canonical, (request.pos_label, request.favorable_decision))
+    values = {field.name: getattr(request, field.name) for field in fields(Request) if field.name != "in_memory_rows"}
+    values |= {"score_range": parts.score_range, "threshold": parts.threshold}
+    values["criteria"] = [criterion.name for criterion in request.named_criteria()]
+    values["pos_label"], values["favorable_decision"] = map(canonical, (request.pos_label, request.favorable_decision))
     if isinstance(request.reference, Mapping):
-        given["reference"] = {name: plain(value) for name, value in request.reference.items()}
-    found: dict[str, Any] = json.loads(json.dumps(given))
-    return found
+        values["reference"] = {name: plain(value) for name, value in request.reference.items()}
+    parameters: dict[str, Any] = json.loads(json.dumps(values))
+    return parameters
 
 
 def recomputed_record(parts: StateParts, manifest: Manifest) -> AuditRecord:
@@ -133,16 +133,16 @@ def recomputed_record(parts: StateParts, manifest: Manifest) -> AuditRecord:
     request = replace(rows.request, **of_rows).by_standard(**of_rates)
     record = record_with_rates(record, rows.sample, request)
     notes = [*release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits), *record.notes]
-    read = {name: getattr(record.provenance, name) for name in ("rows_read", "left_out")}
-    return replace(record, notes=notes, provenance=replace(provenance, **read))
+    row_counts = {name: getattr(record.provenance, name) for name in ("rows_read", "left_out")}
+    return replace(record, notes=notes, provenance=replace(provenance, **row_counts))
 
 
 def record_in(content: bytes) -> AuditRecord:
-    """The record that an audit.json holds."""
+    """The record in an audit.json."""
     return msgspec.json.decode(content, type=AuditRecord)
 
 
-def page_of(audit: Audit, manifest: Manifest) -> str:
+def report_page(audit: Audit, manifest: Manifest) -> str:
     """The report: the figures, and the crosswalks that the manifest names."""
     title, crosswalks = audit.provenance.title or "Fairness audit", map(crosswalk_named, manifest.crosswalks)
     return report.audit_html(audit.record, title=title, crosswalks=list(crosswalks))
@@ -151,7 +151,7 @@ def page_of(audit: Audit, manifest: Manifest) -> str:
 def derived_files(audit: Audit, parts: StateParts, manifest: Manifest, *, printed: bool) -> dict[str, bytes]:
     """The files that state the figures of audit.json in other forms."""
     files = {
-        PAGE: page_of(audit, manifest).encode(),
+        PAGE: report_page(audit, manifest).encode(),
         "tables/findings.csv": _table(*audit.rows_and_columns()),
         "tables/rates.csv": _table(*audit.rates().rows_and_columns()),
         "tables/by_group.csv": csv_bytes(audit.by_group().columns()),

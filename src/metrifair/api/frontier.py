@@ -144,10 +144,10 @@ def frontier(
     >>> front.select(max_unfairness=0.9, needs_group=False).model
     'linear'
     """
-    given = dict(locals())
-    record = trade_off(FrontierRequest(**{**given, "search": SearchOptions() if search is None else search}))
-    front = Frontier(**{one.name: getattr(record, one.name) for one in fields(record) if one.init})
-    front.provenance = replace(record.provenance, call=call_text(frontier, given))
+    arguments = dict(locals())
+    record = trade_off(FrontierRequest(**{**arguments, "search": SearchOptions() if search is None else search}))
+    front = Frontier(**{field.name: getattr(record, field.name) for field in fields(record) if field.init})
+    front.provenance = replace(record.provenance, call=call_text(frontier, arguments))
     for note in front.notes:
         # No strength is left at which models vary: the trade-off does not show.
         if note.kind == "constant_models" and set(note.facts["constant"]) == set(note.facts["strengths"]) - {0.0}:
@@ -337,8 +337,8 @@ class Frontier(PrintedPage, TradeOff):
         _, context = self.choice()
         if self.unseen is None:
             raise DataError("no model is chosen; call select first")
-        named = {"row": context.test, **held_out_columns(self.unseen, context.evaluator.test)}
-        return frame({name: column.tolist() for name, column in named.items()}, None, backend)
+        columns = {"row": context.test, **held_out_columns(self.unseen, context.evaluator.test)}
+        return frame({name: column.tolist() for name, column in columns.items()}, None, backend)
 
     def refit(self) -> Any:
         """Train the chosen strength and seed on all rows.
@@ -619,14 +619,14 @@ class Frontier(PrintedPage, TradeOff):
         usable = [point for point in self.points if not point.failed]
         if not usable:
             return f"Frontier({len(self.points)} models, all failed)"
-        least, own = min(point.gap(self.unfairness_of) for point in usable), self.utility
+        least, utility = min(point.gap(self.unfairness_of) for point in usable), self.utility
         lost = f", {failed} failed" if failed else ""
-        values = [value for point in usable if (value := point.figure(own.name)) is not None]
-        best = f"{(max if own.larger_is_better else min)(values, default=math.nan):.3f}"
-        name = self.accuracy_name if own.key == "accuracy" else figure_name(own.name)
+        values = [value for point in usable if (value := point.figure(utility.name)) is not None]
+        best_of, way = (max, "up") if utility.larger_is_better else (min, "down")
+        name = self.accuracy_name if utility.key == "accuracy" else figure_name(utility.name)
         with_constant = "" if self.constant is None else f", {self.area_with_constant:.3f} with the constant predictor"
         return (
-            f"Frontier({len(self.points)} models{lost}: {name} {'up' if own.larger_is_better else 'down'} to {best}, "
+            f"Frontier({len(self.points)} models{lost}: {name} {way} to {best_of(values, default=math.nan):.3f}, "
             f"unfairness of {self.unfairness_of} down to {least:.3f}, area {self.area:.3f}{with_constant})"
         )
 

@@ -114,12 +114,12 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
     """
     content = read(path)
     try:
-        return _made_of(content, module)
+        return _build(content, module)
     except ModelFileError as error:
         raise ModelFileError(f"cannot read {os.fspath(path)!r}: {error}") from error
 
 
-def _checked(front: Frontier) -> Frontier:
+def _check_notes(front: Frontier) -> Frontier:
     """The frontier, if its notes are of known kinds with the facts that their sentences need."""
     from metrifair.wording.frontier import note_text  # noqa: PLC0415  (imports torch)
 
@@ -132,7 +132,7 @@ def _checked(front: Frontier) -> Frontier:
     return front
 
 
-def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
+def _build(content: Content, module: torch.nn.Module | None) -> Loaded:
     if content.kind == STATE:
         return AuditState.of_content(content)
     require("torch", extra="train", purpose="a file of a model")
@@ -141,15 +141,15 @@ def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
     from metrifair.saving.scoring import TABLE_MODEL  # noqa: PLC0415
     from metrifair.tradeoff.frontier_file import FRONTIER, read_frontier  # noqa: PLC0415
 
-    made_of = partial(model_of, module=module)
+    build_model = partial(model_of, module=module)
     if content.kind == FRONTIER:
         from metrifair.api.frontier import Frontier  # noqa: PLC0415
 
-        return _checked(read_frontier(content, Frontier, made_of))
+        return _check_notes(read_frontier(content, Frontier, build_model))
     if content.kind == TABLE_MODEL:
-        return table_model_of(content, made_of)
+        return table_model_of(content, build_model)
     if content.kind not in KINDS:
         kind = reprlib.repr(content.kind)
         raise ModelFileError(f"it contains a {kind}, which this version cannot read; upgrade it")
-    loaded: Loaded = made_of(content)
+    loaded: Loaded = build_model(content)
     return loaded

@@ -145,9 +145,9 @@ def to_card(
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
     title = title or f"{type(inner).__name__}{about}"
     view = None if frontier is None else frontier.view()
-    outcome, apart = (None, "") if frontier is None else _own_outcome(model, inner, frontier)
+    outcome, apart = (None, "") if frontier is None else _matching_outcome(model, inner, frontier)
     head: dict[str, Value] = {"language": language or (), "license": license or ()}
-    head |= _kind_of(inner, tags) | {"datasets": list(datasets)}
+    head |= _hub_facts(inner, tags) | {"datasets": list(datasets)}
     audited = None if audit is None else _audited(model, audit, audited_rows)
     own_audit = audit if audited is not None and audited.of_model else None
     head |= _results(
@@ -203,19 +203,19 @@ def _fingerprint(model: Any) -> str | None:
     return None if content is None else fingerprint(content)
 
 
-def _check_arguments(given: Mapping[str, Any]) -> None:
+def _check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raise a DataError that names the first argument of the wrong kind."""
     for name, article, kind in (("audit", "an", Audit), ("frontier", "a", Frontier)):
-        if given[name] is not None and not isinstance(given[name], kind):
-            raise DataError(f"{name} must be {article} {kind.__name__}, got {type(given[name]).__name__}")
+        if arguments[name] is not None and not isinstance(arguments[name], kind):
+            raise DataError(f"{name} must be {article} {kind.__name__}, got {type(arguments[name]).__name__}")
     for name in ("title", "license", "language", "intended_use", "audited_rows"):
-        if not isinstance(given[name], str | None):
-            raise DataError(f"{name} must be text, got {reprlib.repr(given[name])}")
+        if not isinstance(arguments[name], str | None):
+            raise DataError(f"{name} must be text, got {reprlib.repr(arguments[name])}")
     for name in ("datasets", "tags"):
-        listed = isinstance(given[name], Sequence) and not isinstance(given[name], str)
-        if not listed or not all(isinstance(item, str) for item in given[name]):
-            raise DataError(f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(given[name])}")
-    model = given["model"]
+        listed = isinstance(arguments[name], Sequence) and not isinstance(arguments[name], str)
+        if not listed or not all(isinstance(item, str) for item in arguments[name]):
+            raise DataError(f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(arguments[name])}")
+    model = arguments["model"]
     if not hasattr(model, "predict") or not any(hasattr(item, "n_features_in_") for item in (model, _last(model))):
         raise DataError(f"model must be a fitted model, got {type(model).__name__}")
 
@@ -297,7 +297,7 @@ def _parameters(model: Any) -> list[Any]:
     return [getattr(_last(model), name, None) for name in ("strength", "tolerance")]
 
 
-def _own_outcome(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
+def _matching_outcome(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
     """The outcome of this model in the frontier; otherwise that of a similar model, and how that model differs."""
     outcomes = [outcome for outcome in frontier.outcomes if outcome.model is not None]
     match = next((entry for entry in outcomes if entry.model is model or entry.model is inner), None)
@@ -325,20 +325,20 @@ def _own_outcome(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, s
 def _choice(view: FrontierView, outcome: Outcome, apart: str) -> Iterable[str]:
     point, utility = outcome.test, view.label(view.key).lower()
     parameter = "" if view.parameters else f"{view.label('strength').lower()} "  # several families name it themselves
-    named = f"{markdown_text(parameter + view.strength_text(point))} and seed {point.seed}"
+    settings = f"{markdown_text(parameter + view.strength_text(point))} and seed {point.seed}"
     rows = "used neither for training nor for choosing" if outcome.training is not None else "not used for choosing"
     if apart:
         yield f"These are not figures of this model, but of one with the same settings {apart}."
     yield (
-        f"One of {len(view.usable)} models between {utility} and unfairness, with {named}. On rows that were {rows} "
+        f"One of {len(view.usable)} models between {utility} and unfairness, with {settings}. On rows that were {rows} "
         f"{'that one' if apart else 'it'} reaches:"
     )
     texts = figure_texts(view, point)
     yield markdown_table(("Figure", "Value (95 % interval)"), ((view.label(key), text) for key, text in texts.items()))
     limited = view.limit is not None and point == view.choice and not apart
-    chosen = verdict(view) if limited else ""
+    limit_text = verdict(view) if limited else ""
     marked = f"Mark of {'that' if apart else 'this'} model: {view.mark(point)}." if view.mark(point) else ""
-    yield markdown_text(" ".join(filter(None, [chosen, constant_sentence(view), marked, *view.notes])))
+    yield markdown_text(" ".join(filter(None, [limit_text, constant_sentence(view), marked, *view.notes])))
     yield from origin_markdown(view.provenance)
 
 
@@ -364,8 +364,8 @@ def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:
     yield from () if audit is None else map(markdown_text, audit.note_texts())
 
 
-def _kind_of(inner: Any, tags: Sequence[str]) -> dict[str, Value]:
-    """What hubs find a model by: its library, its task and words."""
+def _hub_facts(inner: Any, tags: Sequence[str]) -> dict[str, Value]:
+    """The keys by which hubs find a model: its library, its task and tags."""
     rooms = [base.__module__.split(".")[0] for base in type(inner).__mro__]
     library = next((room for room in ("metrifair", rooms[0]) if room in rooms and room != "__main__"), "")
     return {
@@ -379,11 +379,11 @@ def _results(
     title: str,
     task: str,
     datasets: Sequence[str],
-    chosen: tuple[Frontier | None, FrontierView | None, Outcome | None],
+    choice: tuple[Frontier | None, FrontierView | None, Outcome | None],
     audit: Audit | None,
 ) -> dict[str, Value]:
     """The figures in the format of model hubs; the data set is named by its title, ``datasets`` or the split."""
-    frontier, view, outcome = chosen
+    frontier, view, outcome = choice
     figures: list[dict[str, Value]] = []
     if view is not None and outcome is not None:
         values = {key: outcome.test.figure(key) for key in view.keys}

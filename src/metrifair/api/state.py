@@ -63,17 +63,15 @@ class AuditState(StateParts):
         threshold: Threshold = "auto",
         name: str = "",
     ) -> None:
-        criteria_given = (criteria,) if isinstance(criteria, str) else criteria
-        known = (
-            None if criteria_given is None else tuple(criterion_named(criterion).name for criterion in criteria_given)
-        )
+        several = (criteria,) if isinstance(criteria, str) else criteria
+        criterion_names = None if several is None else tuple(criterion_named(criterion).name for criterion in several)
         if threshold != "auto" and not is_number(threshold):
             raise DataError(f"threshold must be a finite number or 'auto', got {threshold!r}")
         if not isinstance(name, str):
             raise DataError(f"name must be text, got {name!r}")
         names = (name,) if name else ()
         super().__init__(
-            known,
+            criterion_names,
             range_ends("score_range", score_range),
             threshold if threshold == "auto" else float(threshold),  # type: ignore[arg-type]
             names,
@@ -85,9 +83,9 @@ class AuditState(StateParts):
         return self.counts is None or self.counts.exact
 
     def __repr__(self) -> str:
-        named = f" of {', '.join(self.names[:3])}{', ...' if len(self.names) > 3 else ''}" if self.names else ""
+        origin = f" of {', '.join(self.names[:3])}{', ...' if len(self.names) > 3 else ''}" if self.names else ""
         low, high = self.score_range
-        return f"AuditState{named}: {self.rows:,} rows in {len(self.cells):,} cells, scores from {low:g} to {high:g}"
+        return f"AuditState{origin}: {self.rows:,} rows in {len(self.cells):,} cells, scores from {low:g} to {high:g}"
 
     def add(
         self,
@@ -159,10 +157,10 @@ class AuditState(StateParts):
         warn_of_equal_states([self, *others])
         for state in (self, *others):
             for setting in ("score_range", "threshold", "criteria"):
-                ours, theirs = getattr(self, setting), getattr(state, setting)
-                if ours != theirs:
+                value, other_value = getattr(self, setting), getattr(state, setting)
+                if value != other_value:
                     raise DataError(
-                        f"must be equal in states that are merged, got {ours} and {theirs}",
+                        f"must be equal in states that are merged, got {value} and {other_value}",
                         argument=setting,
                         remedy="count the rows of both with one value",
                     )
@@ -196,11 +194,11 @@ class AuditState(StateParts):
         if state.counts is None:
             return state
         size = np.bincount(state.counts.cell, state.counts.rows, len(state.cells))
-        kept = size >= min_group_size
-        withheld = int(size[~kept].sum())
+        is_large = size >= min_group_size
+        withheld = int(size[~is_large].sum())
         state.left_out, state.withheld = state.left_out + withheld, state.withheld + withheld
-        state.cells, state.selected = list(compress(state.cells, kept)), state.selected[kept]
-        state.counts = state.counts.renumbered(np.where(kept, np.cumsum(kept) - 1, -1))
+        state.cells, state.selected = list(compress(state.cells, is_large)), state.selected[is_large]
+        state.counts = state.counts.renumbered(np.where(is_large, np.cumsum(is_large) - 1, -1))
         return state
 
     def save(self, path: PathLike, *, min_group_size: int = 1) -> None:

@@ -71,10 +71,10 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
 
     @traitlets.observe("strength")  # type: ignore[untyped-decorator]
     def _follow_strength(self, change: Any) -> None:
-        here = self._rows[self.row]
-        if here.strength != change["new"]:  # prefer a row of the family that is shown
+        current = self._rows[self.row]
+        if current.strength != change["new"]:  # prefer a row of the family that is shown
             matches = [number for number, row in enumerate(self._rows) if row.strength == change["new"]]
-            self.row = next((number for number in matches if self._rows[number].family == here.family), matches[0])
+            self.row = next((number for number in matches if self._rows[number].family == current.family), matches[0])
 
     @traitlets.observe("max_unfairness")  # type: ignore[untyped-decorator]
     def _choose(self, change: Any) -> None:

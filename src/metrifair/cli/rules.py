@@ -190,14 +190,14 @@ RATES = gathered("standard", Rates, Rates._fields)
 
 def by_standard(found: Audit | AuditDifference, asked: Rates, columns: Sequence[str]) -> Audit | AuditDifference:
     """The audit of these columns, or the comparison of several, with the rates of the options."""
-    from metrifair.api.audit import one_or_compared
+    from metrifair.api.audit import only_or_comparison
     from metrifair.api.audit_result import Audit
 
     reference = reference_asked(asked.references, columns)
     options: dict[str, Any] = {"reference": reference, "min_group_share": asked.min_group_share}
     audits_by_name = {"": found} if isinstance(found, Audit) else found.audits
     audits = {name: audit.rates(asked.standard, **options).audit for name, audit in audits_by_name.items()}
-    return one_or_compared(audits, several=not isinstance(found, Audit))
+    return only_or_comparison(audits, several=not isinstance(found, Audit))
 
 
 def reference_asked(references: Sequence[str], columns: Sequence[str]) -> str | dict[str, str]:
