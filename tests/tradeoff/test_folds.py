@@ -166,7 +166,7 @@ def test_what_folds_do_not_give_is_refused() -> None:
         random_state=0,
         search=SearchOptions(folds=2),
     )
-    with pytest.raises(DataError, match=r"does not hold for weighted .*, nor for folds; select without certified"):
+    with pytest.raises(DataError, match=r"certified needs one split, .* without folds, weights"):
         front.select(max_unfairness=0.9, certified=True)
     with pytest.raises(DataError, match=r"^folds needs models to train, and these are fitted; leave folds out$"):
         frontier(

@@ -98,7 +98,7 @@ def test_groups_are_small_by_their_expected_rows() -> None:
 
 
 def test_a_certificate_needs_groups() -> None:
-    with pytest.raises(DataError, match="does not hold for weighted samples, for probabilities of groups"):
+    with pytest.raises(DataError, match="certified needs one split, unweighted rows and known groups"):
         swept(race()).select(max_unfairness=0.5, certified=True)
 
 

@@ -253,7 +253,9 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     kept, notes, unseen = model, [], front.unseen if front.test_folds else None
     if front.test_folds and choice.output is not None:
         count = f"{len(source.data.rows):,}"
-        notes = [f"The model that is kept was trained on all {count} rows: the figures above are those of the folds."]
+        notes = [
+            f"The model that is kept was trained on all {count} rows; the figures above are of models without each fold."
+        ]
     elif choice.is_refitted:
         job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
         family = next(one for one in front.source.families if one.name == job.family)

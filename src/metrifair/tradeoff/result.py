@@ -502,7 +502,7 @@ def bound(point: Point, *, unfairness_of: str, cdfs: int, models: int) -> float:
         raise DataError(
             "needs one split, unweighted rows and known groups: no bound is valid otherwise",
             argument="certified",
-            remedy="use confidence instead, or make the frontier without folds, weights and group probabilities",
+            remedy="leave it out, or make the frontier without folds, weights and group probabilities",
         )
     gap, interval = point.gap(unfairness_of), point.intervals[name]
     if interval.high >= 1:  # cut off there: the sample proves nothing
