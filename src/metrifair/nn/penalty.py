@@ -32,6 +32,7 @@ from metrifair.nn.samplers import (
     ContinuousColumns,
     ProbabilityBatchSampler,
     StratifiedBatchSampler,
+    drawn_sides,
     numbers,
     scheme_of,
 )
@@ -388,7 +389,7 @@ class UnfairnessPenalty(torch.nn.Module):
             )
         scores = self._one_column(scores, sampler.problem.scheme)
         signed = self.estimate != "batch" and has_estimates(self.metric)
-        sides = sampler.sides_of(rows.long(), scores, signed=signed)
+        sides = drawn_sides(sampler, rows.long(), scores, signed=signed)
         objective = self._by_probabilities
         if self.generator.device != scores.device:
             self.generator = torch.Generator(scores.device).manual_seed(self.generator.initial_seed())
