@@ -133,3 +133,32 @@ def test_a_cluster_refuses_probabilities() -> None:
     array = pytest.importorskip("dask.array")
     with pytest.raises(DataError, match="sensitive_features must be a Dask collection, as X is, got a GroupProb"):
         _parts("", array.from_array(X), array.from_array(LABEL), race(), None, None)
+
+
+def test_trees_are_as_fair_to_the_true_groups_of_other_rows_as_if_groups_were_known() -> None:
+    """P(group | x) is known. The most probable groups in place of the probabilities leave more of the distance."""
+
+    def drawn(rows: int, seed: int) -> tuple[Any, Any, Any, Any]:
+        random = np.random.default_rng(seed)
+        features = random.normal(size=(rows, 3))
+        share = 1 / (1 + np.exp(-1.7 * features[:, 0]))
+        chance = 1 / (1 + np.exp(-features @ [1.0, 1.2, 0.8]))
+        return features, (random.uniform(size=rows) < chance).astype(int), share, random.uniform(size=rows) < share
+
+    features, y, share, true = drawn(6000, 0)
+    test, _, _, test_true = drawn(10_000, 1)
+    proxy = GroupProbabilities({"no": 1 - share, "yes": share}, attribute="group")
+    gaps = {}
+    for name, strength, groups in (
+        ("plain", 0.0, true),
+        ("true", 5.0, true),
+        ("proxy", 5.0, proxy),
+        ("cut", 5.0, share > 0.5),
+    ):
+        model = FairLGBMClassifier(strength, **SMALL | {"n_estimators": 60}, verbose=-1)
+        score = model.fit(features, y, sensitive_features=groups).predict_proba(test)[:, 1]
+        gaps[name] = unfairness(None, score, sensitive_features=test_true)
+    assert gaps["plain"] > 0.22
+    assert gaps["proxy"] < 0.07
+    assert abs(gaps["proxy"] - gaps["true"]) < 0.02
+    assert gaps["cut"] > gaps["proxy"] + 0.015

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, global_mean
+from metrifair import GroupProbabilities
+from metrifair.nn import ProbabilityBatchSampler, StratifiedBatchSampler, UnfairnessPenalty, global_mean
 
 N, FEATURES = 60, 3
 PATIENCE = 30.0  # seconds; gloo's own would be half an hour
@@ -92,17 +93,31 @@ def sampler_of(rank: int | None = 0, count: int | None = 1) -> StratifiedBatchSa
     )
 
 
-def sampled_gradients(sampler: StratifiedBatchSampler, wrap: Callable[[torch.nn.Module], torch.nn.Module]) -> Any:
+def probability_sampler_of(rank: int | None = 0, count: int | None = 1) -> ProbabilityBatchSampler:
+    """The same without known groups."""
+    chance = X[:, 0].sigmoid()
+    groups = GroupProbabilities({"a": chance, "b": 1 - chance}, attribute="sex")
+    return ProbabilityBatchSampler(groups, batch_size=13, rank=rank, world_size=count, random_state=0)
+
+
+def sampled_gradients(sampler: Any, wrap: Callable[[torch.nn.Module], torch.nn.Module]) -> Any:
     """The gradient of every batch of two epochs, with the sampler's weights."""
     torch.manual_seed(0)
     model = torch.nn.Linear(FEATURES, 1).double()
     wrapped = wrap(model)
-    penalty = UnfairnessPenalty("equalized_odds", contrast="rest", estimate="batch", sampler=sampler)
+    by_number = isinstance(sampler, ProbabilityBatchSampler)
+    groups = torch.arange(N) if by_number else BOTH
+    aim = (
+        {"estimate": "rows"} if by_number else {"estimate": "batch", "criterion": "equalized_odds", "contrast": "rest"}
+    )
+    penalty = UnfairnessPenalty(**aim, sampler=sampler)
     found = []
     for rows in [rows for _ in range(2) for rows in sampler]:
         output = wrapped(X[rows]).squeeze(1)
         losses = torch.nn.functional.binary_cross_entropy_with_logits(output, Y[rows].double(), reduction="none")
-        (global_mean(sampler.weights[rows] * losses) + 2.0 * penalty(output.sigmoid(), BOTH[rows], Y[rows])).backward()
+        (
+            global_mean(sampler.weights[rows] * losses) + 2.0 * penalty(output.sigmoid(), groups[rows], Y[rows])
+        ).backward()
         found.append(torch.cat([value.grad.reshape(-1) for value in model.parameters()]).tolist())
         model.zero_grad()
     return found
@@ -152,6 +167,7 @@ def work(rank: int, count: int, folder: Path) -> None:
     found["rows"] = [rows for _ in range(3) for rows in own]
     own.set_epoch(0)
     found["sampled"] = sampled_gradients(own, DistributedDataParallel)
+    found["by_probabilities"] = sampled_gradients(probability_sampler_of(None, None), DistributedDataParallel)
     half = distributed.new_group([0, 1])
     if rank < 2:
         wrapped = gradient(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import rank_work
 import torch
-from rank_work import CASES, SEX, X, gradient, sampled_gradients, sampler_of
+from rank_work import CASES, SEX, X, gradient, probability_sampler_of, sampled_gradients, sampler_of
 
 from metrifair.errors import DataError
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, global_mean
@@ -61,9 +61,10 @@ def test_the_ranks_together_see_the_batches_of_one_process(size: int, found: Any
 @pytest.mark.parametrize("size", SIZES)
 def test_batches_that_were_dealt_out_have_the_gradient_of_one_process(size: int, found: Any) -> None:
     """Strata weighed by the sampler, its loss weights, and batches that the ranks cannot share evenly."""
-    alone = sampled_gradients(sampler_of(), lambda model: model)
-    for own in found[size]:
-        np.testing.assert_allclose(own["sampled"], alone, rtol=0, atol=1e-12)
+    for name, sampler in (("sampled", sampler_of()), ("by_probabilities", probability_sampler_of())):
+        alone = sampled_gradients(sampler, lambda model: model)
+        for own in found[size]:
+            np.testing.assert_allclose(own[name], alone, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", SIZES)

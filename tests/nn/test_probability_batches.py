@@ -45,7 +45,7 @@ def by_pairs(score: Tensor, inside: Any, metric: str, contrast: str) -> Tensor:
 
 def every_batch(sampler: ProbabilityBatchSampler, present: list[int]) -> Iterator[tuple[list[int], float]]:
     """All batches of rows that can be drawn, and their probabilities."""
-    odds = sampler._drawing.odds
+    odds = sampler.drawing.odds
     if odds is None:
         batches = list(combinations(present, SIZE))
         yield from ((list(batch), 1 / len(batches)) for batch in batches)
@@ -99,7 +99,7 @@ def test_the_mean_over_all_batches_is_the_value_of_all_rows(
 def test_planted_fault_batches_that_hold_no_row_twice_are_biased() -> None:
     sampler = ProbabilityBatchSampler(race(), batch_size=SIZE)
     penalty = UnfairnessPenalty(estimate="rows", sampler=sampler)
-    odds = sampler._drawing.odds
+    odds = sampler.drawing.odds
     assert odds is not None
     batches = [(list(rows), float(odds[list(rows)].prod())) for rows in permutations(range(ROWS), SIZE)]
     total = sum(probability for _, probability in batches)
@@ -118,8 +118,8 @@ def test_batches_are_drawn_by_their_odds_and_repeat_from_the_seed() -> None:
     assert {len(rows) for rows in batches} == {50}
     counts = np.bincount(np.concatenate(batches), minlength=200)
     assert counts[0] == 0
-    assert sampler._drawing.odds is not None
-    expected = sampler._drawing.odds.numpy() * counts.sum()
+    assert sampler.drawing.odds is not None
+    expected = sampler.drawing.odds.numpy() * counts.sum()
     assert ((counts[1:] - expected) ** 2 / expected).sum() < 199 + 5 * np.sqrt(2 * 199)
     without = ProbabilityBatchSampler(race(table=table), replacement=False, **options)
     drawn = [row for rows in without for row in rows]

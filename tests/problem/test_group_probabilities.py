@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, GroupProbabilities, unfairness
-from metrifair.problem.problem import Given, problem_by_membership
+from metrifair.problem.problem import Given, later_problem_with_shares, problem_by_membership, problem_with_shares
 from metrifair.problem.proxies import row_probabilities
 
 HALF = [0.5, 0.25, 1.0]
@@ -86,6 +86,17 @@ def test_names_of_columns_are_checked_when_the_file_is_read() -> None:
 def test_sums_may_miss_1_by_rounding_and_are_1_then() -> None:
     found = row_probabilities(GroupProbabilities(np.array([[0.2, 0.3, 0.4999995]]), attribute="race"))
     assert found.values.sum() == pytest.approx(1, abs=1e-15)
+
+
+def test_later_rows_have_the_groups_of_the_first_ones_in_any_order() -> None:
+    first = problem_with_shares(Given(sensitive_features=GroupProbabilities(TABLE, attribute="race")))
+    table = {"b": [0.5, np.nan, 1.0], "a": [0.5, np.nan, 0.0]}
+    given = Given(sensitive_features=GroupProbabilities(table, attribute="race"), sample_weight=[2.0, 1.0, 1.0])
+    later = later_problem_with_shares(given, first.scheme)
+    assert later.scheme is first.scheme
+    assert later.groups.ravel().tolist() == [0, -1, 1]
+    assert later.shares is not None
+    assert later.shares.tolist() == [[1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
 
 
 def test_a_row_counts_for_each_group_that_it_may_belong_to() -> None:

@@ -32,6 +32,7 @@ from metrifair.nn.samplers import (
     ContinuousColumns,
     ProbabilityBatchSampler,
     StratifiedBatchSampler,
+    drawn_sides,
     numbers,
     scheme_of,
 )
@@ -376,9 +377,10 @@ class UnfairnessPenalty(torch.nn.Module):
         """The penalty of rows, by number, whose groups have probabilities."""
         if weights is not None:
             raise DataError("the sampler draws rows by their weight; give it sample_weight, and leave weights out here")
-        rows = numbers("groups", groups).detach().cpu().reshape(-1)
-        same_length(scores=scores, groups=rows)
-        if rows.is_floating_point() or (len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < sampler.length):
+        given = numbers("groups", groups).detach().cpu().reshape(-1)
+        same_length(scores=scores, groups=given)
+        rows = given.long()
+        if bool((rows != given).any()) or int(rows.min()) < 0 or int(rows.max()) >= sampler.length:
             raise DataError(
                 f"must be row numbers of the sampler, integers from 0 to {sampler.length - 1}", argument="groups"
             )
@@ -388,7 +390,7 @@ class UnfairnessPenalty(torch.nn.Module):
             )
         scores = self._one_column(scores, sampler.problem.scheme)
         signed = self.estimate != "batch" and has_estimates(self.metric)
-        sides = sampler.sides_of(rows.long(), scores, signed=signed)
+        sides = drawn_sides(sampler, rows, scores, signed=signed)
         objective = self._by_probabilities
         if self.generator.device != scores.device:
             self.generator = torch.Generator(scores.device).manual_seed(self.generator.initial_seed())

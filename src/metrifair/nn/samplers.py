@@ -263,9 +263,9 @@ class ProbabilityBatchSampler(EpochSampler):
     Parameters
     ----------
     groups : GroupProbabilities
-        Probabilities of the groups of all rows. Rows of missing probabilities count for the risk only.
+        Probabilities of the groups. Rows of missing probabilities count for the risk only.
     targets : tensor or array-like of shape (n,), default=None
-        Labels. Needed if the criterion uses them.
+        Labels, or a regression target. Needed if the criterion uses them.
     batch_size : int
         Rows per batch.
     criterion : str or Criterion, default="statistical_parity"
@@ -280,8 +280,10 @@ class ProbabilityBatchSampler(EpochSampler):
         Weight of each sample. Rows of weight 0 are never drawn.
     random_state : int, NumPy generator or None, default=None
         Seed of the batches. None draws one, or is 0 with several processes, which must all draw the same batches.
-    rank, world_size : int, default=None
-        As in ``StratifiedBatchSampler``.
+    rank : int, default=None
+        Rank of this process. By default that of ``torch.distributed`` if it is initialized, else 0.
+    world_size : int, default=None
+        Number of processes that train together. By default that of ``torch.distributed`` if it is initialized, else 1.
 
     Attributes
     ----------
@@ -348,9 +350,9 @@ class ProbabilityBatchSampler(EpochSampler):
             shares = np.eye(1 + int(self.problem.cell.max()))[self.problem.cell] * weight[:, None]
         way = Drawing.weighted if replacement else Drawing.uniform
         sides = side_weights(self.problem.comparisons, torch.as_tensor(shares))
-        self._drawing = way(torch.as_tensor(weight), sides, size=self.size)
-        self.weights = self._of_all_rows(self._drawing.loss_weight).float()
-        self._signed, self._sides = map(self._of_all_rows, (self._drawing.signed, self._drawing.sides))
+        self.drawing = way(torch.as_tensor(weight), sides, size=self.size)
+        self.weights = self._of_all_rows(self.drawing.loss_weight).float()
+        self.signed, self.sides = map(self._of_all_rows, (self.drawing.signed, self.drawing.sides))
 
     def _check_groups(self) -> None:
         """Raise TooFewSamples where less than two rows are expected of a group that is compared."""
@@ -376,15 +378,16 @@ class ProbabilityBatchSampler(EpochSampler):
         return f"ProbabilityBatchSampler({len(self)} batches of {self.size} rows, epoch={self.epoch})"
 
     def _epoch_rows(self, generator: torch.Generator) -> Tensor:
-        return torch.from_numpy(self._rows)[self._drawing.rows(len(self), self.size, generator)]
+        return torch.from_numpy(self._rows)[self.drawing.rows(len(self), self.size, generator)]
 
-    def sides_of(self, rows: Tensor, like: Tensor, *, signed: bool) -> list[Sides]:
-        """What the rows of a batch weigh in each comparison: one signed weight each, or a weight on either side."""
-        if signed:
-            everyone = Sides(slice(0, len(rows)), (len(rows),), (), signed=self._drawing.draws)
-            return [replace(everyone, weights=own.to(like)) for own in self._signed[:, rows]]
-        on_both = Sides(torch.arange(len(rows)).repeat(2).to(like.device), (len(rows),), (len(rows),))
-        return [replace(on_both, weights=own.flatten().to(like)) for own in self._sides[..., rows]]
+
+def drawn_sides(sampler: ProbabilityBatchSampler, rows: Tensor, like: Tensor, *, signed: bool) -> list[Sides]:
+    """What the rows of a batch weigh in each comparison: one signed weight each, or a weight on either side."""
+    if signed:
+        everyone = Sides(slice(0, len(rows)), (len(rows),), (), signed=sampler.drawing.draws)
+        return [replace(everyone, weights=own.to(like)) for own in sampler.signed[:, rows]]
+    on_both = Sides(torch.arange(len(rows)).repeat(2).to(like.device), (len(rows),), (len(rows),))
+    return [replace(on_both, weights=own.flatten().to(like)) for own in sampler.sides[..., rows]]
 
 
 def numbers(name: str, given: Tensor | ArrayLike) -> Tensor:

@@ -306,7 +306,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             )
         count = len(self.groups_) * self._cells_per_group
         self.group_model_, cells = fitted_group_model(features, template, cells=count, weight=weight, folds=folds)
-        return cells[np.append(True, np.diff(row) > 0)]  # memberships of a row have the same features
+        first = np.append(True, np.diff(row) > 0)
+        return np.asarray(cells[first])  # memberships of a row have the same features
 
     @property
     def _labels(self) -> tuple[int, ...]:

@@ -348,9 +348,10 @@ def later_problem_with_shares(given: Given, scheme: Scheme) -> Problem:
             f"{attribute.name} of {list(attribute.groups)}",
             argument=f"{given.prefix}sensitive_features",
         )
-    order = [probabilities.groups.index(str(group)) for group in attribute.groups]
-    probabilities = probabilities._replace(groups=attribute.groups, values=probabilities.values[:, order])
-    names = np.array([*attribute.groups, None], dtype=object)
+    groups = tuple(map(str, attribute.groups))
+    order = list(map(probabilities.groups.index, groups))
+    probabilities = probabilities._replace(groups=groups, values=probabilities.values[:, order])
+    names = np.array([*groups, None], dtype=object)
     most_probable = np.nan_to_num(_most_probable(probabilities.values), nan=UNKNOWN).astype(np.int64)
     return _with_shares(later_problem(replace(given, sensitive_features=names[most_probable]), scheme), probabilities)
 

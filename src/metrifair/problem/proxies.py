@@ -108,8 +108,8 @@ class GroupProbabilities:
         values = table, attribute, source, known_groups, cells, confusion, with_labels
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
-        names = list(map(str, table)) if isinstance(table, Mapping) or _column_names(table) else []
-        if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        names: Any = table if isinstance(table, Mapping) or _column_names(table) else ()
+        if repeated := [name for name, count in Counter(map(str, names)).items() if count > 1]:
             raise DataError("must name each column once", argument="table", received=repeated[0])
         if _column_names(table) is None:
             _ = self._rows  # wrong values are refused here, not at their first use
