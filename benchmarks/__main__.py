@@ -28,7 +28,7 @@ if __name__ == "__main__":  # processes that a benchmark starts import this file
         prog="python -m benchmarks",
         description="Ratios against peers, measured in one run.",
         epilog="How often intervals hold is simulated apart, in an hour and more, with options of their own: "
-        "python -m benchmarks.differences, .intervals, .number_audits.",
+        "python -m benchmarks.differences, .intervals, .monitoring, .number_audits.",
     )
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(NAMES)}; all of them where none is named")
     parser.add_argument(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import timing
+from benchmarks import monitoring, timing
 from benchmarks.__main__ import NAMES
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # tiny data are separable, cut short, the same for everyone
@@ -50,3 +50,8 @@ def test_a_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 def test_a_quick_run_is_asked_for() -> None:
     assert timing.shrunk(1_000_000) == 1_000_000
+
+
+def test_alarms_of_streams_are_counted() -> None:
+    assert monitoring.delays(monitoring.Setting(200, 0.6), 0) == {"exact": 0, "approximate": 0}
+    assert monitoring.delays(monitoring.Setting(200), 0) == {"exact": None, "approximate": None}

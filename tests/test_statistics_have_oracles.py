@@ -52,7 +52,7 @@ NAMES = {
     "ProxyEstimate": "figure groups",
     "ProxyRecord": "attribute assumption source estimates corrected_by strata",
     "Difference": "model attribute criterion within groups metric group_values conditions",
-    "Look": "look attribute criterion within groups metric group_values conditions baseline",
+    "Look": "look attribute criterion within groups metric group_values conditions baseline exact",
     "Baseline": "attribute criterion within groups metric looks group_values conditions",
     "GroupRates": "group",
     "Point": "strength seed failed family needs_group",
@@ -201,6 +201,8 @@ OUT_OF_RECORDS = {
     "test_thresholds_are_the_best_whose_rates_differ_by_one_row_more_than_the_tolerance",
     "linear models": "training/test_solver_oracles.py::test_no_classifier_is_worse_than_the_constant",
     "metrics": "metrics/test_closed_forms.py::test_shifted_normals",
+    "exact test of unchanged scores": "auditing/test_change_test.py::test_the_p_value_is_that_of_randomly_paired_rows",
+    "sign flips": "figures/test_sign_flips.py::test_the_p_value_is_at_least_the_share_of_flips_with_so_large_a_sum",
 }
 """Computed values that no record holds."""
 

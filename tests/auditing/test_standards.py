@@ -107,6 +107,18 @@ def test_weights_move_the_median() -> None:
     assert [rate.selected for rate in found.rates] == [None, None]
 
 
+def test_each_standard_has_the_facts_of_its_rule() -> None:
+    """Bias audits of LL 144 take no imputed groups and name no four fifths; credit alone compares scores."""
+    with_scores = set()
+    for name in STANDARDS:
+        asked = {"standard": name, "reference": "m"} if name == "credit" else {"standard": name or None}
+        found = flat_audit(SCORES, sensitive_features=SEX, threshold=3, **asked, **ALL).decisions[0]
+        with_scores |= {name for rate in found.rates if rate.mean_difference is not None or rate.decile_ratios}
+    assert with_scores == {name for name, standard in STANDARDS.items() if standard.scores} == {"credit"}
+    assert {name for name, standard in STANDARDS.items() if not standard.imputed} == {"ll144"}
+    assert {name for name, standard in STANDARDS.items() if standard.four_fifths} == {"", "four-fifths"}
+
+
 def test_small_categories_and_unknown_ones_are_in_no_ratio() -> None:
     """Of 200 rows 3 are 1.5 %, all of them selected; 7 are unknown."""
     group = ["few"] * 3 + ["a"] * 100 + ["b"] * 90 + [None] * 7
@@ -118,6 +130,7 @@ def test_small_categories_and_unknown_ones_are_in_no_ratio() -> None:
     assert rates["few"].left_out == "small_share"
     assert found.unknown is not None
     assert (found.unknown.size, found.unknown.selection_rate, found.unknown.ratio) == (7, 1.0, None)
+    assert not found.unknown.few  # no test leaves them out: they are in none
     assert rates["a"].shortfall == 10
     both = flat_audit(score, sensitive_features=group, min_group_share=0, **QUICK).decisions[0]
     assert (both.reference, both.selection_ratio) == ("few", 0.4)

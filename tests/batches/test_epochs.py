@@ -37,6 +37,19 @@ def test_sides_are_the_rows_in_their_cells(cells: list[int]) -> None:
     assert torch.equal(weighted.weights, samples.weight[weighted.rows])
 
 
+def test_samples_take_the_precision_of_a_tensor_and_keep_what_they_lack() -> None:
+    like, plain = torch.zeros(1, dtype=torch.float32), data([0, 1, 2])
+    moved = plain.to(like)
+    assert (moved.value, moved.shares) == (None, None)
+    assert {part.dtype for part in (moved.x, moved.y, moved.weight)} == {torch.float32}
+    assert torch.equal(moved.cell, plain.cell)
+    value, shares = torch.tensor([4.0, 5.0, 6.0], dtype=torch.float64), torch.eye(3, dtype=torch.float64)
+    both = Samples(plain.x, plain.cell, plain.cell, plain.weight, value, shares).to(like)
+    assert both.y.dtype == plain.cell.dtype  # labels stay integers
+    assert torch.equal(both.value, value)
+    assert torch.equal(both.shares, shares.float())
+
+
 def test_without_comparisons_there_are_no_sides() -> None:
     assert tensor_sides([], torch.tensor([0, 1])) == ()
     assert whole(data([0, 1]), ()).sides == ()

@@ -161,6 +161,22 @@ def test_all_rows_at_once_are_the_distance_itself() -> None:
     )
 
 
+def test_batches_of_two_rows_have_one_pair() -> None:
+    """Of n rows, a pair stands for all n (n - 1) / 2 pairs; drawn with replacement, for one over its probability."""
+    sides, weight = torch.ones(1, 2, ROWS, dtype=torch.float64), torch.ones(ROWS, dtype=torch.float64)
+    assert Drawing.uniform(weight, sides, size=2).draws == SignedDraws(ROWS * (ROWS - 1) / 2, ROWS / 2)
+    assert Drawing.weighted(weight, sides, size=2).draws == SignedDraws(0.5, 0.0)
+
+
+def test_batches_that_are_drawn_without_replacement_share_no_row() -> None:
+    weight = torch.ones(12, dtype=torch.float64)
+    way = Drawing.uniform(weight, torch.ones(1, 2, 12, dtype=torch.float64), size=4)
+    drawn = way.rows(2, 4, torch.Generator().manual_seed(0))
+    assert drawn.shape == (2, 4)
+    assert len({*drawn.flatten().tolist()} & {*range(12)}) == 8
+    assert sorted(way.rows(3, 4, torch.Generator().manual_seed(0)).flatten().tolist()) == [*range(12)]
+
+
 @pytest.mark.parametrize("metric", ["energy", "mmd", "wasserstein", "kolmogorov", "cramer"])
 def test_shares_of_0_and_1_have_the_objective_of_groups(metric: str) -> None:
     comparisons = GROUPS["three groups"]

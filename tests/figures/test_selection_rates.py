@@ -180,6 +180,21 @@ def test_as_many_rows_as_the_minimum_are_enough_and_one_large_group_makes_no_hea
     alone = table([4, 9, 5], [30, 29, 29], min_group_share=0.0, min_group_size=30)
     assert [rate.few for rate in alone.rates] == [False, True, True]
     assert alone.ratio == pytest.approx((4 / 30) / (9 / 29))  # of all groups, as two large ones are missing
+    reference = table([9, 4, 5], [30, 29, 29], min_group_share=0.0, min_group_size=30)  # the large group itself
+    assert (reference.reference, reference.ratio) == ("0", pytest.approx((4 / 29) / (9 / 30)))
+
+
+def test_two_of_a_hundred_rows_are_enough_for_a_ratio_by_default() -> None:
+    found = table([1, 60], [2, 98])
+    assert [rate.left_out for rate in found.rates] == ["", ""]
+    assert [rate.left_out for rate in table([1, 60], [2, 99]).rates] == ["small_share", ""]
+
+
+def test_the_smallest_ratio_is_that_of_categories_that_have_one() -> None:
+    counts = np.array([[5.0, 5.0], [2.0, 8.0], [1.0, 0.0]])
+    assert ratios_of(counts, [10, 10, 1], 100, RatioRule()).smallest == 0.625
+    nobody = np.array([[10.0, 0.0], [20.0, 0.0]])
+    assert ratios_of(nobody, [10, 20], 30, RatioRule()).smallest is None
 
 
 def test_a_ratio_of_four_fifths_is_not_below_for_its_last_digits() -> None:

@@ -86,6 +86,21 @@ SERIES_TABLE: dict[str, tuple[SeriesRecord, str]] = {
             "alpha / (k (k + 1)), and over distances)."
         ),
     ),
+    "exact error rate": (
+        replace(SERIES, series=[LOOK, replace(JUNE, exact=True)]),
+        (
+            "If no scores change, the probability of any alarm is at most 5%, however many looks follow (an exact test "
+            "of each pair of groups; Bonferroni over looks, alpha / (k (k + 1)), and over pairs). If scores change and "
+            "a distance does not, the probability of an alarm is approximate."
+        ),
+    ),
+    "one approximate distance": (
+        replace(SERIES, series=[LOOK, replace(JUNE, exact=True), JUNE]),
+        (
+            "The probability of any false alarm is approximately at most 5%, however many looks follow (Bonferroni "
+            "over looks, alpha / (k (k + 1)), and over distances)."
+        ),
+    ),
     "pooled": (
         replace(SERIES, baselines=[replace(BASELINE, looks=["May", "June"])]),
         (

@@ -15,6 +15,7 @@ from metrifair.api.audit_result import Audit, FrameColumns, field_columns, inter
 from metrifair.api.compare import read_audit
 from metrifair.api.pages import ComparedAudits
 from metrifair.api.state import AuditState
+from metrifair.auditing.change_test import ChangeTest
 from metrifair.auditing.monitor import Pool, series_record
 from metrifair.auditing.records import AuditRecord, Look, SeriesRecord
 from metrifair.auditing.request import AuditOptions, Criteria, Request
@@ -99,10 +100,18 @@ def monitor(
 ) -> AuditSeries:
     """Test whether the distances of several periods have changed since their baselines.
 
-    Looks have different rows, such as those of one day each. The probability of any false alarm, over all distances and
-    however many looks follow, is at most 1 - confidence: the k-th look after the first is tested at
-    (1 - confidence) / (k (k + 1)), divided by the number of distances. Intervals are simultaneous too. Both are
-    approximate, because p-values follow from intervals under a normal approximation.
+    Looks have different rows, such as those of one day each. The k-th look after the first is tested at
+    (1 - confidence) / (k (k + 1)), divided by the number of comparisons of two groups. These levels add up to at most
+    1 - confidence, however many looks follow.
+
+    An alarm needs two tests at this level. The first is exact: whether the scores of the two groups are distributed as
+    in the baseline. So if no scores change, the probability of any alarm is at most 1 - confidence. The second is
+    approximate, by intervals: whether the distance differs. It limits alarms where scores change, but a distance does
+    not.
+
+    Audits, rows with weights and numeric attributes have no exact test. Their distances share the level, and the
+    probability of any false alarm is approximately at most 1 - confidence. Intervals are simultaneous for all looks and
+    distances, and approximate.
 
     The baseline of a distance is the first look that has it. If a group is smaller than ``min_group_size`` there,
     the following looks are pooled with it until both groups reach that size (of audits, which contain no rows, the
@@ -163,6 +172,7 @@ def monitor(
         confidence=request.confidence,
         min_group_size=request.min_group_size,
         pool=_pool(list(named.values()), look),
+        change_test=ChangeTest.of([audit.rows for audit in audits.values()], seed),
     )
     origins = [audit.provenance for audit in audits.values()]
     provenance = replace(origin, seed=seed, files=files_of(origins))

@@ -1,8 +1,12 @@
 """A series of audits: the distances at each look, and a test for change that is valid for any number of looks.
 
-Look number k (the first one is number 0) is tested at alpha / (k (k + 1)), shared among the distances known by then:
+Look number k (the first one is number 0) is tested at alpha / (k (k + 1)), shared among the tests known by then:
 these levels add up to at most alpha over all looks (Bonferroni). Each distance is compared with its own baseline, the
 first looks that have it, pooled until both groups reach the minimum size.
+
+An alarm needs two p-values. That of the distance follows from intervals, and is approximate. That of the scores of both
+groups is exact (``ChangeTest``): it bounds the probability of an alarm if no scores change, and all distances of two
+groups share it. Without it, distances share the level.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from metrifair.auditing.compare import Key, change, check_settings, compared_figures
+from metrifair.auditing.change_test import NO_TEST, ChangeTest
+from metrifair.auditing.compare import FigureChange, Key, change, check_settings, compared_figures
 from metrifair.auditing.records import AuditRecord, Baseline, ComparedFigure, Look, SeriesRecord
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
@@ -24,24 +29,21 @@ Pool: TypeAlias = Callable[[int, int], AuditRecord]
 
 
 def series_record(
-    audits: Mapping[str, AuditRecord], *, confidence: float, min_group_size: int, pool: Pool | None = None
+    audits: Mapping[str, AuditRecord],
+    *,
+    confidence: float,
+    min_group_size: int,
+    pool: Pool | None = None,
+    change_test: ChangeTest = NO_TEST,
 ) -> SeriesRecord:
     """All distances at all looks; without ``pool``, a baseline is the first look that is large enough."""
     names, records = list(audits), list(audits.values())
     if any(one.confidence != confidence for one in records):
         raise DataError(f"audits must have been made with confidence={confidence}, as their intervals are used")
-    by_look = [_distances(one) for one in records]
-    for name, record, distances in zip(names[1:], records[1:], by_look[1:], strict=True):
-        check_settings({names[0]: records[0], name: record}, distances)
-    series: dict[Key, dict[int, ComparedFigure]] = {}
-    for number, distances in enumerate(by_look):
-        for key, figure in distances.items():
-            series.setdefault(key, {})[number] = figure
-    if all(len(figures) < 2 for figures in series.values()):
-        raise DataError(
-            "the looks have no distance in common", remedy="audit the same groups, criteria and metrics in all"
-        )
-    known = [sum(min(figures) <= number for figures in series.values()) for number in range(len(names))]
+    series = _figures_by_look(audits)
+    distances = _known(series, len(names), lambda key: key)
+    tests = _known(series, len(names), lambda key: key[:-1] if key[:-1] in change_test.compared else key)
+    unchanged = cache(change_test.p_value)  # one test for all distances of a comparison
     pooled = None if pool is None else cache(lambda first, last: _distances(pool(first, last)))
     looks: list[Look] = []
     baselines: list[Baseline] = []
@@ -55,7 +57,12 @@ def series_record(
         at = {baseline.last: baseline.figure} if baseline.enough else {}
         at |= {number: figures[number] for number in tested}
         for number, figure in at.items():
-            look = _look(baseline, number, figure, known[number], confidence)
+            look = _look(baseline.figure, number, figure, distances[number], confidence)
+            if number > baseline.last:
+                level = (1 - confidence) / (number * (number + 1)) / tests[number]
+                difference = change(baseline.figure, figure, 0.0, confidence, level)
+                p_value = unchanged(key[:-1], baseline.first, baseline.last, number)
+                look = _with_test(look, difference, level, p_value)
             looks.append(replace(look, look=names[number], baseline=len(baselines)))
         baselines.append(_baseline_record(baseline, names, tested))
     order = {name: number for number, name in enumerate(names)}
@@ -67,6 +74,31 @@ def series_record(
         sorted(looks, key=lambda one: order[one.look]),
         baselines,
     )
+
+
+def _figures_by_look(audits: Mapping[str, AuditRecord]) -> dict[Key, dict[int, ComparedFigure]]:
+    """The distances of all looks that have them, by the number of the look."""
+    (first, baseline), *later = audits.items()
+    by_look = [_distances(record) for record in audits.values()]
+    for (name, record), distances in zip(later, by_look[1:], strict=True):
+        check_settings({first: baseline, name: record}, distances)
+    series: dict[Key, dict[int, ComparedFigure]] = {}
+    for number, distances in enumerate(by_look):
+        for key, figure in distances.items():
+            series.setdefault(key, {})[number] = figure
+    if all(len(figures) < 2 for figures in series.values()):
+        raise DataError(
+            "the looks have no distance in common", remedy="audit the same groups, criteria and metrics in all"
+        )
+    return series
+
+
+def _known(series: Mapping[Key, Mapping[int, ComparedFigure]], looks: int, unit: Callable[[Key], object]) -> list[int]:
+    """How many units the distances belong to that were measured up to each look."""
+    begun: dict[object, int] = {}
+    for key, figures in series.items():
+        begun[unit(key)] = min(begun.get(unit(key), looks), *figures)
+    return [sum(first <= number for first in begun.values()) for number in range(looks)]
 
 
 def _distances(record: AuditRecord) -> dict[Key, ComparedFigure]:
@@ -121,15 +153,11 @@ def _baseline_record(baseline: _Pooled, names: list[str], tested: list[int]) -> 
     )
 
 
-def _look(baseline: _Pooled, number: int, now: ComparedFigure, known: int, confidence: float) -> Look:
-    """A distance at the look of a number, one of so many ``known``; tested after its baseline."""
-    before, alpha = baseline.figure, 1 - confidence
-    level, interval, difference = None, now.interval, None
-    if number > baseline.last:
-        level = alpha / (number * (number + 1)) / known
-        difference = change(before, now, 0.0, confidence, level)
+def _look(before: ComparedFigure, number: int, now: ComparedFigure, known: int, confidence: float) -> Look:
+    """A distance at the look of a number, one of so many ``known``."""
+    interval = now.interval
     if interval is not None:
-        share = alpha / ((number + 1) * (number + 2)) / known  # the first look has an interval, but no test
+        share = (1 - confidence) / ((number + 1) * (number + 2)) / known  # the first look has an interval, but no test
         wider = float(-normal_quantile(share / 2) / normal_quantile((1 + confidence) / 2))
         low, high = (now.value + wider * (end - now.value) for end in (interval.low, interval.high))
         interval = Interval(max(0.0, low), high)
@@ -143,9 +171,15 @@ def _look(baseline: _Pooled, number: int, now: ComparedFigure, known: int, confi
         now.value,
         interval,
         now.value - before.value,
-        None if difference is None else difference.p_value,
-        level,
-        "not_tested" if difference is None else difference.verdict,
         group_values=named.group_values,
         conditions=before.conditions,
     )
+
+
+def _with_test(look: Look, difference: FigureChange, level: float, unchanged: float | None) -> Look:
+    """With the test of a difference, and of unchanged scores where that is exact: an alarm needs both p-values."""
+    look = replace(look, p_value=difference.p_value, level=level, alarm=difference.verdict)
+    if unchanged is None or difference.p_value is None:
+        return look
+    alarm = difference.verdict if unchanged <= level else "not_distinguishable"
+    return replace(look, p_value=max(difference.p_value, unchanged), alarm=alarm, exact=True)

@@ -342,12 +342,14 @@ class Look:
     value: float
     interval: Interval | None = None  # simultaneous over all looks, however many follow, and all distances
     difference: float = 0.0  # from the baseline
-    p_value: float | None = None  # of no change since the baseline, not adjusted
+    # Of no change since the baseline, not adjusted; where ``exact``, the larger of those of the distance and the scores
+    p_value: float | None = None
     level: float | None = None  # a p-value of at most so much is an alarm; None: the baseline
     alarm: Verdict = "not_tested"
     group_values: tuple[Value, ...] = ()
     conditions: Conditions = ()
     baseline: int = 0  # the place of its baseline in the record
+    exact: bool = False  # the probability of an alarm is exactly bounded if no scores change
 
 
 @dataclass(frozen=True)

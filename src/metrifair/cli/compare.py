@@ -118,8 +118,9 @@ def monitor_command(
 ) -> None:
     """Compare each of FILES with the first. FILES are counts of metrifair count, in the order of time.
 
-    The test allows for repeated looks. Without any change, the probability of a false alarm is about 5% (1 -
-    confidence) at most, for any number of files. FILES can also be JSON files of metrifair audit.
+    The test allows for repeated looks. If no scores change, the probability of any alarm is at most 5% (1 -
+    confidence), for any number of files. FILES can also be JSON files of metrifair audit, or have weights: the
+    probability is then approximate.
 
     \b
     Example:

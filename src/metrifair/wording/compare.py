@@ -39,8 +39,8 @@ GLOSSARY = {
     "adjusted one accounts for the number of differences.",
 }
 SERIES_GLOSSARY = {
-    "Alarm": "A distance that differs significantly from its baseline. The level holds for all looks, however many "
-    "follow, and for all distances.",
+    "Alarm": "A distance that differs significantly from its baseline. If all looks are counts of rows without "
+    "weights, an exact test must also show that the scores of the two groups have changed.",
     "Baseline": "The first measurements of a distance, pooled until both groups reach the minimum group size.",
 }
 
@@ -138,11 +138,22 @@ def series_sentences(record: SeriesRecord) -> list[str]:
         sentences = [f"No distance was tested: no group has a baseline and a later look of {least}."]
     elif not alarms:
         sentences = [f"No distance has changed significantly since its baseline, over {len(record.looks)} looks."]
-    error_rate = (
-        f"The probability of any false alarm is approximately at most {confidence_text(1 - record.confidence)}, "
-        "however many looks follow (Bonferroni over looks, alpha / (k (k + 1)), and over distances)."
+    return [*filter(None, sentences), _error_rate(record), *_baselines(record)]
+
+
+def _error_rate(record: SeriesRecord) -> str:
+    alpha, looks = confidence_text(1 - record.confidence), "Bonferroni over looks, alpha / (k (k + 1)),"
+    tested = [row for row in record.series if row.level is not None]
+    if tested and all(row.exact for row in tested):
+        return (
+            f"If no scores change, the probability of any alarm is at most {alpha}, however many looks follow (an "
+            f"exact test of each pair of groups; {looks} and over pairs). If scores change and a distance does not, "
+            "the probability of an alarm is approximate."
+        )
+    return (
+        f"The probability of any false alarm is approximately at most {alpha}, however many looks follow ({looks} and "
+        "over distances)."
     )
-    return [*filter(None, sentences), error_rate, *_baselines(record)]
 
 
 def _changed(looks: Sequence[Look]) -> str:

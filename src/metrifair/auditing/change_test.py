@@ -1,0 +1,103 @@
+"""An exact test of whether the scores of two groups have changed since a baseline, from the counts of states.
+
+If the scores of both groups are distributed as in the baseline, a row of the look and a row of the baseline can be
+exchanged, within each group. So rows are paired at random, and the difference of each pair is as likely with either
+sign. Scores are taken by a utility that does not depend on which row of a pair is which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from metrifair.auditing.bins import BINS
+from metrifair.auditing.records import Conditions
+from metrifair.auditing.sample import Compared, compared_in, parts_of
+from metrifair.auditing.source import AuditedRows
+from metrifair.auditing.state_file import StateRows
+from metrifair.figures.sign_flips import sign_flip_p_value
+from metrifair.metrics.witness import witness
+from metrifair.problem.values import Value
+from metrifair.support.arrays import Floats, Integers
+
+_MOST_PAIRS = 10**6  # in each group: a sample of more rows is paired
+
+ComparedKey: TypeAlias = tuple[str, str, Conditions, frozenset[Value]]
+"""What identifies a comparison in all looks: attribute, criterion, conditions and group values."""
+
+
+class _CountedLook(NamedTuple):
+    """The counts of a look, and its comparisons."""
+
+    state: StateRows
+    compared: dict[ComparedKey, Compared]
+
+    def rows(self, key: ComparedKey, group: Value) -> Integers:
+        """The number of rows of a group in each bin of the state's grid."""
+        compared, counts = self.compared[key], self.state.entries
+        used = np.isin(counts.cell, compared.sides[compared.group_values.index(group)])
+        return np.bincount(counts.bin[used], counts.rows[used], BINS + 1).astype(np.int64)
+
+
+class ChangeTest:
+    """The tests of all comparisons of several looks."""
+
+    def __init__(self, looks: Sequence[_CountedLook] = (), seed: int = 0) -> None:
+        self._looks, self._seed = looks, seed
+        self.compared = {key for look in looks for key in look.compared}
+
+    @classmethod
+    def of(cls, audited: Sequence[AuditedRows | None], seed: int) -> ChangeTest:
+        """The tests of looks whose rows are known; of none, unless all are states of one range without weights."""
+        looks = [
+            _CountedLook(rows.source, _comparisons(rows))
+            for rows in audited
+            if rows is not None and isinstance(rows.source, StateRows) and not rows.source.weighted
+        ]
+        ranges = {look.state.parts.score_range for look in looks}
+        return cls(looks, seed) if len(looks) == len(audited) and len(ranges) == 1 else NO_TEST
+
+    def p_value(self, key: ComparedKey, first: int, last: int, look: int) -> float | None:
+        """The p-value of "the scores of both groups are distributed as in the looks from the first to the last".
+
+        The test is of the mean utility of one group less that of the other. The utility is the witness of the energy
+        distance between the groups, in the rows of the baseline and of the look together. None: no comparison has this
+        key, such as that of a numeric attribute.
+        """
+        if key not in self.compared:
+            return None
+        groups, looks = sorted(key[-1], key=repr), self._looks
+        baseline = [looks[at] for at in range(first, last + 1) if key in looks[at].compared]
+        counts = np.array([[one.rows(key, group) for group in groups] for one in (*baseline, looks[look])])
+        bins = np.flatnonzero(counts.any((0, 1)))
+        counts = counts[:, :, bins]
+        left, right = counts.sum(0)
+        utility = witness(bins, bins, metric="energy", u_weights=left, v_weights=right)(bins)
+        generator = np.random.default_rng([self._seed, look])  # whatever other looks there are
+        sides = zip(counts[:-1].sum(0), counts[-1], strict=True)
+        differences = [_differences(utility, before, after, generator) for before, after in sides]
+        return sign_flip_p_value(np.concatenate([differences[0], -differences[1]]))
+
+
+NO_TEST = ChangeTest()
+
+
+def _comparisons(rows: AuditedRows) -> dict[ComparedKey, Compared]:
+    sample, request = rows.sample, rows.request
+    return {
+        (one.attribute.name, part.criterion, part.conditions, frozenset(one.group_values)): one
+        for part in parts_of(sample, request.named_criteria(), request.loss)
+        for one in compared_in(sample, part, request.contrast)
+    }
+
+
+def _differences(utility: Floats, before: Integers, after: Integers, generator: np.random.Generator) -> Floats:
+    """The differences in utility of randomly paired rows, over their number; there are so many rows in each bin."""
+    old, new = (
+        generator.permutation(np.repeat(utility, generator.binomial(rows, min(1.0, _MOST_PAIRS / rows.sum()))))
+        for rows in (before, after)
+    )
+    pairs = min(len(old), len(new))
+    return np.asarray((new[:pairs] - old[:pairs]) / pairs)
