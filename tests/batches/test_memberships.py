@@ -168,6 +168,20 @@ def test_batches_of_two_rows_have_one_pair() -> None:
     assert Drawing.weighted(weight, sides, size=2).draws == SignedDraws(0.5, 0.0)
 
 
+def test_rows_drawn_by_odds_count_as_one_over_their_odds() -> None:
+    """The mean of what a drawn row counts is the sum over all rows: of the loss, of each side, of signed weights."""
+    generator = torch.Generator().manual_seed(1)
+    weight = torch.rand(ROWS, dtype=torch.float64, generator=generator) + 0.1
+    sides = torch.rand(2, 2, ROWS, dtype=torch.float64, generator=generator)
+    way = Drawing.weighted(weight, sides, size=4)
+    assert way.odds is not None
+    assert float(way.odds.sum()) == pytest.approx(1.0)
+    torch.testing.assert_close((way.odds * way.sides).sum(-1), sides.sum(-1))
+    torch.testing.assert_close(way.odds * way.loss_weight, weight / weight.sum())
+    shares = sides / sides.sum(-1, keepdim=True)
+    torch.testing.assert_close(way.odds * way.signed, shares[:, 0] - shares[:, 1])
+
+
 def test_batches_that_are_drawn_without_replacement_share_no_row() -> None:
     weight = torch.ones(12, dtype=torch.float64)
     way = Drawing.uniform(weight, torch.ones(1, 2, 12, dtype=torch.float64), size=4)
@@ -175,6 +189,8 @@ def test_batches_that_are_drawn_without_replacement_share_no_row() -> None:
     assert drawn.shape == (2, 4)
     assert len({*drawn.flatten().tolist()} & {*range(12)}) == 8
     assert sorted(way.rows(3, 4, torch.Generator().manual_seed(0)).flatten().tolist()) == [*range(12)]
+    with_replacement = Drawing.weighted(weight, torch.ones(1, 2, 12, dtype=torch.float64), size=4)
+    assert with_replacement.rows(3, 4, torch.Generator().manual_seed(0)).shape == (3, 4)
 
 
 @pytest.mark.parametrize("metric", ["energy", "mmd", "wasserstein", "kolmogorov", "cramer"])

@@ -103,6 +103,12 @@ def test_a_side_holds_the_rows_of_its_cells_with_their_shares(
         np.testing.assert_allclose(found.weights, weights, rtol=1e-6)  # the shares were single-precision numbers
 
 
+def test_sides_whose_cells_alternate_keep_their_order() -> None:
+    """Of one row each: the rows lie side by side, and in another order."""
+    found = Layout((1, 1, 1, 1)).sides(Comparison((0, 2), (1, 3)), torch.full((4,), 0.25, dtype=torch.float64))
+    assert torch.arange(4)[found.rows].tolist() == [0, 2, 1, 3]
+
+
 def test_a_compared_group_that_is_too_small_is_named() -> None:
     for sizes, who, count in (((5, 1, 9), "m", "1"), ((0, 3, 9), "f", "no")):
         with pytest.raises(TooFewSamples) as caught:
