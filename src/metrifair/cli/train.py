@@ -254,7 +254,7 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     if front.test_folds and choice.output is not None:
         count = f"{len(source.data.rows):,}"
         notes = [
-            f"The model that is kept was trained on all {count} rows; the figures above are of models without each fold."
+            f"The model that is kept was trained on all {count} rows; the figures are of models without each fold."
         ]
     elif choice.is_refitted:
         job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
