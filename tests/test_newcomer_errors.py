@@ -52,6 +52,21 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         DataError,
         "y_pred must contain numbers; its values are 'no' .*; write the favorable decision as 1",
     ),
+    "the name of a column in an audit": (
+        lambda: audit(_Y, _X[:, 0], sensitive_features="region"),
+        DataError,
+        r"sensitive_features must contain the values of each row, not the name of a column, got 'region'; pass the col",
+    ),
+    "the name of a column in a fit": (
+        lambda: FairClassifier().fit(_X, _Y, sensitive_features="region"),
+        DataError,
+        r"sensitive_features must contain .*; pass the column, such as table\['region'\]",
+    ),
+    "the name of a column in a frontier": (
+        lambda: frontier(FairClassifier(), _X, _Y, sensitive_features="region"),
+        DataError,
+        r"sensitive_features must contain .*; pass the column, such as table\['region'\]",
+    ),
     "text in the X of a booster": (
         lambda: FairXGBClassifier(n_jobs=1).fit(_RAW, _Y, sensitive_features=_A),
         DataError,

@@ -9,6 +9,7 @@ from .api.frontier import Frontier, frontier
 from .api.loading import load, save
 from .api.model_card import to_card
 from .api.monitor import AuditSeries, monitor
+from .api.reading import read_file
 from .api.state import AuditState
 from .auditing.formats import ReadOptions
 from .auditing.request import AuditOptions
@@ -75,6 +76,7 @@ __all__ = [
     "mmd_squared",
     "monitor",
     "nn",
+    "read_file",
     "save",
     "to_card",
     "total_variation",

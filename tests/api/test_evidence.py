@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -246,6 +247,29 @@ def test_a_field_that_stands_twice_is_found(name: str, field: str, folder: Path)
     if name != "MANIFEST.json":
         rewrite_hash(folder, name)
     assert outcomes(folder)["unusable"] == "differs"
+
+
+def test_a_difference_is_shown_with_the_received_and_the_expected_value(folder: Path, data: Path) -> None:
+    content = read_json(folder / "audit.json")
+    true = content["findings"][0]["value"]
+    content["findings"][0]["value"] = 0.987
+    (folder / "audit.json").write_text(json.dumps(content))
+    said = "\n".join(verify(folder).summary)
+    assert f"findings[0].value (received 0.987, expected {true!r})" in said
+    assert re.search(r"tables/findings.csv differs .* received '[^']*', expected '[^']*0\.987", said)
+    other = folder.parent / "other.csv"
+    other.write_text(data.read_text().replace("0", "1", 1))
+    (stated,) = (one["sha256"] for one in read_json(folder / "MANIFEST.json")["provenance"]["files"])
+    assert f", expected {stated}." in "\n".join(verify(folder, data=other).summary)
+
+
+def test_rows_of_suppressed_groups_are_not_called_missing_alone(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    sex = np.repeat(["f", "m", "d", "x"], [300, 300, 40, 12])
+    made = audit(None, rng.random(652), sensitive_features={"sex": sex}, random_state=0)
+    made.to_evidence(tmp_path / "a", min_cell=10, pdf=False)
+    assert "sex is missing or suppressed in 52 of 652 rows" in (tmp_path / "a" / "report.html").read_text()
+    assert verify(tmp_path / "a").agrees
 
 
 def test_weights_that_are_added_in_another_order_are_the_same_counts(tmp_path: Path) -> None:

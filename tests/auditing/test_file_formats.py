@@ -184,7 +184,7 @@ def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path:
         assert {one.group: one.selection_rate for one in found.decisions[0].rates} == {"f": 0.5, "m": 0.0}
     with pytest.raises(
         DataError,
-        match=r"got 'Approved'; pass favorable_decision=\.\.\. with one of these values: 'Approved' \(4",
+        match=r"got 'Approved'; pass favorable_decision=\.\.\. if these values are decisions: 'Approved' \(4",
     ):
         audit_file(tmp_path / "s.csv", score="d", group="sex")
     frame.with_columns(p=pl.lit("43.0%")).write_csv(tmp_path / "s.csv")

@@ -124,8 +124,12 @@ def test_figures_of_other_attributes_stay_those_of_all_rows() -> None:
 
 def test_where_no_two_groups_would_be_left_the_number_is_refused() -> None:
     state = AuditState().add([0, 1] * 8, np.linspace(0, 1, 16), sensitive_features=["f"] * 13 + ["m"] * 3)
-    with pytest.raises(DataError, match="min_cell 5 leaves too few groups or strata of 'sensitive_features'"):
+    with pytest.raises(
+        DataError, match="min_cell 5 leaves too few groups or strata of 'sensitive_features'"
+    ) as refused:
         without_small_cells(state, 5)
+    # Of the three scores of m, 13/15 to 1, the middle one has label 0.
+    assert "(sensitive_features=m, y_true=0, selected), number of rows: 1" in str(refused.value)
 
 
 @pytest.mark.parametrize("digits", [0, 1, 2, 9])

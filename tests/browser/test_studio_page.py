@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from metrifair.evidence import verify
-from tests.studio.driver import PATIENCE, ROLES, Studio, write_loans
+from tests.studio.driver import PATIENCE, Studio, write_loans
 
 pytest.importorskip("uvicorn", reason="uvicorn is in the extra studio")
 # A folder: keep screenshots there, for people to look at. The pictures of docs/studio.md are the tops of some.
@@ -76,12 +76,15 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
     assert "token" not in page.url
     assert page.input_value("#score") == "score"
     assert "because the name contains “score”" in page.inner_text("#score-why")
-    assert page.input_value("#positive") == ""  # nothing is assumed: the user says which label is positive
+    assert page.input_value("#positive") == "yes"
+    assert "because the values are no and yes" in page.inner_text("#positive-why")
     check_shape(page, contrast, 1280)
     keep(page, "inspect-1280-light")
 
     page.focus("#positive")
-    page.keyboard.press("y")  # a drop-down takes the first letter
+    page.keyboard.press("n")  # a drop-down takes the first letter: suggestions can be changed
+    assert page.input_value("#positive") == "no"
+    page.select_option("#positive", "yes")
     page.focus("#roles-form button[type=submit]")
     page.keyboard.press("Enter")
     page.wait_for_selector("#audit-form", state="visible")
@@ -103,7 +106,13 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
         phone.click(f"nav a[href='#{step}']")
         check_shape(phone, contrast, 390)
         keep(phone, f"{step}-390-dark")
-    assert "metrifair audit" in phone.inner_text("#downloads pre >> nth=0")
+    assert "metrifair audit" in phone.text_content("#downloads pre >> nth=0")
+    phone.click("#downloads summary")
+    phone.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    phone.click("button[aria-label='Copy: Python, Audit']")
+    phone.wait_for_selector("button:text('Copied')")
+    assert phone.evaluate("navigator.clipboard.readText()") == studio.state()["done"]["audit"]["python"]
+    check_shape(phone, contrast, 390)
 
     page.locator("#threshold-slider").focus()  # live: the first visitor moves the slider, and both see the new report
     shown = phone.get_attribute("#audit-result iframe", "src")
@@ -111,7 +120,24 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
     phone.wait_for_function(
         "old => document.querySelector('#audit-result iframe')?.src.endsWith(old) === false", arg=shown
     )
-    assert "--threshold=0.51" in phone.inner_text("#downloads pre >> nth=0")
+    assert "--threshold=0.51" in phone.text_content("#downloads pre >> nth=0")
+
+
+def test_one_click_joins_spellings_and_another_marks_missing_values(visit, studio, tmp_path):
+    text = studio.file.read_text().replace(",men,0.9", ",Men ,0.9")
+    (tmp_path / "loans.csv").write_text(text)
+    page = visit(viewport={"width": 1280, "height": 900})
+    page.set_input_files("#file", tmp_path / "loans.csv")
+    page.click("#notes button:text('Read “Men ” as “men”')")
+    page.click("#notes button:text('Read “N/A” as missing')")
+    page.wait_for_function("() => document.querySelector('#notes button') === null")
+    reading = studio.idle()["choices"]["reading"]
+    assert (reading["replace"], reading["missing"]) == (["Men =men"], ["N/A"])
+    (sex,) = (column for column in studio.state()["columns"]["columns"] if column["name"] == "sex")
+    assert {value for value, _ in sex["values"]} == {"women", "men"}
+    page.click("summary:text('Options for reading')")
+    assert page.input_value("#reading-form [name=replace]") == "Men =men"
+    studio.upload(studio.file.read_bytes(), "loans.csv")  # for the other tests
 
 
 def tab_to(page, selector, key="Tab"):
@@ -155,7 +181,6 @@ def test_the_five_steps_by_keyboard_alone(visit, studio, contrast, tmp_path, loo
         keep(page, f"{step}-{look}")
 
     page.wait_for_selector("#found:not([hidden])")
-    press(page, "#positive", ROLES["positive"][0])  # a drop-down takes the first letter
     check("inspect")
     press(page, "#roles-form button[type=submit]")
     page.wait_for_selector("#audit-form", state="visible")
@@ -206,10 +231,6 @@ class Hands:
         self.page.click(selector)
         self.clicks += 1
 
-    def choose(self, selector, value):
-        self.page.select_option(selector, value)
-        self.clicks += 2  # one opens the list
-
 
 def test_the_way_from_an_empty_environment_to_evidence_is_as_long_as_the_guide_says(visit, studio, tmp_path):
     guide = (Path(__file__).parents[2] / "docs" / "studio.md").read_text()
@@ -218,7 +239,6 @@ def test_the_way_from_an_empty_environment_to_evidence_is_as_long_as_the_guide_s
     page = visit(viewport={"width": 1280, "height": 900})
     page.wait_for_selector("#found:not([hidden])")
     hands = Hands(page, *lines)
-    hands.choose("#positive", ROLES["positive"])
     hands.click("#roles-form button[type=submit]")
     page.wait_for_selector("#audit-form", state="visible")
     hands.click("#audit-form button[type=submit]")

@@ -160,3 +160,64 @@ def test_progress_is_lines_of_json_for_programs(csv: Path, tmp_path: Path) -> No
     ]
     times = [one["seconds"] for one in events]
     assert times == sorted(times)
+
+
+def test_columns_between_commas_are_refused_with_the_repeated_option(tmp_path: Path, call: Any) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("p,y,sex,age band\n" + "0.2,0,f,old\n0.7,1,m,young\n" * 30)
+    for command in (["audit", path, "--score", "p"], ["train", path, "--label", "y"]):
+        text = refusal(call(*command, "--group", "sex, age band"))
+        assert text.endswith("has no column 'sex, age band' (given as group); use --group sex --group 'age band'")
+
+
+def test_values_that_may_be_one_value_or_missing_come_with_the_option_that_joins_them(
+    tmp_path: Path, call: Any
+) -> None:
+    """The options that the notes name, given to the command, leave one spelling and no note."""
+    path = tmp_path / "table.csv"
+    path.write_text("sex,paid\n" + "Male,1\nMale ,0\nmale,1\nMale,1\nFemale,0\nN/A,0\n" * 10)
+    found = facts(call, path)
+    assert [value for value, _ in found["columns"][0]["values"]] == ["Male", "Female", "Male ", "N/A", "male"]
+    offers = {one["option"]: one["values"] for one in found["spellings"]}
+    assert offers == {"missing": ["N/A"], "replace": ["Male =Male", "male=Male"]}
+    words = [word for option, values in offers.items() for value in values for word in (f"--{option}", value)]
+    said = call("columns", path).output
+    assert (
+        "“Male ” and “male” may mean the same as “Male”. If so, use --replace 'Male =Male' --replace male=Male." in said
+    )
+    done = call("columns", path, *words, "--json", tmp_path / "again.json")
+    assert "Note: Column 'sex': " not in done.output
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert again["columns"][0]["values"] == [["Male", 40], ["Female", 10]]
+    assert again["spellings"] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "positive"),
+    [
+        ("01", "1"),
+        (("no", "yes"), "yes"),
+        (("Denied", "Approved"), "Approved"),
+        (("false", "true"), "True"),
+        (("blue", "red"), None),
+        ("12", None),
+        ("012", None),
+    ],
+)
+def test_the_positive_label_is_suggested_only_where_the_values_show_it(
+    values: Any, positive: str | None, tmp_path: Path, call: Any
+) -> None:
+    (tmp_path / "table.csv").write_text("\n".join(["label", *values]) + "\n")
+    (column,) = facts(call, tmp_path / "table.csv")["columns"]
+    assert column["positive"] == positive
+
+
+def test_a_file_with_decimal_commas_is_shown_with_the_option_that_reads_them(tmp_path: Path, call: Any) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("income;sex\n" + "31,5;f\n40;m\n28,25;f\n" * 20)
+    done = call("columns", path, "--separator", ";")
+    assert done.exit_code == 0, done.output
+    assert "such as '31,5', and is read as text. Use --decimal , to read numbers." in done.output
+    done = call("columns", path, "--decimal", ",", "--json", tmp_path / "c.json")
+    assert "comma" not in done.output
+    assert json.loads((tmp_path / "c.json").read_text())["columns"][0]["kind"] == "number"

@@ -97,8 +97,8 @@ CASES = {
         "people.csv",
         {"score": "decision"},
         "--score decision",
-        "pass favorable_decision=... with one of these values: '",
-        "use --favorable-decision VALUE with one of these values: '",
+        "pass favorable_decision=... if these values are decisions: '",
+        "use --favorable-decision VALUE if these values are decisions: '",
     ),
     "a word both missing and replaced": Case(
         "people.csv",
@@ -269,7 +269,7 @@ def test_no_remedy_decides_what_words_mean(folder: Path) -> None:
     with pytest.raises(DataError) as caught:
         audit_file(folder / "people.csv", score="decision", group="sex")
     assert caught.value.remedy == Remedy(
-        "favorable_decision", ..., " with one of these values: 'Declined' (40), 'Approved' (20)"
+        "favorable_decision", ..., " if these values are decisions: 'Declined' (40), 'Approved' (20)"
     )
 
 

@@ -331,7 +331,7 @@ def test_cells_that_hold_an_equals_sign_or_a_quote_are_listed_and_replaced(tmp_p
     asked = ["audit", tmp_path / "p.csv", "--score", "d", "--group", "sex"]
     done = call(*asked)
     assert done.exit_code == 2
-    advice = """use --favorable-decision VALUE with one of these values: '<=50K' (20), '>50K' (20), "it's" (20)"""
+    advice = """use --favorable-decision VALUE if these values are decisions: '<=50K' (20), '>50K' (20), "it's" (20)"""
     assert advice in " ".join(done.output.split())
     said = ["--replace", "<=50K=0", "--replace", ">50K=1", "--replace", "it's=1"]
     done = call(*asked, *said, "--json", "-")

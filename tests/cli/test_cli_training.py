@@ -344,8 +344,8 @@ def test_a_small_group_is_named_by_train(people: pl.DataFrame, tmp_path: Path, c
     assert "Its intervals are proven, for all comparisons at once" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [["datasets"], ["train", "--help"]])
-def test_a_closed_pipe_ends_quietly_and_not_as_unfair(arguments: list[str], tmp_path: Path) -> None:
+def into_a_closed_pipe(arguments: list[str], folder: Path) -> tuple[int, str]:
+    """The exit code and standard error of a command whose output nobody reads."""
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as closed:
@@ -355,9 +355,24 @@ def test_a_closed_pipe_ends_quietly_and_not_as_unfair(arguments: list[str], tmp_
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            cwd=tmp_path,
+            cwd=folder,
         )
-    assert (done.returncode, done.stderr) == (141, "")
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["datasets"], ["train", "--help"]])
+def test_a_closed_pipe_ends_quietly_and_not_as_unfair(arguments: list[str], tmp_path: Path) -> None:
+    assert into_a_closed_pipe(arguments, tmp_path) == (141, "")
+
+
+def test_a_closed_pipe_loses_no_file(tmp_path: Path) -> None:
+    (tmp_path / "scores.csv").write_text("p,sex\n" + "0.2,f\n0.7,m\n0.9,f\n0.1,m\n" * 50)
+    files = ["--html=a.html", "--json=a.json", "--output=a.csv"]
+    for limit, code in (("0.9", 141), ("0.01", 1)):  # a broken limit is what the exit code says
+        command = ["audit", "scores.csv", "--score=p", "--group=sex", *files, "--fail-above", f"kolmogorov={limit}"]
+        assert into_a_closed_pipe(command, tmp_path) == (code, "")
+        for option in files:
+            (tmp_path / option.partition("=")[2]).unlink()
 
 
 def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import metrifair
 from metrifair import FairClassifier, TableEncoder
+from metrifair.cli.tables import read
 from metrifair.errors import DataError
 from metrifair.saving.models import encoder_of, encoder_record
 from metrifair.saving.records import EncoderRecord, record_of
@@ -366,3 +368,30 @@ def test_other_text_is_encoded_without_a_word(values: list[str]) -> None:
 
 def test_a_category_may_look_like_a_number() -> None:
     TableEncoder().fit(pd.DataFrame({"pay": pd.Categorical(STRAY)}))
+
+
+COMMAS = {  # texts of a column, and whether they are numbers with a decimal comma
+    "numbers": (["3,5", "4", "0,25", None], True),
+    "beside missing words": (["3,5", "NA", "2,5", ""], True),
+    "all different": ([f"{number},5" for number in range(60)], True),
+    "with an exponent": (["-1,5e3", "2,5"], True),
+    "thousands": (["1,234", "7,000", "12"], False),
+    "mostly whole": (["1", "2", "3", "4,5"], False),
+    "a word among them": (["3,5", "2,5", "many"], False),
+    "addresses": (["Bern, 3", "Chur, 4"], False),
+}
+
+
+@pytest.mark.parametrize("case", COMMAS)
+def test_the_encoder_and_the_command_line_agree_on_decimal_commas(case: str, tmp_path: Path) -> None:
+    """Numbers that a comma makes text are refused everywhere, never taken for names; as categories they are names."""
+    values, refused = COMMAS[case]
+    table = pl.DataFrame({"x": values * 2, "row": [str(row % 2) for row in range(2 * len(values))]})
+    table.write_csv(tmp_path / "table.csv")
+    for fit in (TableEncoder(min_frequency=1).fit, lambda _: read(str(tmp_path / "table.csv"), texts=[], roles={})):
+        if refused:
+            with pytest.raises(DataError, match=r"column 'x'.*comma, such as"):
+                fit(table)
+        else:
+            fit(table)
+    TableEncoder(min_frequency=1).fit(table.cast({"x": pl.Categorical}))

@@ -107,7 +107,7 @@ def test_a_compliance_officer_writes_the_table_of_a_rule(tmp_path: Path, monkeyp
     counts = Counter(row["Decision"].strip() for row in rows)
     refused = " ".join(run("audit", *asked, code=2).stderr.split())
     listed = ", ".join(f"'{value}' ({count:,})" for value, count in counts.most_common())
-    assert f"use --favorable-decision VALUE with one of these values: {listed}" in refused
+    assert f"use --favorable-decision VALUE if these values are decisions: {listed}" in refused
     run("audit", *asked, "--favorable-decision", "Approved", code=2)  # no such value
 
     run(

@@ -62,6 +62,8 @@ HINTS = {
         Hint("auditing/files.py", *rest)
         for rest in (
             ("separator", "found"),
+            ("separator", "';'"),
+            ("role", "parts"),
             ("encoding", "'cp1252'"),
             ("encoding", "encoding"),
             ("format", "placeholder"),
@@ -91,7 +93,8 @@ HINTS = {
     ),
     Hint("auditing/sample.py", "y_true", "placeholder"),
     Hint("auditing/state_file.py", "score_range", "placeholder"),
-    *(Hint("cli/tables.py", "decimal", "','"), Hint("cli/training_file.py", "pos_label", "placeholder")),
+    *(Hint(file, "decimal", "','") for file in ("cli/tables.py", "encoding/encoder.py")),
+    Hint("cli/training_file.py", "pos_label", "placeholder"),
     *(
         Hint("problem/attributes.py", *rest)
         for rest in (
@@ -151,6 +154,7 @@ SENTENCES = {
         "pass its path, without file://",
     ],
     "auditing/files.py": [
+        "check its quotes",
         "did you mean {alike!r}?",
         "its columns are {listed}",
         "its only column is {listed}",
@@ -171,6 +175,8 @@ SENTENCES = {
     "auditing/state_file.py": ["count the scores of the positive label as a single column"],
     "cli/options.py": ["name it once"],
     "cli/tables.py": ["leave the column out"],
+    "encoding/encoder.py": ["make it a category to have names"],
+    "problem/tables.py": ["pass the column, such as table[{table!r}]"],
     "datasets/fetch.py": ["replace it with the one from {raw.address}, or remove it to have it downloaded"],
     "postprocessing/postprocessor.py": ["use smaller clusters, or leave clusters out"],
     "problem/proxies.py": [

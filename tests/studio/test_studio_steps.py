@@ -83,6 +83,12 @@ def test_evidence_of_the_audit_agrees_with_the_file(studio: Studio, loans: Path,
     (tmp_path / "evidence.zip").write_bytes(studio.ask("GET", "/download/evidence/evidence.zip")[2])
     found = verify(tmp_path / "evidence.zip", data=loans)
     assert found.agrees, found
+    assert "--min-cell" in studio.run("evidence", min_cell="2.5")["failed"]["evidence"]
+    studio.run("audit", **CHOICES | {"group": ["town"]})
+    (command,) = studio.run("evidence", min_cell="20")["done"]["evidence"]["commands"]
+    assert "--min-cell=20" in command
+    (tmp_path / "evidence.zip").write_bytes(studio.ask("GET", "/download/evidence/evidence.zip")[2])
+    assert "withheld" in {check.outcome for check in verify(tmp_path / "evidence.zip", data=loans).checks}
 
 
 @pytest.mark.slow

@@ -62,15 +62,20 @@ def models(ledger: str | None) -> set[tuple[Any, ...]]:
 
 
 def assert_same_elsewhere(done: dict[str, Any], downloads: dict[str, bytes], folder: Path) -> None:
-    """The shown commands, in an empty folder and without the studio's ledger, compute the figures of the files."""
-    elsewhere = folder / "elsewhere"
-    elsewhere.mkdir()
+    """The shown commands and Python, in empty folders and without the studio's ledger, compute the same figures."""
+    by_commands, by_python = folder / "commands", folder / "python"
+    by_commands.mkdir()
+    by_python.mkdir()
     for command in done["commands"]:
         arguments = command.removeprefix("metrifair ")
-        subprocess.run(f"{sys.executable} -m metrifair {arguments}", shell=True, cwd=elsewhere, check=True)
-    again = figures((elsewhere / "held-out.json").read_text())
+        subprocess.run(f"{sys.executable} -m metrifair {arguments}", shell=True, cwd=by_commands, check=True)
+    script = f"{done['python']}audit.to_json('held-out.json')\n"
+    subprocess.run([sys.executable, "-c", script], cwd=by_python, check=True)
     shown = figures(downloads["held-out.json"])
-    assert [one["value"] for one in again["findings"]] == pytest.approx([one["value"] for one in shown["findings"]])
+    for made in (by_commands, by_python):
+        again = figures((made / "held-out.json").read_text())
+        assert [one["value"] for one in again["findings"]] == pytest.approx([one["value"] for one in shown["findings"]])
+        assert (made / "model.metrifair").stat().st_size > 1_000
 
 
 def test_families_are_shown_as_they_finish_and_are_the_result_of_a_canceled_training(

@@ -119,6 +119,10 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"attribute": "sex", "rows": 2, "of": 1304},
         "sex is missing in 2 of 1,304 rows; its findings exclude them.",
     ),
+    "missing_or_suppressed_groups": (
+        {"attribute": "sex", "rows": 40, "of": 1304},
+        "sex is missing or suppressed in 40 of 1,304 rows; its findings exclude them.",
+    ),
     "missing_all_groups": ({"rows": 1}, "All findings exclude 1 row without any group."),
     "name_like_missing": (
         {"attribute": "sex", "group": "NA"},

@@ -101,7 +101,7 @@ def audit_file(
         The positive label; by default the last one in ascending order. Text that names a number is that number.
     favorable, favorable_decision, intersectional, random_state, options : as in audit
     reading : ReadOptions, default=ReadOptions()
-        How the file is read, such as ``ReadOptions(encoding="cp1252", missing=["N/A"])``.
+        How the file is read. Example: ``ReadOptions(encoding="cp1252", missing=["N/A"])``.
 
     Returns
     -------

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ from metrifair.wording.evidence import check_text, suppression_checks, verdict_t
 PathLike = str | os.PathLike[str]
 
 _DATES = rb"/(?:Creation|Mod)Date \([^)]*\)"  # in a PDF file
+_LONGEST, _BEFORE = 80, 20  # characters of a line that differs, and those before the difference
 _PRINTED_BY = rb"/(?:Creator|Producer) \([^)]*\)"
 
 
@@ -189,8 +191,9 @@ def _check_values(published: dict[str, Any], recomputed: dict[str, Any], manifes
             yield Check("fields", "unchecked", {"places": lacking, "theirs": version, "ours": __version__})
     figures = {"figures": f"{count_figures(published):,}"}
     for kind, pair, facts in (("provenance", (origin, stated), {}), ("figures", (published, recomputed), figures)):
-        places = sorted(different_values(*pair))
-        yield Check(kind, "differs" if places else "agrees", {"places": places, **facts})
+        differences = sorted(different_values(*pair), key=itemgetter(0))
+        places, values = [place for place, *_ in differences], [both for _, *both in differences]
+        yield Check(kind, "differs" if places else "agrees", {"places": places, "values": values, **facts})
     yield _check_text(f"the summary in {AUDIT}", summary, expected, manifest)  # another version may use other words
 
 
@@ -205,8 +208,11 @@ def _check_text(name: str, published: bytes, derived: bytes, manifest: Manifest)
     if (version := _written_by(manifest)) != __version__:
         return Check("page", "unchecked", {"name": name, "theirs": version, "ours": __version__})
     lines = zip_longest(published.splitlines(), derived.splitlines(), fillvalue=b"")
-    at, text = next((at, line) for at, (line, derived_line) in enumerate(lines, 1) if line != derived_line)
-    return Check("page", "differs", {"name": name, "line": at, "text": text[:80].decode(errors="replace")})
+    at, pair = next((at, pair) for at, pair in enumerate(lines, 1) if pair[0] != pair[1])
+    same = next((place for place, (one, other) in enumerate(zip(*pair, strict=False)) if one != other), 0)
+    start = max(0, same - _BEFORE)  # long lines may differ at their end only
+    text, expected = (line[start : start + _LONGEST].decode(errors="replace") for line in pair)
+    return Check("page", "differs", {"name": name, "line": at, "text": text, "expected": expected})
 
 
 def _check_print(published: bytes, page: str, manifest: Manifest) -> Check:
@@ -235,7 +241,7 @@ def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Ch
     """The sha256 of the data, and whether its rows give the counts."""
     inputs = {file.sha256 for file in manifest.provenance.files}
     for file in source_files(matching_files(os.fspath(data)) or [data]):
-        about = {"name": file.name, "sha256": file.sha256}
+        about = {"name": file.name, "sha256": file.sha256, "expected": sorted(inputs)}
         yield Check("data", "agrees" if file.sha256 in inputs else "differs", about)
     published = read_parts(from_bytes(files[COUNTS]))
     recounted, suppressed = released_counts(_recount(manifest, data), manifest.min_cell, manifest.score_digits)

@@ -29,7 +29,7 @@ from metrifair.auditing.evidence import (
     manifest_bytes,
     write_files,
 )
-from metrifair.auditing.notes import release_notes
+from metrifair.auditing.notes import release_notes, released_note
 from metrifair.auditing.record import record_with_rates
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.request import Request
@@ -132,7 +132,8 @@ def recomputed_record(parts: StateParts, manifest: Manifest) -> AuditRecord:
     record, rows = audit_counts(parts, request, seed_of(provenance.seed))
     request = replace(rows.request, **of_rows).by_standard(**of_rates)
     record = record_with_rates(record, rows.sample, request)
-    notes = [*release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits), *record.notes]
+    released = release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits)
+    notes = [*released, *(released_note(note, manifest.suppressed) for note in record.notes)]
     row_counts = {name: getattr(record.provenance, name) for name in ("rows_read", "left_out")}
     return replace(record, notes=notes, provenance=replace(provenance, **row_counts))
 

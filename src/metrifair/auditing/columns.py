@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.formats import COMMA, MISSING, polars
+from metrifair.auditing.formats import polars
 from metrifair.auditing.request import MOST_LEVELS, Request, too_many_groups
 from metrifair.errors import DataError, Remedies, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
@@ -23,7 +23,7 @@ from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.predictions import ROUNDING, are_probabilities, check_one_spelling, value_counts
 from metrifair.problem.proxies import GroupProbabilities, proxy_columns, with_values
 from metrifair.problem.tables import EXACT, MOST_CLASSES, check_exact
-from metrifair.problem.values import place_among
+from metrifair.problem.values import COMMA, MISSING, place_among
 from metrifair.support.arrays import Booleans, Floats
 from metrifair.support.checks import names_of
 
@@ -162,7 +162,7 @@ def _as_numbers(role: str, strange: pl.Series) -> Remedies:
     if first.endswith("%"):
         return f"write shares, such as {first[:-1]}/100, without the sign"
     if role == "score":
-        return Remedy("favorable_decision", detail=f" with one of these values: {_counts_in(strange)}")
+        return Remedy("favorable_decision", detail=f" if these values are decisions: {_counts_in(strange)}")
     words = strange.unique(maintain_order=True).to_list()[:_WORDS]
     return Remedy("replace", dict.fromkeys(words, ...), " with the number of each")
 

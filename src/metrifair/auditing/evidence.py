@@ -133,11 +133,11 @@ def _check_size(size: int) -> None:
         raise DataError(f"the files have {size:,} bytes; evidence may have at most {_MOST_BYTES:,}")
 
 
-def different_values(published: Any, recomputed: Any, at: str = "") -> Iterator[str]:
-    """Where two JSON values differ by more than rounding.
+def different_values(published: Any, recomputed: Any, at: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two JSON values differ by more than rounding, with both values; None for a value that is not there.
 
     >>> list(different_values({"a": [1.0, 2.0], "b": "x"}, {"a": [1.0, 2.1], "b": "x"}))
-    ['a[1]']
+    [('a[1]', 2.0, 2.1)]
     """
     if isinstance(published, dict) and isinstance(recomputed, dict):
         for name in published.keys() | recomputed.keys():
@@ -145,12 +145,12 @@ def different_values(published: Any, recomputed: Any, at: str = "") -> Iterator[
             if name in published and name in recomputed:
                 yield from different_values(published[name], recomputed[name], inside)
             else:
-                yield inside
+                yield inside, published.get(name), recomputed.get(name)
     elif isinstance(published, list) and isinstance(recomputed, list) and len(published) == len(recomputed):
         for place, pair in enumerate(zip(published, recomputed, strict=True)):
             yield from different_values(*pair, f"{at}[{place}]")
     elif not _is_equal(published, recomputed):
-        yield at
+        yield at, published, recomputed
 
 
 def in_common(left: Any, right: Any, at: str = "") -> tuple[Any, Any, list[str]]:

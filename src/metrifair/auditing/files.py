@@ -65,7 +65,10 @@ def reading(name: str) -> Iterator[None]:
         if "empty CSV" in message:
             raise DataError(f"{name} is empty") from None
         if "more fields than" in message:
-            raise DataError(f"{name} has a row with more fields than its header; check quotes and separator") from None
+            raise DataError(
+                f"{name} has a row with more fields than its header",
+                remedy=[Remedy("separator", ";", " if semicolons separate its columns"), "check its quotes"],
+            ) from None
         first = message.strip().split("\n")[0][:200]
         raise DataError(f"{name} cannot be read: {first or type(error).__name__}") from None
 
@@ -76,7 +79,10 @@ def check_columns(
     """Raise a DataError that lists the columns of the file or table if a column with a role is missing."""
     for role, column in ((role, column) for role, names in roles.items() for column in names):
         if column not in columns:
+            parts = [part.strip() for part in column.split(",")]
             remedy = _column_remedy(column, columns, is_text=is_text)
+            if len(parts) > 1 and all(part in columns for part in parts):
+                remedy = Remedy(role, parts)
             raise DataError(f"{name} has no column {column!r} (given as {role})", remedy=remedy)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metrifair.errors import DataError, Remedy
+from metrifair.problem.values import COMMA, MISSING
 from metrifair.support.checks import check_known, check_switches, require
 from metrifair.support.files import reason_of
 
@@ -39,7 +40,6 @@ SUFFIXES = {
 }
 FORMATS = ("csv", "tsv", "parquet", "arrow", "ndjson", "excel")
 TEXT = ("csv", "tsv", "ndjson")
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case: not a number, label or target
 LIKE_MISSING = (
     *MISSING[1:],
     "n.a.",
@@ -57,7 +57,6 @@ LIKE_MISSING = (
     "unspecified",
     "undefined",
 )  # possible names of groups with this meaning
-COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"  # a number with a decimal comma
 _POINT = r"^\s*[+-]?\d+\.\d+\s*$"
 DAY_OR_MONTH = r"^\s*\d{1,2}[./-]\d{1,2}[./-]\d{4}([T ]|\s*$)"  # a date that begins with one of the two
 _DAY_FIRST = r"^\s*(0?[1-9]|[12]\d|3[01])[./-](0?[1-9]|1[0-2])[./-](\d{4})(?:[T ]+(\d{2}:\d{2}.*?))?\s*$"

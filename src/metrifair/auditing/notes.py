@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -306,3 +306,9 @@ def release_notes(suppressed: Mapping[str, Sequence[Value]], min_cell: int, scor
     if min_cell > 1:
         notes.append(Note("merged_scores", {"min_cell": min_cell}))
     return notes if score_digits is None else [*notes, Note("rounded_scores", {"digits": score_digits})]
+
+
+def released_note(note: Note, suppressed: Collection[str]) -> Note:
+    """A note of an audit of released counts: they do not distinguish missing groups from ``suppressed`` ones."""
+    mixed = note.kind == "missing_groups" and note.facts["attribute"] in suppressed
+    return Note("missing_or_suppressed_groups", note.facts) if mixed else note

@@ -147,7 +147,9 @@ def suppressed_values(sizes: Mapping[Cell, int], shape: Shape, min_cell: int) ->
     for cell, rows in sizes.items():
         totals.update({(at, cell[at]): rows for at in range(len(columns)) if cell[at] is not None})
     suppressed: dict[str, set[Value]] = {name: set() for name in columns}
+    smallest: Cell | None = None  # of those that need suppression
     while (exposed := _exposed_cell(sizes, shape, suppressed, min_cell)) is not None:
+        smallest = exposed if smallest is None else smallest
         pairs = set(enumerate(exposed))
         mixed = {at for at in range(groups) if (at, None) in pairs} if exposed else set(range(groups, len(columns)))
         candidates = [
@@ -160,11 +162,25 @@ def suppressed_values(sizes: Mapping[Cell, int], shape: Shape, min_cell: int) ->
         left = sum(key[0] == at for key in totals) - len(suppressed[columns[at]])
         if not candidates or left < (_FEWEST_GROUPS if at < groups else 1):
             raise DataError(
-                f"{min_cell} leaves too few groups or strata of {columns[at]!r}: the others have smaller cells",
+                f"{min_cell} leaves too few groups or strata of {columns[at]!r}: the others have smaller cells. The "
+                f"smallest is ({_cell_text(smallest, shape)}), number of rows: {sizes[smallest]:,}",
                 argument="min_cell",
                 remedy="use fewer columns, merge small groups, or use a smaller minimum",
             )
     return suppressed
+
+
+def _cell_text(cell: Cell, shape: Shape) -> str:
+    """The values of a cell by column; the last may be whether its rows are selected.
+
+    >>> _cell_text(("f", None, 1, False), Shape(groups=("sex", "race"), label="y"))
+    'sex=f, race missing, y=1, not selected'
+    """
+    names = [*shape.groups, *shape.controls, *([] if shape.label is None else [shape.label])]
+    parts = [
+        f"{name} missing" if value is None else f"{name}={value}" for name, value in zip(names, cell, strict=False)
+    ]
+    return ", ".join([*parts, *("selected" if side else "not selected" for side in cell[len(names) :])])
 
 
 def _exposed_cell(

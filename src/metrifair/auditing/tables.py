@@ -143,7 +143,7 @@ class TableRows(ColumnCells):
                 remedies: list[Remedy | str] = ["cast it in a query or a view"]
                 if role == "score":
                     values = _value_counts(name, frame, str(column), secrets)
-                    remedies.insert(0, Remedy("favorable_decision", detail=f" with one of these values: {values}"))
+                    remedies.insert(0, Remedy("favorable_decision", detail=f" if these values are decisions: {values}"))
                 raise DataError(f"the {role} column {column!r} of {name} contains {kind}, not numbers", remedy=remedies)
         present = partial(_without_missing, schema, missing)
         score = partial(_scores, roles, schema, present)

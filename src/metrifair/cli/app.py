@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import os
-import sys
 from typing import Any
 
 import click
 
+from metrifair.cli.closed_pipe import discard_output, is_discarding
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.errors import DataError, MissingExtra
 from metrifair.support.lazy import missing_extra
@@ -57,15 +56,14 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
         except ModuleNotFoundError as error:
             missing = missing_extra(error, "this command")
             if missing is None:
                 raise
             raise _Refusal(str(missing)) from error
         except BrokenPipeError:  # the reader of the output has closed it
-            _discard_output()
-            ctx.exit(_PIPE_CLOSED)
+            discard_output(ctx)
         # OSError: of standard output; files have their own errors. EOFError: click would exit with 1, as if unfair.
         except (DataError, MissingExtra, OSError, EOFError) as error:
             message = error.text(OPTION_NAMES) if isinstance(error, DataError) else str(error)
@@ -75,13 +73,9 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(_INTERRUPTED)
-
-
-def _discard_output() -> None:
-    """Discard buffered output, so that Python's last flush does not fail either."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(nowhere, stream.fileno())
+        if is_discarding(ctx):
+            ctx.exit(_PIPE_CLOSED)
+        return result
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,6 +47,7 @@ class ColumnFacts:
     role: str | None
     word: str | None
     target: str | None  # what a model would predict if this column were the label: classes or number
+    positive: str | None  # the positive one of two labels, as far as the values show it
 
     @property
     def reason(self) -> str:
@@ -53,6 +55,21 @@ class ColumnFacts:
         if self.role == "id":
             return "every value is different"
         return f"the name contains “{self.word}”" if self.role else ""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """Values that may mark a missing value, or be one value in several spellings; and the reading option for it."""
+
+    text: str
+    offer: str
+    option: str
+    values: list[str]
+
+    @property
+    def note(self) -> str:
+        """The text with the option."""
+        return f"{self.text} If so, use {' '.join(f'--{self.option} {quote(value)}' for value in self.values)}."
 
 
 @click.command(short_help="List the columns of a file and suggest roles for them.")
@@ -73,10 +90,10 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
     from metrifair.cli.console import console, say, show_table, write_json
     from metrifair.cli.tables import read
 
-    table, _ = read(file, reading, texts=(), roles={})
+    table, _ = read(file, reading, texts=(), roles={}, as_written=True)
     with ThreadPoolExecutor() as pool:
         facts = list(pool.map(_facts, table))
-    notes = list(_notes(table, facts))
+    notes, spellings = list(_notes(table, facts)), list(_spellings(facts))
     if json_to is not None:
         head = table.head(_SHOWN_ROWS).rows()
         content = {
@@ -84,6 +101,7 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
             "columns": [asdict(one) | {"reason": one.reason} for one in facts],
             "head": [[None if value is None else _text(value) for value in row] for row in head],
             "notes": notes,
+            "spellings": [asdict(spelling) for spelling in spellings],
         }
         write_json(content, json_to)
     out = console(stderr=json_to == STANDARD_OUTPUT)
@@ -91,14 +109,14 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
     headings = ["column", "type", "missing", "distinct", "suggested role", "because"]
     rows = [[one.name, one.kind, f"{one.missing:,}", f"{one.distinct:,}", one.role or "", one.reason] for one in facts]
     show_table(out, headings, rows, left=2)
-    say(out, *(f"Note: {note}" for note in notes))
+    say(out, *(f"Note: {note}" for note in (*(spelling.note for spelling in spellings), *notes)))
 
 
 def _facts(column: pl.Series) -> ColumnFacts:
     """What is known of a column."""
     known, kind = column.drop_nulls(), _kind(column.dtype)
     if kind == "list":
-        return ColumnFacts(column.name, kind, column.null_count(), 0, [], None, None, None, None, None)
+        return ColumnFacts(column.name, kind, column.null_count(), 0, [], *[None] * 6)
     counts = known.sort().rle().struct.unnest()  # faster than value_counts where most values differ
     most = counts.top_k(_SHOWN_VALUES, by=["len", "value"], reverse=[False, True])
     shown = most.sort("len", "value", descending=[True, False]).rows()
@@ -108,7 +126,15 @@ def _facts(column: pl.Series) -> ColumnFacts:
     role, word = _role(column, kind, len(counts))
     target = "number" if kind == "number" and not _is_classes(known, len(counts)) else "classes"
     found = column.name, kind, column.null_count(), len(counts), values, low, high, role, word
-    return ColumnFacts(*found, None if kind == "date" else target)
+    return ColumnFacts(*found, None if kind == "date" else target, _positive(counts.get_column("value")))
+
+
+def _positive(values: pl.Series) -> str | None:
+    """The positive one of two labels, as far as they show it, such as 1 of 0 and 1."""
+    from metrifair.problem.problem import positive_by_name
+
+    place = positive_by_name(values.to_list()) if len(values) == 2 else None
+    return None if place is None else _text(values[place])
 
 
 def _is_classes(numbers: pl.Series, distinct: int) -> bool:
@@ -161,7 +187,9 @@ def _role(column: pl.Series, kind: str, distinct: int) -> tuple[str | None, str 
 
 
 def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
-    """Caveats about duplicate rows, small groups, and columns that encode the suggested label."""
+    """Caveats about duplicate rows, small groups, decimal commas, and columns that encode the suggested label."""
+    from metrifair.auditing.typed_tables import comma_number
+
     flat = table.select(one.name for one in facts if one.kind != "list")
     distinct = any(one.distinct == len(table) for one in facts)  # and so are all rows
     duplicates = len(flat) - flat.n_unique() if flat.columns and not distinct else 0
@@ -172,9 +200,36 @@ def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
             small = [f"{value} ({count:,})" for value, count in one.values if count < FEW]
             if small:
                 yield f"Column {one.name!r} has groups with fewer than {FEW} rows: {', '.join(small)}."
+    for column in flat:
+        if (number := comma_number(column)) is not None:
+            yield (
+                f"Column {column.name!r} contains numbers with a decimal comma, such as {number!r}, and is read as "
+                "text. Use --decimal , to read numbers."
+            )
     label = next((one for one in facts if one.role == "label" and one.distinct <= _SHOWN_VALUES), None)
     if label is not None:
         yield from _leakage_notes(flat, label.name)
+
+
+def _spellings(facts: Sequence[ColumnFacts]) -> Iterator[Spelling]:
+    """Names of missing values, and values that differ only in spelling, in columns with few values."""
+    from metrifair.auditing.notes import naming_notes
+    from metrifair.wording.numbers import quoted
+
+    for one in facts:
+        if one.kind != "text" or one.distinct > _SHOWN_VALUES:
+            continue
+        for note in naming_notes(one.name, [value for value, _ in one.values]):
+            if note.kind == "name_like_missing":
+                name, option = note.facts["group"], "missing"
+                text, values = f"{quoted(name)} may mark missing values", [name]
+                offer = f"Read {quoted(name)} as missing"
+            else:
+                name, *others = note.facts["groups"]  # the most frequent is the first
+                option, values = "replace", [f"{other}={name}" for other in others]
+                named = " and ".join(map(quoted, others))
+                text, offer = f"{named} may mean the same as {quoted(name)}", f"Read {named} as {quoted(name)}"
+            yield Spelling(f"Column {one.name!r}: {text}.", offer, option, values)
 
 
 def _leakage_notes(table: pl.DataFrame, label: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from metrifair.auditing.connections import is_address
+from metrifair.cli.closed_pipe import discard_output
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import STANDARD_OUTPUT, cuts_text
 from metrifair.cli.rules import limits_of
@@ -29,10 +30,10 @@ _LONGEST_CELL = 200  # characters
 
 
 class _Console(Console):
-    """Leaves a closed pipe to `cli.app`, where rich would exit with 1, which reads as "unfair"."""
+    """Lets a command write its files where a pipe is closed; rich would exit with 1, which reads as "unfair"."""
 
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
+        discard_output(click.get_current_context())
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -1,15 +1,13 @@
-"""Tables in files: raw columns read with types where the file has none; columns that are the label in other words (a
+"""Tables in files: columns read by commands; columns that are the label in other words (a
 copy, a renaming, the same number in another unit); results, and predictions beside columns, written by the ending of
 their name."""
 
 from __future__ import annotations
 
-import datetime as dt
 import io
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from math import lgamma, log
 from pathlib import Path
@@ -20,122 +18,48 @@ import click
 import numpy as np
 import polars as pl
 
-from metrifair.auditing.files import open_files
-from metrifair.auditing.formats import AS_USUAL, COMMA, MISSING, ReadOptions
+from metrifair.auditing.formats import AS_USUAL, ReadOptions
+from metrifair.auditing.typed_tables import comma_number, typed_table
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError, Remedy
+from metrifair.problem.values import MISSING
 from metrifair.support.files import FORMULA, write_file
-from metrifair.support.provenance import SourceFile, source_files, write_score_origin
+from metrifair.support.provenance import SourceFile, write_score_origin
 
 if TYPE_CHECKING:
     from metrifair.figures.utility import Predictions
     from metrifair.saving.scoring import TableScorer
 
 
-_CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
-_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?$"
-_COMMA_OR_WHOLE = rf"{COMMA}|^\s*[+-]?\d+\s*$"
-_NO_THOUSANDS = r"^\s*[+-]?(0?,|\d*,(\d{1,2}|\d{4,})\D*$)"
-
-
 def read(
-    path: str, options: ReadOptions = AS_USUAL, *, texts: Collection[str], roles: Mapping[str, Sequence[str]]
+    path: str,
+    options: ReadOptions = AS_USUAL,
+    *,
+    texts: Collection[str],
+    roles: Mapping[str, Sequence[str]],
+    as_written: bool = False,
 ) -> tuple[pl.DataFrame, list[SourceFile]]:
     """The whole table, and its files; with the columns of ``roles``; ``texts`` are text, whatever they look like.
 
-    In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
-    booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
+    Numbers with a decimal comma raise a DataError, because they would be taken for names; unless text stays
+    ``as_written``.
     """
     progress: AbstractContextManager[None] = nullcontext()
     if options.replace:  # only then are there notes; a wrong column name is refused before rich is imported
         from metrifair.cli.console import console, working_with_notes
 
         progress = working_with_notes(console(stderr=True), f"Reading {path}")
-    with progress, open_files(path, options) as source:
-        source.check(roles)
-        if source.twice:
-            raise source.ambiguous(min(source.twice))
-        frame = source.table()
-        files = source_files(source.paths, source.name if source.is_copy else None)
-    if not len(frame):
-        raise DataError(f"{source.name} has no rows below its header")
-    unchecked = {*texts, *roles.get("ignore", ())} if options.decimal == "." else frame.columns
-
-    def read_column(column: pl.Series) -> pl.Series:
-        if column.dtype == pl.String and column.name not in unchecked:
-            _check_commas(source.name, column)
-        return typed_text(column, as_text=column.name in texts) if source.is_text else column
-
-    with ThreadPoolExecutor() as pool:  # polars computes without Python's lock
-        return pl.DataFrame(list(pool.map(read_column, frame))), files
-
-
-def _check_commas(name: str, column: pl.Series) -> None:
-    """Raise a DataError where text is numbers with a decimal comma, which would be taken for names."""
-    if not column.str.contains(",", literal=True).any():
-        return
-    known = column.drop_nulls()
-    known = known.filter(~known.str.strip_chars().str.to_lowercase().is_in(MISSING))
-    commas = known.filter(known.str.contains(COMMA))
-    # All of three digits after the comma, 1,234 may be a thousand.
-    if (
-        len(commas) > len(known) / 2
-        and commas.str.contains(_NO_THOUSANDS).any()
-        and known.str.contains(_COMMA_OR_WHOLE).all()
-    ):
-        raise DataError(
-            f"the column {column.name!r} of {name} holds numbers with a comma, such as {commas[0]!r}",
-            remedy=[Remedy("decimal", ","), "leave the column out"],
-        )
-
-
-def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
-    """A column of text as what it means; others as they are.
-
-    >>> typed_text(pl.Series(["1", " 2.5", "NA"])).to_list()
-    [1.0, 2.5, None]
-    >>> typed_text(pl.Series(["01", "02"])).to_list()
-    ['01', '02']
-    >>> typed_text(pl.Series(["2026-01-31", "NA"])).to_list()
-    [datetime.date(2026, 1, 31), None]
-    """
-    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
-        return column
-    text = column.cast(pl.String)
-    numbers = text.cast(pl.Float64, strict=False)
-    is_plain = numbers.null_count() == text.null_count() < len(text) and not numbers.is_nan().any()
-    if is_plain and not as_text and not text.str.contains(_CODE).any():
-        return numbers
-    text = text.str.strip_chars()
-    text = text.set(text == "", None)
-    if as_text:
-        return text
-    values = text.unique()  # text has few different values, as a rule
-    lowered = values.str.to_lowercase()
-    if lowered.is_in(["true", "false"]).all() and lowered.null_count() < len(lowered):
-        return (text.str.to_lowercase() == "true").alias(column.name)
-    known = values.set(lowered.is_in(MISSING), None)
-    numbers = known.cast(pl.Float64, strict=False)
-    is_number = numbers.null_count() == known.null_count() and not known.str.contains(_CODE).any()
-    if not is_number and not known.str.contains(_DATE).all():
-        return text
-    known = text.set(text.str.to_lowercase().is_in(MISSING), None)
-    found = known.cast(pl.Float64, strict=False) if is_number else _dates(known)
-    return text if found is None else found
-
-
-def _dates(text: pl.Series) -> pl.Series | None:
-    """Text in the form of ISO dates as dates, with the time in UTC where one is written; None where one is no date."""
-    try:
-        found = [None if value is None else dt.datetime.fromisoformat(value) for value in text]
-    except ValueError:  # such as 2026-02-30
-        return None
-    naive = [
-        value if value is None or value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
-        for value in found
-    ]
-    moments = pl.Series(text.name, naive, dtype=pl.Datetime("us"))
-    return moments.cast(pl.Date) if (text.drop_nulls().str.len_chars() == len("2026-01-31")).all() else moments
+    with progress:
+        table, files = typed_table(path, options, texts=texts, roles=roles, as_written=as_written)
+    if as_written:
+        return table, files
+    for column in table.drop(texts, roles.get("ignore", ()), strict=False):
+        if (number := comma_number(column)) is not None:
+            raise DataError(
+                f"the column {column.name!r} of {path} holds numbers with a comma, such as {number!r}",
+                remedy=[Remedy("decimal", ","), "leave the column out"],
+            )
+    return table, files
 
 
 def without_missing_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -22,6 +22,7 @@ from metrifair.api.frontier import Frontier
 from metrifair.auditing.columns import probabilities_in
 from metrifair.auditing.formats import DAY_OR_MONTH
 from metrifair.auditing.notes import naming_notes
+from metrifair.auditing.typed_tables import typed_text
 from metrifair.cli.console import collected_warnings, working
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import FAMILIES, continuous_asked, cuts_asked
@@ -29,7 +30,6 @@ from metrifair.cli.tables import (
     PredictionTable,
     check_leakage,
     free_name,
-    typed_text,
     with_predictions,
     without_missing_words,
 )

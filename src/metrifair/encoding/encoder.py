@@ -23,8 +23,9 @@ from metrifair.encoding.coders import (
     typed,
     unnamed_columns,
 )
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.problem.tables import Column, Table, categories
+from metrifair.problem.values import decimal_comma_in
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer
 
@@ -78,6 +79,15 @@ def _numbers_rows(values: Floats) -> bool:
     return bool(steps.sum() < 2 * len(values) * np.gcd.reduce(steps.astype(np.int64)))
 
 
+def _check_commas(name: str, column: Column) -> None:
+    """Raise a DataError where text is numbers with a decimal comma."""
+    if (number := decimal_comma_in(column.tolist())) is not None:
+        raise DataError(
+            f"column {name!r} contains numbers with a decimal comma, such as {number!r}: they would become names",
+            remedy=[Remedy("decimal", ",", " where you read the file"), "make it a category to have names"],
+        )
+
+
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Numbers from a table of numbers, names, booleans and dates, for any estimator; nothing of it is missing.
 
@@ -87,7 +97,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
       and those beyond the ``max_levels`` most frequent, share one column, where levels that were not seen at ``fit``
       go too. If there is none, such a level is 0 in all columns.
       Text of which at least 95 %, but not all, are numbers is still text, with a warning; so
-      are numbers with a sign, such as 95% or $1,200.
+      are numbers with a sign, such as 95% or $1,200. Numbers with a decimal comma are refused.
     - Dates become days since 1970, and are then numbers. Spans of time, lists and records are refused.
     - Left out, with the reason in ``dropped_``: columns that do not vary, integers that count the rows, and text
       of which no value occurs ``min_frequency`` times.
@@ -162,6 +172,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         categorical = categories("X", X)
         for name, column in columns.items():
             coder = self._coder(name, column)
+            if name not in categorical and not isinstance(coder, Numbers):
+                _check_commas(name, column)
             is_text = isinstance(coder, Levels) and name not in categorical
             if is_text and (strays := strays_in(column.tolist())) is not None:
                 warnings.warn(f"{strays.note(name)}, or make it a category to have names.", UserWarning, stacklevel=3)

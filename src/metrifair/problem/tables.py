@@ -52,6 +52,9 @@ def _columns(name: str, table: Table) -> dict[str, Column]:
         return {key: _values(column) for key, column in native.items()}
     if isinstance(table, Mapping):
         return {str(key): one_column(str(key), values) for key, values in table.items()}
+    if isinstance(table, str):
+        problem = "must contain the values of each row, not the name of a column"
+        raise DataError(problem, argument=name, received=table, remedy=f"pass the column, such as table[{table!r}]")
     kind = object if isinstance(table, Sequence) else None  # or NumPy would turn the list [1, None, "a"] into strings
     array = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=kind)
     if array.ndim == 1:

@@ -20,6 +20,10 @@ Value: TypeAlias = bool | int | float | str | tuple[Any, ...] | None
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?P<decimals>\.\d+)?(?P<exponent>[eE][+-]?\d{1,3})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case: not a number, label or target
+COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"  # a number with a decimal comma
+_COMMA, _WHOLE = re.compile(COMMA, re.ASCII), re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+_NO_THOUSANDS = re.compile(r"\s*[+-]?(0?,|\d*,(\d{1,2}|\d{4,})\D*$)", re.ASCII)
 _BAND = re.compile(r"≤[^,]+|\((?P<low>[^,]+),[^,]+\]|>(?P<above>[^,]+)")
 
 
@@ -93,6 +97,28 @@ def is_missing_value(value: object) -> bool:
         return True
     equal = value == value  # noqa: PLR0124  (missing values do not equal themselves; pandas' NA gives no boolean)
     return not (isinstance(equal, bool | np.bool_) and bool(equal))
+
+
+def decimal_comma_in(values: Iterable[object]) -> str | None:
+    """The first number with a decimal comma, if more than half of the texts are such numbers and the others are whole.
+
+    None otherwise, and where every number has three digits after the comma: 1,234 may be a thousand.
+
+    >>> decimal_comma_in(["7", "3,5", "0,25", "NA"])
+    '3,5'
+    >>> decimal_comma_in(["1,234", "7,000"]), decimal_comma_in(["3,5", "north"])
+    (None, None)
+    """
+    commas, known = [], 0
+    for value in values:
+        if is_missing_value(value) or (isinstance(value, str) and value.strip().lower() in MISSING):
+            continue
+        known += 1
+        if isinstance(value, str) and _COMMA.match(value):
+            commas.append(value)
+        elif not isinstance(value, str) or not _WHOLE.fullmatch(value):
+            return None
+    return commas[0] if len(commas) > known / 2 and any(map(_NO_THOUSANDS.match, commas)) else None
 
 
 def number_name(number: float) -> str:

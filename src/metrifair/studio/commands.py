@@ -1,4 +1,4 @@
-"""The choices of the page as commands of metrifair, and as Python that does the same."""
+"""The choices of the page as commands of metrifair."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 Choices: TypeAlias = Mapping[str, Any]
 """What the page sends: text, numbers, flags and lists of text by name."""
 
-READING = ("separator", "decimal", "encoding", "sheet", "missing", "day_first")
+READING = ("separator", "decimal", "encoding", "sheet", "missing", "replace", "day_first")
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def audit_command(table: Table, choices: Choices, *outputs: str) -> Command:
 
 def evidence_command(table: Table, choices: Choices) -> Command:
     """Write the audit of a file as evidence that others can verify."""
-    options = _options(choices, (*AUDIT, "intersectional", "standard", *READING))
+    options = _options(choices, (*AUDIT, "intersectional", "standard", "min_cell", *READING))
     return Command(("evidence", table, *options, "--out=evidence.zip"))
 
 
@@ -103,9 +103,23 @@ TRAIN = ("label", "positive", "group", "weight", "id", "ignore", "criterion", "u
 
 def frontier_command(table: Table, choices: Choices, ledger: Path, *outputs: str) -> Command:
     """Train families of models; the ledger keeps the models that are finished."""
-    ignored = {*choices.get("ignore", ()), choices.get("score", "")} - {choices["label"], ""}  # no features
-    options = _options({**choices, "ignore": sorted(ignored)}, (*TRAIN, "families", "budget", *READING))
+    options = _options({**choices, "ignore": _ignored(choices)}, (*TRAIN, "families", "budget", *READING))
     return Command(("frontier", table, *options, "--ledger", ledger, *outputs))
+
+
+def _ignored(choices: Choices) -> list[str]:
+    """Columns that are no features, besides those with a role."""
+    return sorted({*choices.get("ignore", ()), choices.get("score", "")} - {choices["label"], ""})
+
+
+def not_features(choices: Choices) -> list[str]:
+    """All columns that models do not learn from.
+
+    >>> not_features({"label": "repaid", "group": ["sex"], "id": "", "ignore": ["decision"], "score": "score"})
+    ['repaid', 'sex', 'decision', 'score']
+    """
+    roles = [choices["label"], *choices["group"], choices.get("weight"), choices.get("id"), *_ignored(choices)]
+    return list(dict.fromkeys(name for name in roles if name))
 
 
 def training_command(table: Table, choices: Choices, ledger: Path) -> Command:
@@ -117,7 +131,7 @@ def choice_commands(table: Table, choices: Choices, ledger: Path, *, score: str)
     """Choose a model by its limit, audit its predictions of held-out rows, and write its card and its graph."""
     outputs = ("--html=frontier.html", "--json=frontier.json", "--output=model.metrifair", "--held-out=held-out.csv")
     limit = f"--max-unfairness={choices['max_unfairness']}"
-    audited = {name: choices.get(name) for name in ("group", "label", "positive")} | {"score": score}
+    audited = {name: choices.get(name) for name in ("group", "label", "positive", "weight")} | {"score": score}
     held_out = Table(Path("held-out.csv"), "held-out.csv")
     return [
         frontier_command(table, choices, ledger, limit, *outputs),
@@ -125,41 +139,3 @@ def choice_commands(table: Table, choices: Choices, ledger: Path, *, score: str)
         Command(("card", "model.metrifair", "--audit=held-out.json", "--output=card.md")),
         Command(("export", "model.metrifair", "--output=model.onnx"), is_optional=True),
     ]
-
-
-def audit_python(table: Table, choices: Choices) -> str:
-    """Python that audits as ``audit_command`` does."""
-    standard = choices.get("standard")
-    page = f".rates({standard!r}).to_html('report.html', details=True)" if standard else ".to_html('report.html')"
-    return f"import metrifair\n\naudit = {_audit_call(table, choices)}\naudit{page}\n"
-
-
-def comparison_python(before: Table, after: Table, choices: Choices) -> str:
-    """Python that compares as ``comparison_commands`` do."""
-    return (
-        f"import metrifair\n\nbefore = {_audit_call(before, choices)}\nafter = {_audit_call(after, choices)}\n"
-        "metrifair.compare(before, after).to_html('changes.html')\n"
-    )
-
-
-def _audit_call(table: Table, choices: Choices) -> str:
-    """The call of ``audit_file``, with one argument a line."""
-    renamed = {"positive": "pos_label", "criterion": "criteria"}
-    names = [name for name in (*AUDIT, "intersectional") if choices.get(name)]
-    given = {renamed.get(name, name): choices[name] for name in names}
-    if "threshold" in given:
-        given["threshold"] = float(given["threshold"])
-    reading = ", ".join(f"{name}={choices[name]!r}" for name in READING if choices.get(name))
-    arguments = [repr(table.name), *(f"{name}={value!r}" for name, value in given.items()), "random_state=0"]
-    arguments += [f"reading=metrifair.ReadOptions({reading})"] if reading else []
-    return "\n".join(["metrifair.audit_file(", *(f"    {one}," for one in arguments), ")"])
-
-
-MODEL_PYTHON = """import polars as pl
-
-import metrifair
-
-model = metrifair.load('model.metrifair')
-new = pl.read_csv('new.csv')  # a file with the same columns
-print(model.predict_proba(new))
-"""

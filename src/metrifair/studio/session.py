@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from metrifair.studio import commands
+from metrifair.studio import commands, scripts
 from metrifair.studio.commands import Choices, Command, Table
 
 MOST_BYTES = 2 * 2**30
@@ -26,7 +26,7 @@ _BETWEEN_READINGS = 0.3  # seconds, of the progress that a command reports
 FILES = {
     "audit": {"report.html": "Report, one page", "audit.json": "All figures of the audit"},
     "pdf": {"report.pdf": "Report as PDF"},
-    "evidence": {"evidence.zip": "Report, tables, figures, counts (also of small cells) and manifest"},
+    "evidence": {"evidence.zip": "Report, tables, figures, counts and manifest"},
     "compare": {"changes.html": "Comparison, one page", "changes.json": "All figures of the comparison"},
     "train": {"frontier.html": "Trade-off, one page", "frontier.json": "All figures of the trade-off"},
     "choose": {
@@ -220,20 +220,23 @@ class Session:
             _number(choices["threshold"], "The threshold", above=-1e6)
         asked = commands.audit_command(table, choices, "--html=report.html", "--json=audit.json")
         self._forget("pdf", "evidence", "compare")
-        await self._finish("audit", [asked], commands.audit_python(table, choices))
+        await self._finish("audit", [asked], scripts.audit_python(table, choices))
 
     async def _pdf(self, table: Table, choices: Choices) -> None:
-        asked = commands.audit_command(table, {**choices, **self._audited()}, "--pdf=report.pdf")
-        await self._finish("pdf", [asked], "")
+        audited = {**choices, **self._audited()}
+        asked = commands.audit_command(table, audited, "--pdf=report.pdf")
+        await self._finish("pdf", [asked], scripts.pdf_python(table, audited))
 
     async def _evidence(self, table: Table, choices: Choices) -> None:
-        await self._finish("evidence", [commands.evidence_command(table, {**choices, **self._audited()})], "")
+        audited = {**choices, **self._audited()}
+        asked = commands.evidence_command(table, audited)
+        await self._finish("evidence", [asked], scripts.evidence_python(table, audited))
 
     async def _compare(self, table: Table, choices: Choices) -> None:
         if self.second is None:
             raise Refused("Choose a second file to compare.")
         asked = {**choices, **self._audited()}
-        python = commands.comparison_python(table, self.second, asked)
+        python = scripts.comparison_python(table, self.second, asked)
         await self._finish("compare", commands.comparison_commands(table, self.second, asked), python)
 
     def _audited(self) -> Choices:
@@ -250,17 +253,20 @@ class Session:
         self.ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.progress = TriedFamilies()
         self._forget("train", "choose")
-        asked = commands.training_command(table, {**choices, "budget": f"{seconds:g}"}, self.ledger)
+        asked, notes = commands.training_command(table, {**choices, "budget": f"{seconds:g}"}, self.ledger), []
         try:
-            await self._finish("train", [asked], commands.MODEL_PYTHON, seconds=seconds, follow=True)
+            folder, _ = await self._work("train", [asked], seconds=seconds, follow=True)
         except (_TimeIsUp, asyncio.CancelledError) as stop:
             finished = self.progress.finished
             if self.closing or not finished:
                 raise
             why = "Canceled." if isinstance(stop, asyncio.CancelledError) else "The time is up."
+            notes = [f"{why} The result has the families that were finished: {', '.join(finished)}."]
             asked = commands.training_command(table, {**choices, **self._trained()}, self.ledger)
-            note = f"{why} The result has the families that were finished: {', '.join(finished)}."
-            await self._finish("train", [asked], commands.MODEL_PYTHON, notes=[note])
+            folder, _ = await self._work("train", [asked])
+        trained = {**choices, **self._trained()}
+        shown = commands.training_command(table, trained, self.ledger)
+        self._keep("train", folder, [shown], scripts.training_python(table, trained, self._columns), notes)
 
     def _trained(self) -> Choices:
         """The families of the result that is shown, by their names: the same ones on any machine."""
@@ -274,7 +280,7 @@ class Session:
         asked = {**choices, **self.choices["train"], **self.choices["choose"], **self._trained()}
         score = "prediction" if self._predicts_number(choices) else "probability"
         work = commands.choice_commands(table, asked, self.ledger, score=score)
-        await self._finish("choose", work, commands.MODEL_PYTHON)
+        await self._finish("choose", work, scripts.choice_python(table, asked, self._columns, score=score))
 
     def _check_label(self, choices: Choices) -> None:
         label = self._column(choices.get("label"))
@@ -291,8 +297,13 @@ class Session:
         return label is not None and label["target"] == "number"
 
     def _column(self, name: object) -> dict[str, Any] | None:
-        listed: list[dict[str, Any]] = (self.columns or {}).get("columns", [])
-        return next((one for one in listed if one["name"] == name), None)
+        return next((one for one in self._columns if one["name"] == name), None)
+
+    @property
+    def _columns(self) -> list[dict[str, Any]]:
+        """What ``metrifair columns`` found, column by column."""
+        found: list[dict[str, Any]] = [] if self.columns is None else self.columns["columns"]
+        return found
 
     def forget_models(self) -> None:
         """Delete the finished models that the ledger keeps."""
@@ -347,18 +358,19 @@ class Session:
             self.running = None
             self._change()
 
-    async def _finish(
-        self,
-        step: str,
-        asked: Sequence[Command],
-        python: str,
-        *,
-        seconds: float = _SECONDS,
-        notes: Sequence[str] = (),
-        follow: bool = False,
-    ) -> None:
-        """Run commands in a new folder, whose files become the result of the step; ``follow`` shows their progress."""
-        folder, notes = self._new_folder(step), [*notes]
+    async def _finish(self, step: str, asked: Sequence[Command], python: str) -> None:
+        """Run the commands of a step; their files become its result."""
+        folder, notes = await self._work(step, asked)
+        self._keep(step, folder, asked, python, notes)
+
+    async def _work(
+        self, step: str, asked: Sequence[Command], *, seconds: float = _SECONDS, follow: bool = False
+    ) -> tuple[Path, list[str]]:
+        """Run commands in a new folder; return it, with notes on optional commands that were refused.
+
+        ``follow`` shows their progress.
+        """
+        folder, notes = self._new_folder(step), list[str]()
         for command in asked:
             try:
                 await self._run(command, folder, seconds, follow=follow)
@@ -366,8 +378,12 @@ class Session:
                 if not command.is_optional:
                     raise
                 notes.append(str(refusal))
+        return folder, notes
+
+    def _keep(self, step: str, folder: Path, shown: Sequence[Command], python: str, notes: Sequence[str]) -> None:
+        """Make the files of a folder the result of a step, with what computes the same without the studio."""
         self._forget(step)
-        self.done[step] = Done(self.version, folder, [command.text for command in asked], python, notes)
+        self.done[step] = Done(self.version, folder, [command.text for command in shown], python, notes)
         self._change()
 
     def _forget(self, *steps: str) -> None:

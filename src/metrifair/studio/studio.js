@@ -77,15 +77,24 @@ function fill(table, headings, rows) {
   table.replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
 }
 
-function showColumns({ rows, columns, head, notes }) {
+function showColumns({ rows, columns, head, notes, spellings }) {
   byId("columns-title").textContent = `${shortName(state.file)}: ${rows.toLocaleString("en")} rows, ${columns.length.toLocaleString("en")} columns`;
-  byId("notes").replaceChildren(...notes.map((text) => make("li", { textContent: text })));
-  const values = (column) => column.low === null ? column.values.slice(0, 6).map(([value]) => value).join(", ") : `${column.low} to ${column.high}`;
+  byId("notes").replaceChildren(...spellings.map(offerSpelling), ...notes.map((text) => make("li", { textContent: text })));
+  const spelled = (value) => value === value.trim() ? value : `“${value}”`;
+  const values = (column) => column.low === null ? column.values.slice(0, 6).map(([value]) => spelled(value)).join(", ") : `${column.low} to ${column.high}`;
   const missing = ({ missing }) => missing ? `${missing.toLocaleString("en")} (${(100 * missing / rows).toFixed(1)}%)` : "none";
   fill(byId("columns"), ["column", "type", "missing", "distinct values", "values"],
     columns.map((column) => [column.name, column.kind, missing(column), column.distinct.toLocaleString("en"), values(column)]));
   fill(byId("head"), columns.map((column) => column.name), head);
   showRoles(columns);
+}
+
+/** A note on the spelling of values, with a button that reads the file again with one spelling. */
+function offerSpelling({ text, offer, option, values }) {
+  const button = make("button", { type: "button", textContent: offer });
+  const reading = state.choices.reading;
+  button.onclick = () => run("inspect", { ...reading, [option]: [...(reading[option] ?? []), ...values] });
+  return make("li", {}, text, " ", button);
 }
 
 /** The roles as drop-downs: a suggestion and its reason, or the choice that was confirmed. */
@@ -112,7 +121,7 @@ function showBoxes(name, columns, suggested, words) {
   }));
 }
 
-/** Values to choose among: of decisions that are no numbers, and of a label with few values. Nothing is preselected. */
+/** Values to choose among: of decisions that are no numbers, and of a label with few values. Only a positive label that the values show is preselected. */
 function showValues() {
   const score = columnNamed(byId("score").value);
   const label = columnNamed(byId("label").value);
@@ -125,6 +134,10 @@ function showValues() {
     select.required = Boolean(needed);
     options(select, needed ? column.values.map(([value]) => value) : [], "choose a value");
   }
+  const shown = classes && label.positive !== null;
+  const values = shown ? label.values.map(([value]) => value).sort().join(" and ") : "";
+  if (shown) byId("positive").value = label.positive;
+  byId("positive-why").textContent = `${shown ? `Suggested: ${label.positive}, because the values are ${values}. ` : ""}The label that a high score predicts.`;
 }
 
 /** The controls of the audit, by the roles that were confirmed. */
@@ -152,15 +165,28 @@ function showResult(place) {
   place.replaceChildren(...(address ? [make("p", {}, title, link), make("iframe", { src: address, title })] : []));
 }
 
-/** A text with a button that copies it. */
-function copied(title, text) {
+/** A text with a button that copies it; ``whose`` tells the buttons of several results apart. */
+function copied(title, text, whose) {
   const button = make("button", { type: "button", textContent: "Copy" });
-  button.setAttribute("aria-label", `Copy: ${title}`);
+  button.setAttribute("aria-label", `Copy: ${title}, ${whose}`);
   button.onclick = async () => {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   };
-  return [make("h3", { textContent: title }), make("pre", { tabIndex: 0, textContent: text }), button];
+  return [make("div", { className: "copied" }, make("h3", { textContent: title }), button), make("pre", { tabIndex: 0, textContent: text })];
+}
+
+/** The other forms of an audit: a PDF file, and evidence with its minimum cell. */
+function furtherForms() {
+  const runs = (step, textContent) => {
+    const button = make("button", { type: "button", textContent, onclick: () => run(step, step === "evidence" ? { min_cell: least.value } : {}) });
+    button.dataset.runs = step;
+    return button;
+  };
+  const least = make("input", { type: "number", min: 1, step: 1, value: 1 });
+  const label = make("label", {}, "Minimum rows in a cell ", make("code", { textContent: "--min-cell" }), " ", least);
+  const hint = make("small", { textContent: "A cell is a combination of group, label and decision. Groups with a smaller cell are suppressed. With 1, the evidence contains all counts." });
+  return [make("div", { className: "further" }, runs("pdf", "Print the report as PDF")), make("div", { className: "further" }, runs("evidence", "Write evidence that others can verify"), label), hint];
 }
 
 function showDownloads() {
@@ -176,15 +202,10 @@ function showDownloads() {
       make("li", {}, make("a", { href: `download/${step}/${name}?${number}&download`, download: name, textContent: name }), ` ${title}`));
     const card = make("div", { className: "card" }, make("h2", { textContent: titles[step] }), make("ul", { className: "files" }, ...links));
     card.append(...notes.map((text) => make("p", { className: "hint", textContent: text })));
-    const further = { pdf: "Print the report as PDF", evidence: "Write evidence that others can verify" };
-    for (const [name, title] of step === "audit" ? Object.entries(further).filter(([other]) => !state.done[other]) : []) {
-      const button = make("button", { type: "button", textContent: title });
-      button.dataset.runs = name;
-      button.onclick = () => run(name);
-      card.append(make("p", {}, button));
-    }
-    card.append(...copied("Commands that compute the same results", commands.join("\n")));
-    if (python) card.append(...copied(step === "train" || step === "choose" ? "Python code that uses the model" : "Python code that computes the same results", python));
+    if (step === "audit") card.append(...furtherForms());
+    const summary = make("summary", { textContent: "The same on the command line and in Python" });
+    const texts = [["Command line", commands.join("\n")], ["Python", python]];
+    card.append(make("details", {}, summary, ...texts.flatMap(([title, text]) => copied(title, text, titles[step]))));
     return card;
   }));
 }
@@ -223,6 +244,7 @@ function show(next) {
   byId("cancel").hidden = !next.running;
   for (const button of all("button[type=submit]")) button.disabled = Boolean(next.running);
   if (!same((one) => one.failed)) for (const step of Object.keys(STEPS)) showFailure(step, next.failed[step] ?? "");
+  byId("file-label").textContent = next.file ? "Choose another file, or drop one here" : "Choose a file, or drop one here";
   byId("found").hidden = !next.columns;
   if (!same((one) => one.choices.reading)) restore(byId("reading-form"), next.choices.reading);
   if (next.columns && !same((one) => [one.file, one.columns, one.choices.roles])) showColumns(next.columns);

@@ -19,7 +19,7 @@ from metrifair.wording.summary import audit_summary
 
 # Addresses stay whole.
 _WRAPPER = textwrap.TextWrapper(100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
-_MOST_LISTED = 5  # figures of a check
+_LONGEST = 60  # characters of a value that differs
 
 _CONTENT = {
     PAGE: "The report. Open it in any browser; it needs no network.",
@@ -54,7 +54,7 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
     "page": {
         "agrees": "{name} equals the file generated again from audit.json and the manifest.",
         "differs": "{name} differs from the file generated again from audit.json and the manifest. The first "
-        "difference is in line {line}: {text}",
+        "difference is in line {line}: received {text!r}, expected {expected!r}.",
         "unchecked": "{name} was written by metrifair {theirs}. Verify it with that version; this version is {ours}.",
     },
     "print": {
@@ -65,7 +65,8 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
     "browser": {"unchecked": "report.pdf cannot be compared without Chromium or Google Chrome."},
     "data": {
         "agrees": "{name} has the sha256 that the manifest lists.",
-        "differs": "{name} does not have the sha256 of an input in the manifest. Its sha256 is {sha256}.",
+        "differs": "{name} does not have the sha256 of an input in the manifest: received {sha256}, expected "
+        "{expected}.",
     },
     "recount": {
         "agrees": "The {rows:,} rows of {name} give the counts of counts.state.",
@@ -95,11 +96,23 @@ def check_text(check: Check) -> str:
     """
     facts = dict(check.facts)
     if "places" in facts:
-        more = len(facts["places"]) - _MOST_LISTED
         facts["count"] = len(facts["places"])
-        facts["places"] = ", ".join(facts["places"][:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+    if "values" in facts:
+        pairs = zip(facts["places"], facts["values"], strict=True)
+        facts["places"] = [
+            f"{place} (received {_shown(one)}, expected {_shown(other)})" for place, (one, other) in pairs
+        ]
+    facts |= {
+        name: listed(value)
+        for name, value in facts.items()
+        if name in ("places", "expected") and not isinstance(value, str)
+    }
     text = _TEMPLATES[check.kind][check.outcome].format(tolerance=f"{TOLERANCE:g}", **facts)
     return f"{_WORDS[check.outcome]}: {text}"
+
+
+def _shown(value: object) -> str:
+    return textwrap.shorten(json.dumps(value, ensure_ascii=False), _LONGEST, placeholder=" ...")
 
 
 def verdict_text(checks: Sequence[Check]) -> str:

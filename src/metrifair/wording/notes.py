@@ -195,6 +195,10 @@ def _missing_groups(attribute: str, rows: int, of: int) -> str:
     return f"{attribute} is missing in {rows:,} of {of:,} rows; its findings exclude them."
 
 
+def _missing_or_suppressed_groups(attribute: str, rows: int, of: int) -> str:
+    return f"{attribute} is missing or suppressed in {rows:,} of {of:,} rows; its findings exclude them."
+
+
 def _missing_all_groups(rows: int) -> str:
     return f"All findings exclude {count_text(rows, 'row')} without any group."
 
@@ -342,6 +346,7 @@ NOTES = {
     "merged_scores": Template("exactness", _merged_scores),
     "rounded_scores": Template("exactness", _rounded_scores),
     "missing_groups": Template("missing", _missing_groups),
+    "missing_or_suppressed_groups": Template("missing", _missing_or_suppressed_groups),
     "missing_all_groups": Template("missing", _missing_all_groups),
     "name_like_missing": Template("missing", _name_like_missing, "missing"),
     "names_alike": Template("missing", _names_alike),

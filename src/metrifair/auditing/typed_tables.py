@@ -1,0 +1,115 @@
+"""Raw columns of files, with types where the file has none: numbers, booleans, dates and text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from metrifair.auditing.files import open_files
+from metrifair.auditing.formats import AS_USUAL, ReadOptions, polars
+from metrifair.errors import DataError
+from metrifair.problem.values import MISSING, decimal_comma_in
+from metrifair.support.provenance import SourceFile, source_files
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
+_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?$"
+
+
+def typed_table(
+    path: str | os.PathLike[str],
+    options: ReadOptions = AS_USUAL,
+    *,
+    texts: Collection[str],
+    roles: Mapping[str, Sequence[str]],
+    as_written: bool = False,
+) -> tuple[pl.DataFrame, list[SourceFile]]:
+    """The whole table, and its files; with the columns of ``roles``; ``texts`` are text, whatever they look like.
+
+    In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
+    booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text. Text is without surrounding
+    spaces, unless ``as_written``.
+    """
+    with open_files(path, options) as source:
+        source.check(roles)
+        if source.twice:
+            raise source.ambiguous(min(source.twice))
+        frame = source.table()
+        files = source_files(source.paths, source.name if source.is_copy else None)
+    if not len(frame):
+        raise DataError(f"{source.name} has no rows below its header")
+
+    def typed(column: pl.Series) -> pl.Series:
+        if not source.is_text:
+            return column
+        found = typed_text(column, as_text=column.name in texts)
+        is_text = as_written and found.dtype == column.dtype
+        return column.set(found.is_null(), None) if is_text else found
+
+    with ThreadPoolExecutor() as pool:  # polars computes without Python's lock
+        return polars().DataFrame(list(pool.map(typed, frame))), files
+
+
+def comma_number(column: pl.Series) -> str | None:
+    """The first number with a decimal comma in a column of such numbers, which is text; else None."""
+    if column.dtype != polars().String or not column.str.contains(",", literal=True).any():
+        return None
+    return decimal_comma_in(column)
+
+
+def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
+    """A column of text as what it means; others as they are.
+
+    >>> import polars as pl
+    >>> typed_text(pl.Series(["1", " 2.5", "NA"])).to_list()
+    [1.0, 2.5, None]
+    >>> typed_text(pl.Series(["01", "02"])).to_list()
+    ['01', '02']
+    >>> typed_text(pl.Series(["2026-01-31", "NA"])).to_list()
+    [datetime.date(2026, 1, 31), None]
+    """
+    pl = polars()
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return column
+    text = column.cast(pl.String)
+    numbers = text.cast(pl.Float64, strict=False)
+    is_plain = numbers.null_count() == text.null_count() < len(text) and not numbers.is_nan().any()
+    if is_plain and not as_text and not text.str.contains(_CODE).any():
+        return numbers
+    text = text.str.strip_chars()
+    text = text.set(text == "", None)
+    if as_text:
+        return text
+    values = text.unique()  # text has few different values, as a rule
+    lowered = values.str.to_lowercase()
+    if lowered.is_in(["true", "false"]).all() and lowered.null_count() < len(lowered):
+        return (text.str.to_lowercase() == "true").alias(column.name)
+    known = values.set(lowered.is_in(MISSING), None)
+    numbers = known.cast(pl.Float64, strict=False)
+    is_number = numbers.null_count() == known.null_count() and not known.str.contains(_CODE).any()
+    if not is_number and not known.str.contains(_DATE).all():
+        return text
+    known = text.set(text.str.to_lowercase().is_in(MISSING), None)
+    found = known.cast(pl.Float64, strict=False) if is_number else _dates(known)
+    return text if found is None else found
+
+
+def _dates(text: pl.Series) -> pl.Series | None:
+    """Text in the form of ISO dates as dates, with the time in UTC where one is written; None where one is no date."""
+    try:
+        found = [None if value is None else dt.datetime.fromisoformat(value) for value in text]
+    except ValueError:  # such as 2026-02-30
+        return None
+    naive = [
+        value if value is None or value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+        for value in found
+    ]
+    library = polars()
+    moments: pl.Series = library.Series(text.name, naive, dtype=library.Datetime("us"))
+    is_day = (text.drop_nulls().str.len_chars() == len("2026-01-31")).all()
+    return moments.cast(library.Date) if is_day else moments

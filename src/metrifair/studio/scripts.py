@@ -1,0 +1,139 @@
+"""The choices of the page as Python that computes what the commands compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from metrifair.studio.commands import AUDIT, READING, Choices, Table, not_features
+
+Columns: TypeAlias = Sequence[Mapping[str, Any]]
+"""What ``metrifair columns`` writes of each column."""
+
+
+def audit_python(table: Table, choices: Choices) -> str:
+    """Python that audits as ``audit_command`` does."""
+    details = ", details=True" if choices.get("standard") else ""
+    return _audit_script(table, choices, f"to_html('report.html'{details})")
+
+
+def pdf_python(table: Table, choices: Choices) -> str:
+    """Python that prints the report of the audit."""
+    details = ", details=True" if choices.get("standard") else ""
+    return _audit_script(table, choices, f"to_pdf('report.pdf'{details})")
+
+
+def evidence_python(table: Table, choices: Choices) -> str:
+    """Python that writes evidence as ``evidence_command`` does."""
+    least = f", min_cell={choices['min_cell']}" if choices.get("min_cell") else ""
+    return _audit_script(table, choices, f"to_evidence('evidence.zip'{least})")
+
+
+def _audit_script(table: Table, choices: Choices, call: str) -> str:
+    """An audit, with the tables of a standard if one is chosen, and the call that writes it."""
+    rates = f".rates({choices['standard']!r})" if choices.get("standard") else ""
+    return _script(f"audit = {_audit_call(table, choices)}", f"audit{rates}.{call}")
+
+
+def comparison_python(before: Table, after: Table, choices: Choices) -> str:
+    """Python that compares as ``comparison_commands`` do."""
+    return _script(
+        f"before = {_audit_call(before, choices)}",
+        f"after = {_audit_call(after, choices)}",
+        "metrifair.compare(before, after).to_html('changes.html')",
+    )
+
+
+def training_python(table: Table, choices: Choices, columns: Columns) -> str:
+    """Python that trains as ``training_command`` does."""
+    return _script(*_training(table, choices, columns), "front.to_html('frontier.html')")
+
+
+def choice_python(table: Table, choices: Choices, columns: Columns, *, score: str) -> str:
+    """Python that trains, chooses and audits as ``choice_commands`` do."""
+    roles = {name: choices[name] for name in ("group", "label", "positive", "weight") if choices.get(name)}
+    held_out = _call("metrifair.audit_table", "held_out", *_audit_arguments({"score": score, **roles}))
+    return _script(
+        *_training(table, choices, columns),
+        f"front.select(max_unfairness={float(choices['max_unfairness'])!r})",
+        "front.to_html('frontier.html')",
+        "",
+        "rows = front.held_out('polars')",
+        f"held_out = table[rows['row']].with_columns(rows[{score!r}])",
+        f"audit = {held_out}",
+        "audit.to_html('held-out.html')",
+        "",
+        "model = front.refit()  # on all rows",
+        "metrifair.save(model, 'model.metrifair')",
+        "metrifair.to_card(model, audit, front, 'card.md', audited_rows='held-out rows')",
+        "# For an ONNX graph: metrifair export model.metrifair --output model.onnx",
+    )
+
+
+def _script(*lines: str) -> str:
+    return "\n".join(["import metrifair", "", *lines, ""])
+
+
+def _call(name: str, *arguments: str) -> str:
+    """A call with one argument a line."""
+    return "\n".join([f"{name}(", *(f"    {argument}," for argument in arguments), ")"])
+
+
+def _audit_call(table: Table, choices: Choices) -> str:
+    return _call("metrifair.audit_file", repr(table.name), *_audit_arguments(choices), *_reading_argument(choices))
+
+
+def _audit_arguments(choices: Choices) -> Iterable[str]:
+    renamed = {"positive": "pos_label", "criterion": "criteria"}
+    for name in (*AUDIT, "intersectional"):
+        if value := choices.get(name):
+            yield f"{renamed.get(name, name)}={float(value) if name == 'threshold' else value!r}"
+    yield "random_state=0"
+
+
+def _reading_argument(choices: Choices) -> Iterable[str]:
+    replaced = {"replace": {old: new for old, _, new in (pair.rpartition("=") for pair in choices.get("replace", ()))}}
+    reading = ", ".join(f"{name}={replaced.get(name, choices[name])!r}" for name in READING if choices.get(name))
+    return [f"reading=metrifair.ReadOptions({reading})"] if reading else []
+
+
+def _training(table: Table, choices: Choices, columns: Columns) -> Iterable[str]:
+    """Lines that read the file and train the families that were tried."""
+    kinds = {column["name"]: column["kind"] for column in columns}
+    texts = [name for name in choices["group"] if kinds[name] != "number"]
+    label, weight = choices["label"], choices.get("weight")
+    named = ", ".join(map(repr, not_features(choices)))
+    families = choices["families"].split(",")[1:]
+    weights = [f"sample_weight=table[{weight!r}]"] if weight else []
+    text = [f"text={texts!r}"] if texts else []
+    yield f"table = {_call('metrifair.read_file', repr(table.name), *text, *_reading_argument(choices))}"
+    yield f"table = table.drop_nulls({label!r})"
+    arguments = [
+        "'auto'",
+        f"table.drop({named})",
+        _label(choices, columns),
+        f"sensitive_features=table.select({choices['group']!r})",
+        *weights,
+        f"criterion={choices['criterion']!r}",
+        f"utility={choices['utility']!r}",
+        "test=0.25",
+        "random_state=0",
+        f"search=metrifair.SearchOptions(families={families!r})",
+    ]
+    yield f"front = {_call('metrifair.frontier', *arguments)}"
+
+
+def _label(choices: Choices, columns: Columns) -> str:
+    """The labels. "auto" takes the last one in ascending order for the positive one: if it is another, True is it."""
+    name, positive = choices["label"], choices.get("positive")
+    (column,) = (column for column in columns if column["name"] == name)
+    is_text = column["kind"] == "text"
+    last = max((value for value, _ in column["values"]), key=str if is_text else _as_number)
+    if not positive or positive == last:
+        return f"table[{name!r}]"
+    return f"table[{name!r}] == {positive if is_text else _as_number(positive)!r}"
+
+
+def _as_number(value: str) -> float | bool:
+    """A value of a column of numbers or booleans, as ``metrifair columns`` writes it."""
+    return {"True": True, "False": False}[value] if value in ("True", "False") else float(value)
