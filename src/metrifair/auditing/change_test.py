@@ -14,7 +14,7 @@ import numpy as np
 
 from metrifair.auditing.bins import BINS
 from metrifair.auditing.records import Conditions
-from metrifair.auditing.sample import Compared, compared_in, parts_of
+from metrifair.auditing.sample import GroupPair, group_pairs, parts_for
 from metrifair.auditing.source import AuditedRows
 from metrifair.auditing.state_file import StateRows
 from metrifair.figures.sign_flips import sign_flip_p_value
@@ -32,7 +32,7 @@ class _CountedLook(NamedTuple):
     """The counts of a look, and its comparisons."""
 
     state: StateRows
-    compared: dict[ComparedKey, Compared]
+    compared: dict[ComparedKey, GroupPair]
 
     def rows(self, key: ComparedKey, group: Value) -> Integers:
         """The number of rows of a group in each bin of the state's grid."""
@@ -84,12 +84,12 @@ class ChangeTest:
 NO_TEST = ChangeTest()
 
 
-def _comparisons(rows: AuditedRows) -> dict[ComparedKey, Compared]:
+def _comparisons(rows: AuditedRows) -> dict[ComparedKey, GroupPair]:
     sample, request = rows.sample, rows.request
     return {
         (one.attribute.name, part.criterion, part.conditions, frozenset(one.group_values)): one
-        for part in parts_of(sample, request.named_criteria(), request.loss)
-        for one in compared_in(sample, part, request.contrast)
+        for part in parts_for(sample, request.named_criteria(), request.loss)
+        for one in group_pairs(sample, part, request.contrast)
     }
 
 
