@@ -81,7 +81,7 @@ class ChangeTest:
         return sign_flip_p_value(np.concatenate([differences[0], -differences[1]]))
 
 
-NO_TEST = ChangeTest()
+NO_TEST: ChangeTest = ChangeTest()
 
 
 def _comparisons(rows: AuditedRows) -> dict[ComparedKey, GroupPair]:
