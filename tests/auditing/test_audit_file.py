@@ -378,7 +378,7 @@ def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path
         tally = found.survey(0.5)
         (block,) = found.read()
     met = frame.group_by("a", "b", "c").len()
-    assert (found.seen.rows, len(found.cells), int(tally.rows.max())) == (3000, len(met), met["len"].max())
+    assert (found.surveyed.rows, len(found.cells), int(tally.rows.max())) == (3000, len(met), met["len"].max())
     np.testing.assert_array_equal(np.bincount(block.cell), tally.rows)
     named = [
         tuple(level.values[code - 1] for level, code in zip(found.levels, cell, strict=True)) for cell in found.cells

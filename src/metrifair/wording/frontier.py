@@ -323,9 +323,9 @@ def headline(view: FrontierView) -> tuple[str, ...]:
         name = "The most accurate model" if view.key == "accuracy" else f"The best model in {view.label(view.key)}"
         unmet = f"No model has an {noun(view.label(view.gap_key))} of at most {view.limit} on validation rows."
         none = "No model has been chosen yet: move the slider to see what each strength costs."
-        lines: tuple[str, ...] = f"{name} {_reaches(view, view.front[-1])}.", none if view.limit is None else unmet
+        lines = [f"{name} {_reaches(view, view.front[-1])}.", none if view.limit is None else unmet]
     else:
-        lines = *_chosen(view, view.choice), verdict(view)
+        lines = [*_chosen(view, view.choice), verdict(view)]
     return tuple(filter(None, (*lines, _limit_below_chance(view))))
 
 
