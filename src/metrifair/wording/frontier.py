@@ -332,19 +332,20 @@ def headline(view: FrontierView) -> tuple[str, ...]:
 def _chosen(view: FrontierView, choice: Point) -> tuple[str, ...]:
     """The chosen model with its figures; with test folds, those of the model apart from those of the choice."""
     which = f"{'One model' if len(view.points) == 1 else 'Chosen'}: {_strength(view, choice)}"
-    changed = f"; compared with no penalty, {text}" if (text := _changes(view, "is ")) else ""
+    changed = f"; compared with no penalty, {text}" if (text := " and ".join(_changes(view, "is "))) else ""
+    tested = f"{' and '.join(_reached(view, choice))} on test rows{changed}"
     if not view.fold_choices:
-        return (f"{which}, with {_reached(view, choice)} on test rows{changed}.",)
+        return (f"{which}, with {tested}.",)
     model = next((point for point in view.points if (point.place, point.seed) == (choice.place, choice.seed)), choice)
     return (
-        f"{which}, with {_reached(view, model)} in cross-validation, by which it was chosen.",
-        f"Repeated without each test fold, the choice has {_reached(view, choice)} on test rows{changed}.",
+        f"{which}, with {' and '.join(_reached(view, model))} in cross-validation, by which it was chosen.",
+        f"Repeated without each test fold, the choice has {tested}.",
     )
 
 
-def _reached(view: FrontierView, point: Point) -> str:
+def _reached(view: FrontierView, point: Point) -> tuple[str, str]:
     """Utility and unfairness of a point."""
-    return " and ".join(_with_interval(view, point, key) for key in (view.key, view.gap_key))
+    return _with_interval(view, point, view.key), _with_interval(view, point, view.gap_key)
 
 
 def _limit_below_chance(view: FrontierView) -> str:
@@ -370,11 +371,11 @@ def story(view: FrontierView) -> tuple[str, ...]:
     point, change = view.choice, view.change
     if point is None or change is None:
         return ()
-    before, after = (_reached(view, model_point).replace(" and ", ", ") for model_point in (change.reference, point))
+    before, after = (", ".join(_reached(view, model_point)) for model_point in (change.reference, point))
     limit = ""
     if view.limit is not None:
         limit = f", {'within' if view.gap(point) <= view.limit else 'above'} the limit of {view.limit:g}"
-    costs = _changes(view, "").replace(" and ", ", ")
+    costs = ", ".join(_changes(view, ""))
     return (
         f"Without the penalty: {before}.",
         f"With the penalty:    {after}{limit}.",
@@ -387,10 +388,10 @@ def _with_interval(view: FrontierView, point: Point, key: str) -> str:
     return f"{noun(view.label(key))} {figure_text(point.figure(key))}{f' ({interval})' if interval else ''}"
 
 
-def _changes(view: FrontierView, verb: str) -> str:
-    """By how much utility and unfairness of the chosen model differ from those without the penalty; or empty."""
+def _changes(view: FrontierView, verb: str) -> list[str]:
+    """By how much utility and unfairness of the chosen model differ from those without the penalty."""
     if view.change is None or view.choice == view.change.reference:
-        return ""
+        return []
     texts = []
     for key, name in ((view.key, "utility"), (view.gap_key, "unfairness")):
         change, interval = getattr(view.change, name), view.change.intervals.get(name)
@@ -401,7 +402,7 @@ def _changes(view: FrontierView, verb: str) -> str:
             text += f" ({interval_text(Interval(*ends), figure_text)})"
         texts.append(text)
         verb = ""
-    return " and ".join(texts)
+    return texts
 
 
 def verdict(view: FrontierView) -> str:
