@@ -54,9 +54,9 @@ class Portfolio:
     def families(self) -> dict[str, Any]:
         """The estimators by name, in the order in which they are tried.
 
-        Linear models come first. They are never far behind, and the best where a group has few rows. Trees follow,
-        which are the best on many rows. Families that need the group come next: users who allow them expect them. The
-        others take longer, or add less (docs/results/defaults.md has times and figures).
+        Linear models come first: they lose least where a group has few rows. Trees follow, which suit many rows.
+        Families that need the group come next: users who allow them expect them. docs/results/defaults.md has times
+        and figures.
         """
         linear = {"linear": self._ours(FairClassifier, FairRegressor, **self._linear)}
         network = {"network": self._ours(FairClassifier, FairRegressor)}
