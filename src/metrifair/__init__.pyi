@@ -1,6 +1,6 @@
 __version__: str
 
-from . import baselines, criteria, datasets, nn
+from . import baselines, datasets, nn
 from .api.audit import audit
 from .api.audit_columns import audit_file, audit_table
 from .api.audit_result import Audit
@@ -62,7 +62,6 @@ __all__ = [
     "baselines",
     "compare",
     "cramer_distance",
-    "criteria",
     "datasets",
     "distance_correlation",
     "distance_covariance",
