@@ -121,7 +121,7 @@ def test_no_source_file_asks_for_code_to_be_executed():
 PUBLIC_MODULES = """
 import os, sys
 import torch, sklearn, pandas  # once, for all: nothing of ours is imported before the fork
-for name in ("baselines", "criteria", "datasets", "errors", "metrics", "nn"):
+for name in ("baselines", "batches", "criteria", "datasets", "errors", "evidence", "metrics", "nn", "stacking"):
     assert not [one for one in sys.modules if one.startswith("metrifair")]
     child = os.fork()
     if child:

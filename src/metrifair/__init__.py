@@ -6,4 +6,6 @@ from metrifair.support.lazy import attach
 
 __version__ = "0.2.0.dev0"
 
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(
+    __name__, __file__, modules=("batches", "criteria", "evidence", "mlflow", "stacking")
+)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from importlib import import_module
 from typing import Any
 
 import lazy_loader
@@ -28,13 +29,18 @@ def missing_extra(error: ModuleNotFoundError, purpose: str, extra: str | None = 
     return MissingExtra(f'{purpose} needs {module}: pip install "metrifair[{extra or _EXTRAS[module]}]"')
 
 
-def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by the stub beside its file."""
+def attach(
+    package: str, file: str, modules: Collection[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by the stub beside its file.
+
+    ``modules`` are further public modules, which are attributes but not among the names of ``__all__``.
+    """
     load, names, public = lazy_loader.attach_stub(package, file)
 
     def load_or_name_extra(name: str) -> Any:
         try:
-            return load(name)
+            return import_module(f"{package}.{name}") if name in modules else load(name)
         except ModuleNotFoundError as error:
             boosted = name.startswith(("FairLGBM", "FairXGB"))
             missing = missing_extra(error, f"{package}.{name}", "boosting" if boosted else None)
