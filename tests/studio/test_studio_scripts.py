@@ -114,9 +114,6 @@ def test_python_and_commands_make_the_same_model_and_figures(case: str, data: Pa
     features = read_file(data, reading=ReadOptions(missing=["N/A"])).drop(not_features(choices))
     predicted = [predictions(folder / "model.metrifair", features) for folder in (by_commands, by_python)]
     assert "held-out rows" in (by_python / "card.md").read_text()
-    if case == "first_label":  # "auto" has no positive label: True is it, and the rows are split otherwise
-        assert np.corrcoef(*predicted)[0, 1] > 0.95
-        return
     np.testing.assert_allclose(*predicted, rtol=1e-9)
     assert [value for _, value in values(found)] == pytest.approx([value for _, value in values(expected)], rel=1e-9)
 

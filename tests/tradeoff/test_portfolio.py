@@ -156,6 +156,28 @@ def test_families_are_names_of_auto_only() -> None:
         SearchOptions(families=["linear"], budget=3)
 
 
+def test_the_positive_label_is_that_of_the_user() -> None:
+    """Names in another order and the positive label by name: the same rows, models and figures."""
+    search = SearchOptions(families=["linear"])
+    options: dict[str, Any] = QUICK | {"criterion": "equal_opportunity", "utility": "auc", "search": search}
+    last = frontier("auto", X, np.where(Y == 1, "repaid", "owed"), **options)
+    named = frontier("auto", X, np.where(Y == 1, "repaid", "unpaid"), pos_label="repaid", **options)
+    unnamed = frontier("auto", X, np.where(Y == 1, "repaid", "unpaid"), **options)
+    gaps = [[point.unfairness for point in front.points] for front in (last, named, unnamed)]
+    assert gaps[1] == pytest.approx(gaps[0], abs=1e-6)
+    assert gaps[2] != pytest.approx(gaps[0], abs=1e-2)
+    assumed = [any(note.kind == "positive_label" for note in front.notes) for front in (unnamed, named)]
+    assert assumed == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y"), [(metrifair.FairClassifier(), Y), ("auto", np.random.default_rng(0).normal(size=len(Y)))]
+)
+def test_a_positive_label_of_estimators_or_numbers_is_refused(estimator: Any, y: Any) -> None:
+    with pytest.raises(DataError, match="pos_label"):
+        frontier(estimator, X, y, pos_label=1, **QUICK)
+
+
 def made(curves: dict[str, list[tuple[float, float]]]) -> Frontier:
     outcomes = []
     for family, points in curves.items():

@@ -46,6 +46,7 @@ def frontier(
     unfairness_of: Literal["scores", "decisions"] = "scores",
     utility: UtilityLike = "auto",
     criterion: str | Criterion | None = None,
+    pos_label: Any = None,
     random_state: Any = None,
     search: SearchOptions | None = None,
 ) -> Frontier:
@@ -96,6 +97,9 @@ def frontier(
         regression.
     criterion : str or Criterion, default=None
         Fairness criterion of the unfairness. None: that of the estimator, or statistical parity.
+    pos_label : int, str or bool, default=None
+        The positive label of the models of "auto"; by default the last one in ascending order. Other estimators have a
+        ``pos_label`` of their own.
     random_state : int, NumPy generator or None, default=None
         Seed of the split. None draws one, which ``provenance.seed`` records.
     search : SearchOptions, default=None

@@ -111,10 +111,11 @@ def _training(table: Table, choices: Choices, columns: Columns) -> Iterable[str]
     arguments = [
         "'auto'",
         f"table.drop({named})",
-        _label(choices, columns),
+        f"table[{label!r}]",
         f"sensitive_features=table.select({choices['group']!r})",
         *weights,
         f"criterion={choices['criterion']!r}",
+        *_positive(choices, columns),
         f"utility={choices['utility']!r}",
         "test=0.25",
         "random_state=0",
@@ -123,15 +124,12 @@ def _training(table: Table, choices: Choices, columns: Columns) -> Iterable[str]
     yield f"front = {_call('metrifair.frontier', *arguments)}"
 
 
-def _label(choices: Choices, columns: Columns) -> str:
-    """The labels. "auto" takes the last one in ascending order for the positive one: if it is another, True is it."""
-    name, positive = choices["label"], choices.get("positive")
-    (column,) = (column for column in columns if column["name"] == name)
-    is_text = column["kind"] == "text"
-    last = max((value for value, _ in column["values"]), key=str if is_text else _as_number)
-    if not positive or positive == last:
-        return f"table[{name!r}]"
-    return f"table[{name!r}] == {positive if is_text else _as_number(positive)!r}"
+def _positive(choices: Choices, columns: Columns) -> Iterable[str]:
+    """The argument of the positive label, as a value of its column; none if no label was chosen."""
+    positive = choices.get("positive")
+    if positive:
+        (kind,) = (column["kind"] for column in columns if column["name"] == choices["label"])
+        yield f"pos_label={(positive if kind == 'text' else _as_number(positive))!r}"
 
 
 def _as_number(value: str) -> float | bool:

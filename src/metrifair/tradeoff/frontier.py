@@ -71,6 +71,7 @@ class FrontierRequest:
     unfairness_of: Literal["scores", "decisions"]
     utility: UtilityLike
     criterion: str | Criterion | None
+    pos_label: Any
     random_state: Any
     search: SearchOptions
     automatic: bool = False  # whether the families are those of "auto"
@@ -91,9 +92,10 @@ class FrontierRequest:
         asked = replace(self, random_state=seed_of(self.random_state))
         if isinstance(self.estimator, str) and self.estimator == AUTO:
             return asked._with_portfolio()
-        if self.search.families is not None:
-            problem = "applies to frontier('auto', ...) only; omit it if you pass estimators"
-            raise DataError(problem, argument="families", received=self.search.families)
+        for name, given in {"families": self.search.families, "pos_label": self.pos_label}.items():
+            if given is not None:
+                problem = "applies to frontier('auto', ...) only; omit it if you pass estimators"
+                raise DataError(problem, argument=name, received=given)
         return asked
 
     def _with_portfolio(self) -> FrontierRequest:
@@ -104,11 +106,14 @@ class FrontierRequest:
         utility = UTILITIES.get(self.utility) if isinstance(self.utility, str) else self.utility
         numeric = isinstance(utility, Utility) and utility.needs == "numbers"
         classes = 0 if numeric else len(classes_in("y", levels("y", one_column("y", self.y))))
-        data = self.data([FairClassifier() if classes else FairRegressor()])
+        if not classes and self.pos_label is not None:
+            raise DataError("applies to labels, and y contains numbers", argument="pos_label", received=self.pos_label)
+        data = self.data([FairClassifier(pos_label=self.pos_label) if classes else FairRegressor()])
         portfolio = Portfolio(
             rows=len(data.rows),
             classes=classes,
-            aim={"criterion": data.problem.scheme.criterion, "contrast": self.search.contrast},
+            aim={"criterion": data.problem.scheme.criterion, "contrast": self.search.contrast}
+            | ({"pos_label": self.pos_label} if classes else {}),
             numeric_groups=data.problem.numbers is not None,
             strata=self.control_features is not None,
             needs_group=self.search.needs_group,
