@@ -322,7 +322,7 @@ def test_dates_categories_and_booleans_are_groups_as_in_files(how, tmp_path):
         (
             {},
             {"score": "region"},
-            r"^the score column 'region' of the table contains String, not numbers; pass favorable_decision=... with",
+            r"^the score column 'region' of the table contains String, not numbers; pass favorable_decision=... if",
         ),
         ({}, {"weight": "region"}, "^the weight column 'region' of the table contains String, not numbers"),
         ({}, {"weight": "sex"}, "^weight and group both name the column 'sex'; name two columns"),

@@ -327,7 +327,7 @@ def test_the_chosen_model_is_always_in_the_table_and_a_missed_limit_is_said(reac
     said = out.file.getvalue()  # type: ignore[attr-defined]
     assert "13 (chosen)" in said
     assert "Shown: 10 of 25 strengths, on test rows, and in brackets on training and validation rows." in said
-    assert f"with accuracy 0.900 and unfairness {reached:.3f}." in said
+    assert f"with accuracy 0.900 and unfairness {reached:.3f} on test rows." in said
     assert ("It misses the unfairness limit of 0.15 on test rows (0.180)" in said) is missed
 
 

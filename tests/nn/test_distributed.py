@@ -81,7 +81,7 @@ def test_batches_that_were_dealt_out_have_the_gradient_of_one_process(size: int,
         ("no labels", "DataError", "compares groups within labels; pass the true labels", False),
         ("a mean of losses", "DataError", "of one loss for each row", False),
         ("a mean on one", "DataError", "losses", True),
-        ("not dealt", "DataError", "pass rank= and world_size= to StratifiedBatchSampler", False),
+        ("not dealt", "DataError", "pass rank= and world_size= to the sampler", False),
     ],
 )
 def test_all_ranks_refuse_together_and_go_on(

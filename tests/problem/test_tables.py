@@ -234,7 +234,10 @@ MESSAGES = [
     ),
     (
         lambda: group_codes("male"),
-        "sensitive_features must be a column or a table of columns, got an array of shape ()",
+        (
+            "sensitive_features must contain the values of each row, not the name of a column, got 'male'; pass the "
+            "column, such as table['male']"
+        ),
     ),
     (
         lambda: columns("group", np.zeros((2, 0))),

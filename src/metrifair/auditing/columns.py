@@ -22,8 +22,9 @@ from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_gr
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.predictions import ROUNDING, are_probabilities, check_one_spelling, value_counts
 from metrifair.problem.proxies import GroupProbabilities, proxy_columns, with_values
+from metrifair.problem.spelling import COMMA, MISSING
 from metrifair.problem.tables import EXACT, MOST_CLASSES, check_exact
-from metrifair.problem.values import COMMA, MISSING, place_among
+from metrifair.problem.values import place_among
 from metrifair.support.arrays import Booleans, Floats
 from metrifair.support.checks import names_of
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metrifair.errors import DataError, Remedy
-from metrifair.problem.values import COMMA, MISSING
+from metrifair.problem.spelling import COMMA, MISSING
 from metrifair.support.checks import check_known, check_switches, require
 from metrifair.support.files import reason_of
 

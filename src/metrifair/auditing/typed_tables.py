@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from metrifair.auditing.files import open_files
 from metrifair.auditing.formats import AS_USUAL, ReadOptions, polars
 from metrifair.errors import DataError
-from metrifair.problem.values import MISSING, decimal_comma_in
+from metrifair.problem.spelling import MISSING
+from metrifair.problem.values import decimal_comma_in
 from metrifair.support.provenance import SourceFile, source_files
 
 if TYPE_CHECKING:

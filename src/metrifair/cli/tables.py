@@ -22,7 +22,7 @@ from metrifair.auditing.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.typed_tables import comma_number, typed_table
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError, Remedy
-from metrifair.problem.values import MISSING
+from metrifair.problem.spelling import MISSING
 from metrifair.support.files import FORMULA, write_file
 from metrifair.support.provenance import SourceFile, write_score_origin
 

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from metrifair.problem.spelling import COMMA, MISSING
+
 Value: TypeAlias = bool | int | float | str | tuple[Any, ...] | None
 """A canonical value: equal to another one if and only if both are the same group, label or stratum."""
 
@@ -20,8 +22,6 @@ Value: TypeAlias = bool | int | float | str | tuple[Any, ...] | None
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?P<decimals>\.\d+)?(?P<exponent>[eE][+-]?\d{1,3})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case: not a number, label or target
-COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"  # a number with a decimal comma
 _COMMA, _WHOLE = re.compile(COMMA, re.ASCII), re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 _NO_THOUSANDS = re.compile(r"\s*[+-]?(0?,|\d*,(\d{1,2}|\d{4,})\D*$)", re.ASCII)
 _BAND = re.compile(r"≤[^,]+|\((?P<low>[^,]+),[^,]+\]|>(?P<above>[^,]+)")
