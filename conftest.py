@@ -42,11 +42,13 @@ def pytest_runtest_setup() -> None:
 EXTENDED = (
     "tests/auditing/test_audit_engines.py",
     "tests/baselines",
+    "tests/boosting/test_boosters.py",
     "tests/boosting/test_boosting_checks.py",
     "tests/boosting/test_boosting_cluster.py",
     "tests/boosting/test_boosting_data.py",
     "tests/browser",
     "tests/experiments",
+    "tests/saving/test_boosters_saved.py",
     "tests/studio",
     "tests/test_aif360.py",
     "tests/test_benchmarks_run.py",
