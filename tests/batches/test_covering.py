@@ -420,6 +420,14 @@ IMPATIENT = [
         ),
     ),
     (
+        [0, 0, 0, 1, *[2] * 100],  # three are enough
+        Coverage((Comparison((0,), (1,), "race", "y=1", ("a", "b")),), 1, least=3),
+        (
+            "100 samples of the stream hold fewer than 3 of: race 'b', y=1 (1 seen); use a larger batch size, or leave "
+            "out the rare group"
+        ),
+    ),
+    (
         [0, 4, 4, *[2] * 100],
         Coverage((Comparison((0,), (1,), "race", "y=1", ("a", "b")), Comparison((0,), (3,))), 1, least=3),
         (
