@@ -164,3 +164,19 @@ def test_only_counts_of_rows_without_weights_have_an_exact_test(tmp_path: Path) 
     assert change_test(*weighted).compared == set()
     wider = AuditState(score_range=(0.0, 2.0)).add(None, looks[0]["f"], sensitive_features={"sex": ["f", "m"] * 30})
     assert change_test(states[0], wider).compared == set()
+
+
+@pytest.mark.parametrize(("rows", "exact"), [(1_000, True), (6_000, False)], ids=["scores", "few bins"])
+def test_scores_in_a_small_part_of_the_range_are_tested_by_themselves_or_not_at_all(rows: int, *, exact: bool) -> None:
+    """Bins of a range that is far too wide hide a change: few distinct scores need none, and many are not tested."""
+    generator = np.random.default_rng(1)
+    groups = np.repeat(["f", "m"], rows)
+
+    def look(factor: float) -> AuditState:
+        scores = generator.gamma(2, 20, 2 * rows) * np.where(groups == "m", factor, 1.0)
+        return AuditState(score_range=(0, 1e7)).add(None, scores, sensitive_features=groups)
+
+    series = [row for row in monitor([look(1.0), look(1.5)]).record.series if row.level is not None]
+    assert {row.exact for row in series} == {exact}
+    if exact:
+        assert {row.alarm for row in series} == {"worse"}

@@ -212,6 +212,21 @@ def test_the_positive_label_is_suggested_only_where_the_values_show_it(
     assert column["positive"] == positive
 
 
+def test_a_suggested_label_with_blanks_around_it_can_be_trained_on(tmp_path: Path, call: Any) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"{rng.normal():.3f},{group}, {label}" for group in "fm" for label in ("no", "yes") for _ in range(60)]
+    (tmp_path / "table.csv").write_text("\n".join(["x,sex,repaid", *rows]) + "\n")
+    column = facts(call, tmp_path / "table.csv")["columns"][2]
+    train = ["train", tmp_path / "table.csv", "--label", "repaid", "--group", "sex", "--model", "linear"]
+    done = call(*train, f"--positive={column['positive']}", "--json", tmp_path / "figures.json")
+    assert done.exit_code == 0, done.output
+
+
+def test_moments_beyond_the_last_year_are_text(tmp_path: Path, call: Any) -> None:
+    (tmp_path / "table.csv").write_text("until\n9999-12-31T23:59:59-05:00\n2020-01-01T00:00:00\n")
+    assert facts(call, tmp_path / "table.csv")["columns"][0]["kind"] == "text"
+
+
 def test_a_file_with_decimal_commas_is_shown_with_the_option_that_reads_them(tmp_path: Path, call: Any) -> None:
     path = tmp_path / "table.csv"
     path.write_text("income;sex\n" + "31,5;f\n40;m\n28,25;f\n" * 20)

@@ -61,7 +61,7 @@ HINTS = {
     *(
         Hint("auditing/files.py", *rest)
         for rest in (
-            ("separator", "found"),
+            ("separator", "separator"),
             ("separator", "';'"),
             ("role", "parts"),
             ("encoding", "'cp1252'"),
@@ -95,10 +95,12 @@ HINTS = {
     Hint("auditing/state_file.py", "score_range", "placeholder"),
     *(Hint(file, "decimal", "','") for file in ("cli/tables.py", "encoding/encoder.py")),
     Hint("cli/training_file.py", "pos_label", "placeholder"),
+    Hint("nn/penalty.py", "estimate", "'rows'"),
+    Hint("postprocessing/calibration.py", "needs_group", "False"),
     *(
         Hint("problem/attributes.py", *rest)
         for rest in (
-            ("continuous", "own"),
+            ("continuous", "value"),
             ("continuous", "False"),
             ("continuous", "[continuous]"),
             ("continuous", "placeholder"),
@@ -167,7 +169,8 @@ SENTENCES = {
     ],
     "auditing/source.py": ["compare groups in pairs, or each with the rest"],
     "auditing/state_rows.py": [
-        "count them with AuditState or metrifair count, or use metrifair evidence, which counts files"
+        "audit all rows at once, with audit, audit_file or audit_table",
+        "count them with AuditState or metrifair count, or use metrifair evidence, which counts files",
     ],
     "auditing/suppression.py": ["use fewer columns, merge small groups, or use a smaller minimum"],
     "auditing/tables.py": ["cast it in a query or a view"],
@@ -192,7 +195,12 @@ SENTENCES = {
     ],
     "support/ssh_signatures.py": ["install OpenSSH 8.2 or later", "name a .pub file"],
     "tradeoff/frontier.py": ["leave {argument} or test_folds out"],
-    "tradeoff/result.py": ["make the frontier with test=0.25", "use confidence instead"],
+    "tradeoff/result.py": [
+        "leave it out, or make the frontier without folds, weights and group probabilities",
+        "make the frontier with test=0.25",
+        "use confidence instead",
+    ],
+    "nn/samplers.py": ["use StratifiedBatchSampler if groups are known"],
     "report/pdf.py": [
         "install chromium, or write the HTML page and print it in any browser",
         "write the HTML page and print it in any browser",

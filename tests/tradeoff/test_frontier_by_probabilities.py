@@ -61,7 +61,7 @@ def test_probabilities_of_0_and_1_give_the_frontier_of_groups() -> None:
     assert [vars(point) for point in found] == [vars(point) for point in expected]
 
 
-TAKE_PROBABILITIES = {"small_trees", "network", "linear", "blind_barycenter"}
+TAKE_PROBABILITIES = {"small_trees", "network", "linear"}
 
 
 @pytest.mark.parametrize(

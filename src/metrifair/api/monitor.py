@@ -109,9 +109,10 @@ def monitor(
     approximate, by intervals: whether the distance differs. It limits alarms where scores change, but a distance does
     not.
 
-    Audits, rows with weights and numeric attributes have no exact test. Their distances share the level, and the
-    probability of any false alarm is approximately at most 1 - confidence. Intervals are simultaneous for all looks and
-    distances, and approximate.
+    Audits that were read from JSON, rows with weights and numeric attributes have no exact test, nor have scores in
+    fewer than 100 bins of a much wider ``score_range``. Their distances share the level, and the probability of any
+    false alarm is approximately at most 1 - confidence. Intervals are simultaneous for all looks and distances, and
+    approximate.
 
     The baseline of a distance is the first look that has it. If a group is smaller than ``min_group_size`` there,
     the following looks are pooled with it until both groups reach that size (of audits, which contain no rows, the

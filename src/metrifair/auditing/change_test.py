@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrifair.auditing.bins import BINS
+from metrifair.auditing.bins import StateCounts
 from metrifair.auditing.records import Conditions
 from metrifair.auditing.sample import GroupPair, group_pairs, parts_for
 from metrifair.auditing.source import AuditedRows
@@ -23,6 +23,7 @@ from metrifair.problem.values import Value
 from metrifair.support.arrays import Floats, Integers
 
 _MOST_PAIRS = 10**6  # in each group: a sample of more rows is paired
+_FEWEST_BINS = 100  # with scores, where scores are known by their bins only
 
 ComparedKey: TypeAlias = tuple[str, str, Conditions, frozenset[Value]]
 """What identifies a comparison in all looks: attribute, criterion, conditions and group values."""
@@ -31,14 +32,19 @@ ComparedKey: TypeAlias = tuple[str, str, Conditions, frozenset[Value]]
 class _CountedLook(NamedTuple):
     """The counts of a look, and its comparisons."""
 
-    state: StateRows
+    counts: StateCounts
     compared: dict[ComparedKey, GroupPair]
 
-    def rows(self, key: ComparedKey, group: Value) -> Integers:
-        """The number of rows of a group in each bin of the state's grid."""
-        compared, counts = self.compared[key], self.state.entries
+    def scores(self, *, exact: bool) -> Floats:
+        """The score of each entry, or the number of its bin."""
+        return self.counts.low if exact else self.counts.bin.astype(np.float64)
+
+    def rows(self, key: ComparedKey, group: Value, grid: Floats, *, exact: bool) -> Integers:
+        """The number of rows of a group at each score of the grid."""
+        compared, counts = self.compared[key], self.counts
         used = np.isin(counts.cell, compared.sides[compared.group_values.index(group)])
-        return np.bincount(counts.bin[used], counts.rows[used], BINS + 1).astype(np.int64)
+        places = np.searchsorted(grid, self.scores(exact=exact)[used])
+        return np.bincount(places, counts.rows[used], len(grid)).astype(np.int64)
 
 
 class ChangeTest:
@@ -46,18 +52,21 @@ class ChangeTest:
 
     def __init__(self, looks: Sequence[_CountedLook] = (), seed: int = 0) -> None:
         self._looks, self._seed = looks, seed
-        self.compared = {key for look in looks for key in look.compared}
+        self._exact = all(look.counts.exact for look in looks)
+        self._grid = np.unique(np.concatenate([np.zeros(0), *(look.scores(exact=self._exact) for look in looks)]))
+        # Scores in few bins of a much wider range: differences between them would not be seen.
+        is_fine = self._exact or len(self._grid) >= _FEWEST_BINS
+        self.compared = {key for look in looks for key in look.compared if is_fine}
 
     @classmethod
     def of(cls, audited: Sequence[AuditedRows | None], seed: int) -> ChangeTest:
         """The tests of looks whose rows are known; of none, unless all are states of one range without weights."""
-        looks = [
-            _CountedLook(rows.source, _comparisons(rows))
-            for rows in audited
-            if rows is not None and isinstance(rows.source, StateRows) and not rows.source.weighted
-        ]
-        ranges = {look.state.parts.score_range for look in looks}
-        return cls(looks, seed) if len(looks) == len(audited) and len(ranges) == 1 else NO_TEST
+        counted = [rows for rows in audited if rows is not None and isinstance(rows.source, StateRows)]
+        states = [rows.source for rows in counted if isinstance(rows.source, StateRows) and not rows.source.weighted]
+        if len(states) < len(audited) or len({state.parts.score_range for state in states}) != 1:
+            return NO_TEST
+        looks = [_CountedLook(state.entries, _comparisons(rows)) for state, rows in zip(states, counted, strict=True)]
+        return cls(looks, seed)
 
     def p_value(self, key: ComparedKey, first: int, last: int, look: int) -> float | None:
         """The p-value of "the scores of both groups are distributed as in the looks from the first to the last".
@@ -70,11 +79,16 @@ class ChangeTest:
             return None
         groups, looks = sorted(key[-1], key=repr), self._looks
         baseline = [looks[at] for at in range(first, last + 1) if key in looks[at].compared]
-        counts = np.array([[one.rows(key, group) for group in groups] for one in (*baseline, looks[look])])
-        bins = np.flatnonzero(counts.any((0, 1)))
-        counts = counts[:, :, bins]
+        counts = np.array(
+            [
+                [counted.rows(key, group, self._grid, exact=self._exact) for group in groups]
+                for counted in (*baseline, looks[look])
+            ]
+        )
+        used = counts.any((0, 1))
+        counts, scores = counts[:, :, used], self._grid[used]
         left, right = counts.sum(0)
-        utility = witness(bins, bins, metric="energy", u_weights=left, v_weights=right)(bins)
+        utility = witness(scores, scores, metric="energy", u_weights=left, v_weights=right)(scores)
         generator = np.random.default_rng([self._seed, look])  # whatever other looks there are
         sides = zip(counts[:-1].sum(0), counts[-1], strict=True)
         differences = [_differences(utility, before, after, generator) for before, after in sides]
@@ -94,7 +108,7 @@ def _comparisons(rows: AuditedRows) -> dict[ComparedKey, GroupPair]:
 
 
 def _differences(utility: Floats, before: Integers, after: Integers, generator: np.random.Generator) -> Floats:
-    """The differences in utility of randomly paired rows, over their number; there are so many rows in each bin."""
+    """The differences in utility of randomly paired rows, over their number; there are so many rows at each score."""
     old, new = (
         generator.permutation(np.repeat(utility, generator.binomial(rows, min(1.0, _MOST_PAIRS / rows.sum()))))
         for rows in (before, after)

@@ -103,14 +103,14 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
 def _dates(text: pl.Series) -> pl.Series | None:
     """Text in the form of ISO dates as dates, with the time in UTC where one is written; None where one is no date."""
     try:
-        found = [None if value is None else dt.datetime.fromisoformat(value) for value in text]
-    except ValueError:  # such as 2026-02-30
+        moments = [None if value is None else dt.datetime.fromisoformat(value) for value in text]
+        naive = [
+            value if value is None or value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+            for value in moments
+        ]
+    except (ValueError, OverflowError):  # such as 2026-02-30, or a moment after the year 9999
         return None
-    naive = [
-        value if value is None or value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
-        for value in found
-    ]
     library = polars()
-    moments: pl.Series = library.Series(text.name, naive, dtype=library.Datetime("us"))
+    column: pl.Series = library.Series(text.name, naive, dtype=library.Datetime("us"))
     is_day = (text.drop_nulls().str.len_chars() == len("2026-01-31")).all()
-    return moments.cast(library.Date) if is_day else moments
+    return column.cast(library.Date) if is_day else column

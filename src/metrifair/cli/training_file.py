@@ -47,6 +47,7 @@ from metrifair.problem.predictions import value_counts
 from metrifair.problem.problem import attributes_equal_to_label, classes_in, positive_by_name
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
+from metrifair.problem.values import place_among
 from metrifair.stacking import has_lightgbm
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import argument_if_asked, check_known, last_step
@@ -384,8 +385,10 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
     """The positive class: the one that the user names, or that two texts show; None: the last in ascending order."""
     classes = {str(label): label for label in sorted(set(labels.tolist()))}
     if options.positive is not None:
+        values = list(classes.values())
+        if (place := place_among(options.positive, values)) is not None:
+            return values[place]
         check_known("--positive", options.positive, classes)
-        return classes[options.positive]
     if len(classes) != 2 or labels.dtype.kind in "bif":
         return None
     place = positive_by_name(list(classes))

@@ -380,13 +380,13 @@ class UnfairnessPenalty(torch.nn.Module):
         given = numbers("groups", groups).detach().cpu().reshape(-1)
         same_length(scores=scores, groups=given)
         rows = given.long()
-        if bool((rows != given).any()) or int(rows.min()) < 0 or int(rows.max()) >= sampler.length:
-            raise DataError(
-                f"must be row numbers of the sampler, integers from 0 to {sampler.length - 1}", argument="groups"
-            )
         if len(rows) != sampler.size:
             raise DataError(
                 f"must be the rows of a whole batch of the sampler, {sampler.size}, got {len(rows)}", argument="groups"
+            )
+        if bool((rows != given).any()) or int(rows.min()) < 0 or int(rows.max()) >= sampler.length:
+            raise DataError(
+                f"must be row numbers of the sampler, integers from 0 to {sampler.length - 1}", argument="groups"
             )
         scores = self._one_column(scores, sampler.problem.scheme)
         signed = self.estimate != "batch" and has_estimates(self.metric)

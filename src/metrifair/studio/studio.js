@@ -27,6 +27,8 @@ async function send(step, path, options) {
   }
 }
 
+/** Buttons that start work: one step runs at a time. */
+const STARTERS = "button[type=submit], #notes button, [data-runs]";
 const run = (step, choices = {}) => send(step, `run/${step}`, { method: "POST", body: JSON.stringify(choices) });
 const upload = (step, which, file) => send(step, `upload/${which}?name=${encodeURIComponent(file.name)}`, { method: "PUT", body: file });
 
@@ -92,8 +94,11 @@ function showColumns({ rows, columns, head, notes, spellings }) {
 /** A note on the spelling of values, with a button that reads the file again with one spelling. */
 function offerSpelling({ text, offer, option, values }) {
   const button = make("button", { type: "button", textContent: offer });
-  const reading = state.choices.reading;
-  button.onclick = () => run("inspect", { ...reading, [option]: [...(reading[option] ?? []), ...values] });
+  button.onclick = () => {
+    const reading = state.choices.reading;
+    for (const other of all("#notes button")) other.disabled = true; // until the page shows the file as it is read then
+    run("inspect", { ...reading, [option]: [...(reading[option] ?? []), ...values] });
+  };
   return make("li", {}, text, " ", button);
 }
 
@@ -242,7 +247,6 @@ function show(next) {
   byId("title").textContent = next.file ? shortName(next.file) : "Audit and train without code";
   showStatus(next.running ? `${STEPS[next.running]} …` : "");
   byId("cancel").hidden = !next.running;
-  for (const button of all("button[type=submit]")) button.disabled = Boolean(next.running);
   if (!same((one) => one.failed)) for (const step of Object.keys(STEPS)) showFailure(step, next.failed[step] ?? "");
   byId("file-label").textContent = next.file ? "Choose another file, or drop one here" : "Choose a file, or drop one here";
   byId("found").hidden = !next.columns;
@@ -260,6 +264,7 @@ function show(next) {
   showFamilies();
   all("[data-result]").forEach(showResult);
   showDownloads();
+  for (const button of all(STARTERS)) button.disabled = Boolean(next.running);
 }
 
 async function refresh() {

@@ -96,8 +96,9 @@ class Portfolio:
 
     @property
     def _can_postprocess(self) -> bool:
-        """Whether scores can be moved: those of two classes or numbers, by groups."""
-        return self.classes <= 2 and not self.numeric_groups and not self.strata
+        """Whether scores can be moved: those of two classes or numbers, by groups that are known and not numbers."""
+        known = not self.numeric_groups and not self.by_probabilities  # of a rare group, probabilities may not suffice
+        return self.classes <= 2 and known and not self.strata
 
     def _blind_map(self) -> dict[str, Any]:
         """A map of scores that needs no groups."""
@@ -109,7 +110,7 @@ class Portfolio:
     def _group_aware(self) -> dict[str, Any]:
         """Thresholds and maps that need the group, if models may."""
         found: dict[str, Any] = {}
-        if not self._can_postprocess or not self.needs_group or self.by_probabilities:
+        if not self._can_postprocess or not self.needs_group:
             return found
         base = self._ours(FairStackingClassifier, FairStackingRegressor, strength=0.0, random_state=0)
         if self.classes:
