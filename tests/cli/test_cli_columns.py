@@ -222,6 +222,11 @@ def test_a_suggested_label_with_blanks_around_it_can_be_trained_on(tmp_path: Pat
     assert done.exit_code == 0, done.output
 
 
+def test_no_option_is_suggested_for_values_that_it_could_not_name(tmp_path: Path, call: Any) -> None:
+    (tmp_path / "table.csv").write_text("sex\n" + "a=B\nA=b\n" * 10)
+    assert facts(call, tmp_path / "table.csv")["spellings"] == []
+
+
 def test_moments_beyond_the_last_year_are_text(tmp_path: Path, call: Any) -> None:
     (tmp_path / "table.csv").write_text("until\n9999-12-31T23:59:59-05:00\n2020-01-01T00:00:00\n")
     assert facts(call, tmp_path / "table.csv")["columns"][0]["kind"] == "text"

@@ -219,7 +219,8 @@ def _spellings(facts: Sequence[ColumnFacts]) -> Iterator[Spelling]:
     for one in facts:
         if one.kind != "text" or one.distinct > _SHOWN_VALUES:
             continue
-        for note in naming_notes(one.name, [value for value, _ in one.values]):
+        names = [value for value, _ in one.values if "=" not in value]  # which joins the two values of an option
+        for note in naming_notes(one.name, names):
             if note.kind == "name_like_missing":
                 name, option = note.facts["group"], "missing"
                 text, values = f"{quoted(name)} may mark missing values", [name]
