@@ -91,11 +91,11 @@ def values(figures: dict[str, Any]) -> list[Any]:
 
 
 def predictions(model: Path, features: pl.DataFrame) -> NDArray[Any]:
-    """Numbers, or probabilities of the positive label."""
+    """Numbers, or probabilities of the last label."""
     loaded: Any = load(model)
     if is_regressor(getattr(loaded, "estimator", loaded)):
         return np.asarray(loaded.predict(features))
-    return np.asarray(loaded.predict_proba(features)[:, getattr(loaded, "positive", -1)])
+    return np.asarray(loaded.predict_proba(features)[:, -1])
 
 
 @pytest.mark.parametrize("case", ["text", *SLOW])
