@@ -27,7 +27,7 @@ def read_file(
     Parameters
     ----------
     path : str or path-like
-        The file: csv, tsv, Parquet, Arrow, ndjson or Excel; or a pattern such as "loans-*.csv".
+        The file: csv, tsv, Parquet, Arrow, ndjson or Excel; or a pattern such as ``loans-*.csv``.
     text : sequence of str, default=()
         Columns to read as text, such as identifiers and groups whose names are numbers.
     reading : ReadOptions, default=None
