@@ -33,17 +33,14 @@ class _CountedLook(NamedTuple):
     """The counts of a look, and its comparisons."""
 
     counts: StateCounts
+    scores: Floats  # of each entry, or the number of its bin
     compared: dict[ComparedKey, GroupPair]
 
-    def scores(self, *, exact: bool) -> Floats:
-        """The score of each entry, or the number of its bin."""
-        return self.counts.low if exact else self.counts.bin.astype(np.float64)
-
-    def rows(self, key: ComparedKey, group: Value, grid: Floats, *, exact: bool) -> Integers:
+    def rows(self, key: ComparedKey, group: Value, grid: Floats) -> Integers:
         """The number of rows of a group at each score of the grid."""
         compared, counts = self.compared[key], self.counts
         used = np.isin(counts.cell, compared.sides[compared.group_values.index(group)])
-        places = np.searchsorted(grid, self.scores(exact=exact)[used])
+        places = np.searchsorted(grid, self.scores[used])
         return np.bincount(places, counts.rows[used], len(grid)).astype(np.int64)
 
 
@@ -52,21 +49,29 @@ class ChangeTest:
 
     def __init__(self, looks: Sequence[_CountedLook] = (), seed: int = 0) -> None:
         self._looks, self._seed = looks, seed
-        self._exact = all(look.counts.exact for look in looks)
-        self._grid = np.unique(np.concatenate([np.zeros(0), *(look.scores(exact=self._exact) for look in looks)]))
+        self._grid = np.unique(np.concatenate([np.zeros(0), *(look.scores for look in looks)]))
         # Scores in few bins of a much wider range: differences between them would not be seen.
-        is_fine = self._exact or len(self._grid) >= _FEWEST_BINS
+        is_fine = len(self._grid) >= _FEWEST_BINS or all(look.counts.exact for look in looks)
         self.compared = {key for look in looks for key in look.compared if is_fine}
 
     @classmethod
     def of(cls, audited: Sequence[AuditedRows | None], seed: int) -> ChangeTest:
         """The tests of looks whose rows are known; of none, unless all are states of one range without weights."""
-        counted = [rows for rows in audited if rows is not None and isinstance(rows.source, StateRows)]
-        states = [rows.source for rows in counted if isinstance(rows.source, StateRows) and not rows.source.weighted]
-        if len(states) < len(audited) or len({state.parts.score_range for state in states}) != 1:
+        states = [
+            (rows.source, _comparisons(rows))
+            for rows in audited
+            if rows is not None and isinstance(rows.source, StateRows) and not rows.source.weighted
+        ]
+        if len(states) < len(audited) or len({state.parts.score_range for state, _ in states}) != 1:
             return NO_TEST
-        looks = [_CountedLook(state.entries, _comparisons(rows)) for state, rows in zip(states, counted, strict=True)]
-        return cls(looks, seed)
+        exact = all(state.entries.exact for state, _ in states)
+        return cls(
+            [
+                _CountedLook(counts, counts.low if exact else counts.bin.astype(np.float64), compared)
+                for counts, compared in ((state.entries, compared) for state, compared in states)
+            ],
+            seed,
+        )
 
     def p_value(self, key: ComparedKey, first: int, last: int, look: int) -> float | None:
         """The p-value of "the scores of both groups are distributed as in the looks from the first to the last".
@@ -80,10 +85,7 @@ class ChangeTest:
         groups, looks = sorted(key[-1], key=repr), self._looks
         baseline = [looks[at] for at in range(first, last + 1) if key in looks[at].compared]
         counts = np.array(
-            [
-                [counted.rows(key, group, self._grid, exact=self._exact) for group in groups]
-                for counted in (*baseline, looks[look])
-            ]
+            [[counted.rows(key, group, self._grid) for group in groups] for counted in (*baseline, looks[look])]
         )
         used = counts.any((0, 1))
         counts, scores = counts[:, :, used], self._grid[used]
