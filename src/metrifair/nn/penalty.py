@@ -45,6 +45,8 @@ from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known
 from metrifair.training.objective import Objective, regression
 
+_WEIGHTED_DRAWS = "the sampler draws rows by their weight; give it sample_weight, and leave weights out here"
+
 
 class _Compiled(NamedTuple):
     """The meaning of groups and labels, and the comparisons."""
@@ -316,12 +318,11 @@ class UnfairnessPenalty(torch.nn.Module):
             rows = BatchRows(cell, scheme.cells.count if scheme.cells else 1)
             sides = plain_sides(scheme.comparisons, rows, own, scores.device)
         elif weights is not None:
-            raise DataError("the sampler draws rows by their weight; give it sample_weight, and leave weights out here")
+            raise DataError(_WEIGHTED_DRAWS)
         else:
             sides = self._strata.sides(cell, groups, targets, scheme.comparisons, scores.device)
         if self.generator.device != scores.device:
-            self.generator = torch.Generator(scores.device).manual_seed(self.generator.initial_seed())
-            objective = replace(objective, generator=self.generator)
+            objective = self._moved(objective, scores.device)
             self._compiled = compiled._replace(objective=objective)
         try:
             scaled = sides if known is None else with_scales(sides, known, self._scales)
@@ -373,10 +374,15 @@ class UnfairnessPenalty(torch.nn.Module):
             generator=self.generator,
         )
 
+    def _moved(self, objective: Objective, device: torch.device) -> Objective:
+        """The objective with a generator of the same seed on a device."""
+        self.generator = torch.Generator(device).manual_seed(self.generator.initial_seed())
+        return replace(objective, generator=self.generator)
+
     def _of_drawn_rows(self, sampler: ProbabilityBatchSampler, scores: Tensor, groups: Any, weights: Any) -> Tensor:
         """The penalty of rows, by number, whose groups have probabilities."""
         if weights is not None:
-            raise DataError("the sampler draws rows by their weight; give it sample_weight, and leave weights out here")
+            raise DataError(_WEIGHTED_DRAWS)
         given = numbers("groups", groups).detach().cpu().reshape(-1)
         same_length(scores=scores, groups=given)
         rows = given.long()
@@ -393,8 +399,7 @@ class UnfairnessPenalty(torch.nn.Module):
         sides = drawn_sides(sampler, rows, scores, signed=signed)
         objective = self._by_probabilities
         if self.generator.device != scores.device:
-            self.generator = torch.Generator(scores.device).manual_seed(self.generator.initial_seed())
-            self._by_probabilities = objective = replace(objective, generator=self.generator)
+            self._by_probabilities = objective = self._moved(objective, scores.device)
         return objective.unfairness_of_scores(scores, sides, None, vector=scores.ndim == 2)
 
     def _one_column(self, scores: Tensor, scheme: Scheme) -> Tensor:
