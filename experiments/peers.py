@@ -20,6 +20,8 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
+from torch.func import functional_call
+from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
 Floats = NDArray[np.float64]
 
@@ -242,31 +244,41 @@ def _penalized(
     factor: float = 1.0,
     largest: int = 2_048,
 ) -> Iterator[Said]:
-    """A PyTorch loop with as many steps, as large batches and as fast an Adam as our own training has."""
+    """A PyTorch loop with as many steps, as large batches and as fast an Adam as our own training has.
+
+    The models of all strengths begin alike and see the same batches, so that they are trained together.
+    """
     linear = settings.base == "linear"
     x = torch.as_tensor(_with_blend(rows, settings) if settings.base == "blend" else rows.x).float()
     y, a, own = torch.as_tensor(rows.y).float(), torch.as_tensor(rows.a), torch.as_tensor(np.flatnonzero(rows.train))
     size = min(largest, len(own) if len(own) <= 1_000 else int(np.clip(len(own) // 8, 256, 2_048)))
     per_epoch = max(1, len(own) // size)
     steps = settings.steps or (1_000 if linear else int(np.clip(60 * per_epoch, 150, 1_000)))
-    for strength in settings.strengths["penalties"]:
-        torch.manual_seed(0)
-        hidden = [] if linear else [torch.nn.Linear(x.shape[1], 16), torch.nn.ReLU()]
-        model = torch.nn.Sequential(*hidden, torch.nn.Linear(16 if hidden else x.shape[1], 1))
-        adam = torch.optim.Adam(model.parameters(), lr=0.005)
-        fall = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1.0, 2 * (1 - step / steps)))
-        batches: list[torch.Tensor] = []
-        for _ in range(steps):
-            batches = batches or list(torch.randperm(len(own))[: per_epoch * size].split(size))
-            part = own[batches.pop()]
-            output = model(x[part]).squeeze(-1)
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(output, y[part])
-            if strength:
-                loss = loss + factor * strength * penalty(output, a[part])
-            adam.zero_grad()
-            loss.backward()
-            adam.step()
-            fall.step()
-        with torch.no_grad():
-            score = torch.sigmoid(model(x[~torch.as_tensor(rows.train)]).squeeze(-1)).double().numpy()
+    strengths = torch.tensor(settings.strengths["penalties"])
+    penalized = strengths > 0
+    torch.manual_seed(0)
+    hidden = [] if linear else [torch.nn.Linear(x.shape[1], 16), torch.nn.ReLU()]
+    model = torch.nn.Sequential(*hidden, torch.nn.Linear(16 if hidden else x.shape[1], 1))
+    parameters = {
+        name: value.detach().repeat(len(strengths), *[1] * value.ndim).requires_grad_()
+        for name, value in model.named_parameters()
+    }
+    outputs = torch.vmap(lambda own, x: functional_call(model, own, x).squeeze(-1), in_dims=(0, None))
+    adam = torch.optim.Adam(parameters.values(), lr=0.005)
+    fall = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1.0, 2 * (1 - step / steps)))
+    batches: list[torch.Tensor] = []
+    for _ in range(steps):
+        batches = batches or list(torch.randperm(len(own))[: per_epoch * size].split(size))
+        part = own[batches.pop()]
+        output = outputs(parameters, x[part])
+        loss = cross_entropy(output, y[part].expand_as(output), reduction="none").mean(1).sum()
+        penalties = torch.stack([penalty(one, a[part]) for one in output[penalized]])
+        loss = loss + factor * strengths[penalized] @ penalties
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        fall.step()
+    with torch.no_grad():
+        scores = torch.sigmoid(outputs(parameters, x[~torch.as_tensor(rows.train)])).double().numpy()
+    for strength, score in zip(settings.strengths["penalties"], scores, strict=True):
         yield Said(strength, score, (score >= 0.5).astype(float))
